@@ -1,0 +1,1 @@
+"""Velodrome: Python network services race under controlled conditions."""

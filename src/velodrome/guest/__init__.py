@@ -1,0 +1,1 @@
+"""What also runs inside the interpreter under test: Python 3.8 syntax, standard library only at import."""

@@ -1,0 +1,100 @@
+"""A stack: a server under one concurrency model, described; nothing is started here.
+
+A stack is one file in `guest/stacks/` (or a third party's, see `guest/catalog.py`) with a module-level
+`stack = Stack(...)`. Its `command` turns a `Launch` (what is asked of it) into a `Process` (what to execute).
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from typing import Callable, Dict, Mapping, Optional, Tuple, Union
+
+KnobValue = Union[int, str]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is asked of a stack: where to listen, what to serve, how its knobs stand."""
+
+    host: str
+    port: int
+    app: str
+    """`module:attribute` of what is served, in the idiom of the stack's interface."""
+    knobs: Mapping[str, KnobValue]
+    """Every knob of the stack, defaults filled in."""
+
+    def number(self, knob: str) -> int:
+        """Return a knob that is a count, such as `workers`."""
+        return int(self.knobs[knob])
+
+    def text(self, knob: str) -> str:
+        """Return a knob as it is written on a command line."""
+        return str(self.knobs[knob])
+
+
+@dataclass(frozen=True)
+class Process:
+    """What to execute: arguments after the interpreter (they begin with `-m`), and additions to the environment."""
+
+    argv: Tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: int = int(signal.SIGTERM)
+
+
+def unbounded(knobs: Mapping[str, KnobValue]) -> Optional[int]:
+    """No limit on requests served at once worth naming (tasks, greenlets, a thread for each connection)."""
+    return None
+
+
+def one_per_worker(knobs: Mapping[str, KnobValue]) -> Optional[int]:
+    """Each worker process serves one request at a time."""
+    return int(knobs["workers"])
+
+
+def one_per_thread(knobs: Mapping[str, KnobValue]) -> Optional[int]:
+    """Each thread of each worker process serves one request at a time."""
+    return int(knobs.get("workers", 1)) * int(knobs["threads"])
+
+
+def exactly_one(knobs: Mapping[str, KnobValue]) -> Optional[int]:
+    """One request at a time in all."""
+    return 1
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Who serves: a server, its concurrency model and event loop, its knobs, and what it needs installed."""
+
+    name: str
+    """As typed, e.g. `gunicorn-gevent`; the file is `gunicorn_gevent.py`."""
+    title: str
+    """As read, e.g. `gunicorn · gevent`."""
+    about: str
+    """One sentence: what it is, when a request waits who runs."""
+    interface: str
+    """Name of the file in `guest/interfaces/` whose handlers it calls."""
+    concurrency: str
+    """`sync`, `threads`, `processes`, `greenlets` or `tasks`: what is there once per request in flight."""
+    command: Callable[[Launch], Process]
+    requires: Tuple[str, ...] = ()
+    """Pinned requirements of the server itself; the interface adds its own."""
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    """The knobs it honours, with their defaults: `workers`, `threads`, `loop`, `backlog`, …"""
+    choices: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    """The values a textual knob may take."""
+    slots: Callable[[Mapping[str, KnobValue]], Optional[int]] = unbounded
+    """How many requests it can serve at once; None where connections or CPU are the limit."""
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of step it cannot serve, each with the reason."""
+    python: Tuple[int, int] = (3, 8)
+    """The oldest Python it runs on."""
+    systems: Tuple[str, ...] = ("linux", "darwin")
+    """`sys.platform` values it runs on."""
+
+    def settings(self, chosen: Mapping[str, KnobValue]) -> Dict[str, KnobValue]:
+        """Return all knobs with `chosen` over the defaults. Raises KeyError for one it does not have."""
+        for knob in chosen:
+            if knob not in self.knobs:
+                raise KeyError(knob)
+        return {**self.knobs, **chosen}

@@ -1,0 +1,1 @@
+"""The stacks that ship: one file, one server under one concurrency model (`stack = Stack(...)`)."""

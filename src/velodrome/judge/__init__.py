@@ -1,0 +1,1 @@
+"""From measurements to a verdict: pure functions on numbers."""

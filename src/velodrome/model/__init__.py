@@ -1,0 +1,1 @@
+"""The host's nouns: one frozen dataclass a file, no I/O."""

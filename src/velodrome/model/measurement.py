@@ -1,0 +1,218 @@
+"""What happened in a trial: facts only. Units are in the names; what could not be told is None."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from velodrome.model.flag import Flag, Severity
+from velodrome.model.trial import Trial
+
+OUTCOMES = ("ok", "refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol", "unfinished")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds."""
+
+    mean: float | None
+    p50: float | None
+    p75: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class LoadSecond:
+    """What the generator saw in one second of the measured span; latencies from when requests were due."""
+
+    at_s: float
+    requests: int
+    ok: int
+    errors: int
+    in_flight: int
+    """At the end of the second."""
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+
+
+@dataclass(frozen=True)
+class LoadFacts:
+    """What the generator reports (schema `velodrome/load/1`, see `docs/results.md`)."""
+
+    requests: int
+    ok: int
+    duration_s: float
+    throughput_rps: float
+    """Right answers that arrived within the measured span, per second of it."""
+    outcomes: Mapping[str, int]
+    due: Latency
+    sent: Latency
+    lag: Latency
+    """How late the generator itself sent: milliseconds from due to sent while a connection was free."""
+    connections_asked: int
+    connections_opened: int
+    connections_reopened: int
+    connections_answered: int
+    """Connections that got at least one answer."""
+    mean_in_flight: float | None
+    """Requests in flight, averaged over the measured span from samples taken independently of latency."""
+    generator_cpu_s: float
+    generator_cpu_user_s: float
+    generator_cpu_sys_s: float
+    generator_transport: str
+    generator_saturated: bool
+    engine_flags: tuple[str, ...]
+    series: tuple[LoadSecond, ...]
+    hdr_due: str
+    """HdrHistogram V2, compressed, base64; values in nanoseconds."""
+    hdr_sent: str
+    examples: tuple[str, ...] = ()
+    """The first few failures, as text the server may have chosen: escape before showing."""
+
+
+@dataclass(frozen=True)
+class WorkerUse:
+    """One process of the server over the measured span."""
+
+    pid: int
+    cpu_s: float
+    connections: int | None
+    """Established connections at mid-span."""
+
+
+@dataclass(frozen=True)
+class ServerSample:
+    """The whole process tree of the server at one moment."""
+
+    at_s: float
+    cpu_s: float
+    """Since the start of the measured span."""
+    rss_bytes: int
+    threads: int
+    processes: int
+    fds: int | None
+    listen_queue: int | None
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """The whole process tree of the server over the measured span."""
+
+    cpu_s: float
+    cpu_user_s: float
+    cpu_sys_s: float
+    rss_peak_bytes: int
+    pss_peak_bytes: int | None
+    threads_peak: int
+    fds_peak: int | None
+    switches_voluntary: int | None
+    switches_involuntary: int | None
+    workers: tuple[WorkerUse, ...]
+    samples: tuple[ServerSample, ...]
+    boot_s: float
+    """From start to the first right answer."""
+
+
+@dataclass(frozen=True)
+class QueueFacts:
+    """The listening socket over the measured span."""
+
+    peak: int | None
+    limit: int | None
+    overflows: int | None
+    drops: int | None
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """The rest of the machine over the measured span; seconds of CPU."""
+
+    steal_s: float | None
+    other_cpu_s: float | None
+    """Used by processes that are not server, generator or upstream."""
+
+
+@dataclass(frozen=True)
+class UpstreamFacts:
+    """The simulated third party over the measured span."""
+
+    requests: int
+    cpu_s: float
+    late_p50_ms: float | None
+    late_p99_ms: float | None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Who ran where and how it was enforced."""
+
+    server_cpus: tuple[int, ...]
+    load_cpus: tuple[int, ...]
+    upstream_cpus: tuple[int, ...]
+    shared: bool
+    """Whether server and generator share a CPU."""
+    enforced_by: str
+    """`cgroup v1`, `cgroup v2`, `affinity and rlimits`, or `nothing`."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A trial that ran to its end."""
+
+    trial: Trial
+    started_at: str
+    """ISO 8601, UTC."""
+    load: LoadFacts
+    server: ServerFacts
+    queue: QueueFacts
+    host: HostFacts
+    placement: Placement
+    flags: tuple[Flag, ...]
+    upstream: UpstreamFacts | None = None
+    command: tuple[str, ...] = ()
+    """The server's command line as executed."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Installed in the server's environment: name to version."""
+    python: str = ""
+    """Version of the server's interpreter."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether no flag sets it aside."""
+        return all(flag.severity is not Severity.INVALID for flag in self.flags)
+
+    @property
+    def cpu_us_per_request(self) -> float | None:
+        """Server CPU per answered request, microseconds."""
+        return self.server.cpu_s * 1e6 / self.load.ok if self.load.ok else None
+
+
+class FailureKind(StrEnum):
+    """At which point a trial became impossible."""
+
+    INSTALL = "install"
+    UNAVAILABLE = "unavailable"
+    START = "start"
+    NEVER_ANSWERED = "never-answered"
+    WRONG_ANSWER = "wrong-answer"
+    DIED = "died"
+    LOAD = "load"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A trial that could not be measured: a result too."""
+
+    trial: Trial
+    started_at: str
+    failure: FailureKind
+    reason: str
+    """One or two sentences: what happened and what to do."""
+    last_lines: tuple[str, ...] = ()
+    """The end of the server's output; escape before showing."""

@@ -1,0 +1,59 @@
+"""One cell of a study."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import KnobValue
+from velodrome.model.limits import Limits
+from velodrome.model.load import Load
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A stack with its knobs set: what a study races."""
+
+    stack: str
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    """Only the knobs that differ from the stack's defaults."""
+
+    @property
+    def label(self) -> str:
+        """Unique within a study and typed after `--only`: `gunicorn-gevent` or `gunicorn-gevent[workers=2]`."""
+        if not self.knobs:
+            return self.stack
+        return f"{self.stack}[{','.join(f'{k}={v}' for k, v in sorted(self.knobs.items()))}]"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement to be made; everything needed to make it again is in here."""
+
+    study: str
+    question: str
+    recipe: Recipe
+    contestant: Contestant
+    load: Load
+    limits: Limits
+    block: int
+    """Number of the repeat, from 0. All trials of a block run close together and are compared with each other."""
+    python: str = ""
+    """Interpreter of the server: a path or a version; empty is the one velodrome runs on."""
+
+    @property
+    def cell(self) -> str:
+        """`question/contestant`, as `--only` takes it."""
+        return f"{self.question}/{self.contestant.label}"
+
+    @property
+    def key(self) -> str:
+        """Names this trial within its study: `question/contestant/load/block`."""
+        python = f"@{self.python}" if self.python else ""
+        return f"{self.cell}{python}/{self.load.label}/{self.block}"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Trials that one start of one server carries, in this order: they differ in nothing but their load."""
+
+    trials: tuple[Trial, ...]

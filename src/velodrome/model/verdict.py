@@ -1,0 +1,104 @@
+"""The opinion: what a study's measurements say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with a bootstrap interval (95 % unless told)."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class Outcome(StrEnum):
+    """What a question came to."""
+
+    WINNER = "winner"
+    TIE = "tie"
+    CANNOT_TELL = "cannot-tell"
+
+
+@dataclass(frozen=True)
+class LatencyView:
+    """Latency of one contestant under one load; histograms of all valid blocks merged. Milliseconds."""
+
+    load: str
+    p50_ms: float | None
+    p90_ms: float | None
+    p99_ms: float | None
+    p99_9_ms: float | None
+    max_ms: float | None
+    achieved_rps: float
+    errors: int
+    requests: int
+    curve_due: tuple[tuple[float, float], ...]
+    """(percentile, milliseconds), for the percentile plot, from when requests were due."""
+    curve_sent: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One contestant in one question."""
+
+    contestant: str
+    stack: str
+    title: str
+    rank: int | None
+    """1 is first; equal ranks are ties; None: nothing valid to rank."""
+    throughput_rps: Interval | None
+    cpu_us_per_request: Interval | None
+    memory_bytes: int | None
+    latency: tuple[LatencyView, ...]
+    blocks_done: int
+    blocks_valid: int
+    ratio_to_best: Interval | None
+    """Throughput over the best one's, paired by block."""
+    ceiling_rps: float | None
+    """What Little's law allows: requests served at once over the time each one waits. None: not bounded so."""
+    ceiling: str
+    """The same as arithmetic to read, `2 ÷ 0.2 s = 10/s`, or empty."""
+    notes: tuple[str, ...]
+    """Flags and failures, as sentences."""
+    failed: str = ""
+    """Why it has no measurement at all, or empty."""
+    deploy: str = ""
+    """The command line to paste."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The verdict on one question."""
+
+    question: str
+    about: str
+    outcome: Outcome
+    best: tuple[str, ...]
+    """Labels of the contestants tied for first, the recommended one first."""
+    sentence: str
+    """What a human needs to know, with the interval."""
+    why: tuple[str, ...]
+    """Explanations: Little's law, cost, what was set aside."""
+    deploy: str
+    standings: tuple[Standing, ...]
+    to_settle: str = ""
+    """For `cannot tell` and ties: how many more blocks would settle how small a difference."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The opinion on a whole study."""
+
+    study: str
+    title: str
+    seed: int
+    answers: tuple[Answer, ...]
+    set_aside: tuple[str, ...]
+    """One sentence per flagged or failed measurement."""
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    finished: str = ""
+    """How the study ended: settled, budget spent, interrupted."""

@@ -1,0 +1,1 @@
+"""The load generators a trial may be driven by: one file each."""
