@@ -28,3 +28,18 @@ class UnknownNameError(UsageError):
         plural = {"study": "studies"}.get(kind, f"{kind}s")
         hint = f" Nearest: {', '.join(near)}." if near else ""
         super().__init__(f"no {kind} is called '{name}'.{hint} All: velodrome {plural}")
+
+
+class LoadRefusedError(UsageError):
+    """Raised when load is asked on a host that is neither this machine nor named with `--allow-target`."""
+
+
+class EngineError(VelodromeError):
+    """Raised when this machine cannot carry the load asked for: file descriptors, ports, memory."""
+
+
+class OutputError(VelodromeError):
+    """Raised when a file of results or a report cannot be written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"cannot write {path}: {reason}. Free some space or choose another place")

@@ -1,0 +1,73 @@
+# make race       set everything up and run the first race (about 5 minutes after set-up)
+# make test       set everything up and run the tests
+# make test-all   the slow, exhaustive ones as well
+# make lint       format and type checks, warnings denied
+# make lock       renew the hashed requirement files (host and every stack)
+# make bench      the engine beside its peers
+# make dev        only the set-up: .venv with velodrome in it, engine built
+
+# The first interpreter that is new enough; name another with PYTHON=...
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(p) -c 'import sys; sys.version_info >= (3, 11) and print(sys.executable)' 2>/dev/null)))
+VENV := .venv
+BIN := $(VENV)/bin
+# uv from the machine, else one of our own, installed from a hashed lock.
+UV := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help dev race test test-all lint lock bench
+
+help:
+	@sed -n 's/^# //p' Makefile | head -n 7
+
+dev: $(VENV)/.built
+
+.tools/bin/uv: requirements/uv.txt
+	@test -n "$(PYTHON)" || { echo "velodrome needs Python 3.11 or newer; none of python3, python3.11 … is. Install one, or name it: make PYTHON=/path/to/python"; exit 3; }
+	$(PYTHON) -m venv .tools
+	.tools/bin/python -m pip install --quiet --require-hashes -r requirements/uv.txt
+
+$(VENV)/.synced: requirements/dev.txt | $(UV)
+	@test -n "$(PYTHON)" || { echo "velodrome needs Python 3.11 or newer; name one: make PYTHON=/path/to/python"; exit 3; }
+	test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) $(VENV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt
+	touch $@
+
+$(VENV)/.built: $(VENV)/.synced pyproject.toml $(RUST)
+	@command -v cargo >/dev/null || { echo "velodrome's engine needs Rust: install cargo (rustup.rs), then run make again"; exit 3; }
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --reinstall-package velodrome --editable .
+	touch $@
+
+race: dev
+	$(BIN)/velodrome run first-lap
+
+# Load disturbs whatever is timed beside it, so tests that measure run alone, after the others.
+test: dev
+	cargo test --quiet --workspace
+	$(PYTEST) -n 2 --dist loadgroup -m "not measured and not exhaustive"
+	$(PYTEST) -m "measured and not exhaustive"
+
+test-all: dev
+	cargo test --quiet --workspace -- --include-ignored
+	$(PYTEST) -n 2 --dist loadgroup -m "not measured"
+	$(PYTEST) -m measured
+
+lint: dev
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+COMPILE := pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
+
+lock: dev
+	$(UV) $(COMPILE) requirements/uv.in --output-file requirements/uv.txt
+	$(UV) $(COMPILE) pyproject.toml --output-file requirements/host.txt
+	$(UV) $(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
+	$(BIN)/python -m velodrome.run.lock
+	cargo update
+
+bench: dev
+	$(BIN)/python benchmarks/run_all.py

@@ -1,0 +1,71 @@
+"""Finds the command asked for, runs it, and turns errors into one sentence and an exit code.
+
+Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 the lab itself could not run,
+130 interrupted.
+"""
+
+import importlib
+import pkgutil
+import sys
+from importlib.metadata import version
+
+import typer
+
+import velodrome.cli
+from velodrome.model.errors import VelodromeError
+
+ABOUT = "Race Python network services under controlled conditions and learn which server to deploy."
+
+
+def _names() -> list[str]:
+    found = (module.name for module in pkgutil.iter_modules(velodrome.cli.__path__))
+    return sorted(name for name in found if name != "main" and not name.startswith("_"))
+
+
+def application(asked: str | None) -> typer.Typer:
+    """Return the command line with the command `asked` for, or with all of them.
+
+    Only what is asked for is imported: `velodrome load` must not wait for what draws reports.
+    """
+    app = typer.Typer(
+        name="velodrome",
+        help=ABOUT,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback(invoke_without_command=True)
+    def root(
+        show_version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version and end."),
+    ) -> None:
+        if show_version:
+            typer.echo(f"velodrome {version('velodrome')}")
+            raise typer.Exit
+
+    names = _names()
+    for name in [asked] if asked in names else names:
+        register = importlib.import_module(f"velodrome.cli.{name}").register
+        register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line; ends the process."""
+    arguments = sys.argv[1:]
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    try:
+        application(asked)(prog_name="velodrome")
+    except VelodromeError as error:
+        print(f"velodrome: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("velodrome: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (`velodrome stacks | head`); the interpreter must not complain at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        sys.exit(141)
+
+
