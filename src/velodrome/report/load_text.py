@@ -1,0 +1,193 @@
+"""What `velodrome load` shows: one line while it runs, then latency, outcomes and whose limit it was."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from velodrome.report import figures
+from velodrome.report.text_plot import Curve, plot
+
+COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
+CURVE = (("p50", 50.0), ("p75", 75.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
+ROWS = (("from when due", "due"), ("from when sent", "sent"))
+SECONDS_BETWEEN_PLAIN_LINES = 5.0
+
+FLAGS = {
+    "capped-by-connections": "the rate asked for needs more connections than -c allows: waiting for a free one is "
+    "in the latency from when due; raise -c",
+    "too-short": "too few requests for the highest percentile shown; load longer (-z)",
+    "debug-build": "the generator was built without optimisation: install a release build",
+    "connections-never-in": "some connections never got an answer",
+    "answered-before-read": "the server answered before it had read the whole request",
+}
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether control codes may be written to `stream`."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Progress:
+    """One line that is rewritten while a load runs; in a pipe, a line every five seconds."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = is_terminal(stream)
+        self._last_plain_s = 0.0
+        self._drawn = False
+
+    def event(self, event: Mapping[str, Any]) -> bool:
+        """Show an event of the engine. Returns True: the load goes on."""
+        if event["event"] != "tick":
+            return True
+        line = tick_line(event)
+        if self._live:
+            self._stream.write(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}")
+            self._drawn = True
+        elif event["at_s"] - self._last_plain_s >= SECONDS_BETWEEN_PLAIN_LINES:
+            self._last_plain_s = event["at_s"]
+            self._stream.write(line + "\n")
+        self._stream.flush()
+        return True
+
+    def end(self) -> None:
+        """Take the line away again."""
+        if self._drawn:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()
+
+
+def tick_line(tick: Mapping[str, Any]) -> str:
+    """Return one line that tells how a load is going."""
+    p50, p99 = figures.milliseconds(tick["p50_ms"]), figures.milliseconds(tick["p99_ms"])
+    errors = tick["errors"]
+    failed = f"{figures.grouped(errors)} error{'s' if errors != 1 else ''}" if errors else "no errors"
+    rate = f"{tick['at_s']:5.1f} s   {figures.grouped(tick['rps']):>9}/s"
+    return f" {rate}   p50 {p50:>6} ms   p99 {p99:>6} ms   {failed}"
+
+
+def show(document: Mapping[str, Any], stream: TextIO) -> None:
+    """Write what a `velodrome/load/1` document says to `stream`."""
+    width = min(shutil.get_terminal_size().columns, 100) if is_terminal(stream) else 80
+    stream.write("\n".join(lines(document, width)) + "\n")
+
+
+def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
+    """Return the lines `show` writes, none longer than `width` where words can be broken."""
+    found = [*heading(document, width), ""]
+    found += latency_table(document)
+    found += ["", *_wrapped(limit_sentence(document), width)]
+    for flag in document.get("flags", ()):
+        if not flag.startswith("generator-"):
+            found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
+    found += outcome_lines(document, width)
+    picture = plot(curve(document, "due"), curve(document, "sent"), width)
+    return found + (["", *picture] if picture else [])
+
+
+def heading(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return what was asked and what came of it, on one line where both fit."""
+    asked, came = f" {load_name(document)}", result(document)
+    if len(asked) + 3 + len(came) <= width:
+        return [asked + came.rjust(width - len(asked) - 1)]
+    return [asked, f" {came}"]
+
+
+def load_name(document: Mapping[str, Any]) -> str:
+    """Return `open loop, constant 5 000/s, up to 50 connections, 10 s`."""
+    load = document["load"]
+    seconds = figures.span(document["duration_s"])
+    connections = load["connections"]
+    plural = f"{figures.grouped(connections)} connection{'s' if connections != 1 else ''}"
+    if load["model"] == "closed":
+        return f"closed loop, {plural}, {seconds}"
+    return f"open loop, {load['arrivals']} {figures.short(load['rate'])}/s, up to {plural}, {seconds}"
+
+
+def result(document: Mapping[str, Any]) -> str:
+    """Return `50 000 requests · 4 998/s · all right`."""
+    requests, ok = document["requests"], document["ok"]
+    if requests == 0:
+        return "no request was made"
+    if ok == requests:
+        share = "all answered right"
+    elif ok == 0:
+        share = "NONE answered right"
+    else:
+        share = f"{figures.grouped(requests - ok)} failed ({figures.percent((requests - ok) / requests)})"
+    return f"{figures.grouped(requests)} requests · {figures.number(document['throughput_rps'])}/s · {share}"
+
+
+def latency_table(document: Mapping[str, Any]) -> list[str]:
+    """Return the percentiles from due and from sent and the generator's lag, aligned, in milliseconds."""
+    found = [(name, document["latency_ms"][key]) for name, key in ROWS]
+    found.append(("our own lag", document["lag_ms"]))
+    cells = [[name for name, _ in found]]
+    for _, key in COLUMNS:
+        cells.append(figures.aligned([figures.milliseconds(values.get(key)) for _, values in found]))
+    widths = [max(len(text) for text in column) for column in cells]
+    head = f" {'latency, ms':<{widths[0]}}"
+    for (title, _), size in zip(COLUMNS, widths[1:], strict=True):
+        head += f"   {title:>{max(size, 5)}}"
+    table = [head]
+    for row in range(len(found)):
+        line = f" {cells[0][row]:<{widths[0]}}"
+        for column, size in zip(cells[1:], widths[1:], strict=True):
+            line += f"   {column[row]:>{max(size, 5)}}"
+        table.append(line.rstrip())
+    return table
+
+
+def limit_sentence(document: Mapping[str, Any]) -> str:
+    """Say whether generator or server was the limit, from the generator's own CPU time and lag."""
+    generator, load = document["generator"], document["load"]
+    share = generator["cpu_s"] / max(document["duration_s"] * generator["threads"], 1e-9)
+    cores = "its core" if generator["threads"] == 1 else f"each of its {generator['threads']} cores"
+    used = f"{figures.percent(share)} of {cores}, {generator['transport']}"
+    if generator["saturated"] or any(flag.startswith("generator-") for flag in document.get("flags", ())):
+        lag = figures.milliseconds(document["lag_ms"].get("p99"))
+        return (
+            f"⚑ generator limited: {used}, lag p99 {lag} ms. These latencies are ours, not the server's: "
+            f"use -t {generator['threads'] + 1}, or load from another machine."
+        )
+    if load["model"] == "open" and document["throughput_rps"] >= 0.98 * load["rate"]:
+        return f"Generator: {used}. It had room and the server kept up: nobody was at the limit."
+    if document["ok"] == 0:
+        return f"Generator: {used}. No right answer came, so this says nothing about speed."
+    return f"Generator: {used}. The server was the limit, not us."
+
+
+def outcome_lines(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return what the requests came to and a few examples; nothing when all are right."""
+    if document["ok"] == document["requests"]:
+        return []
+    counts = [(name, count) for name, count in document["outcomes"].items() if count]
+    told = " · ".join(f"{name.replace('_', ' ')} {figures.grouped(count)}" for name, count in counts)
+    found = ["", *_wrapped(f"outcomes: {told}", width)]
+    for example in document.get("examples", ()):
+        line = f"   {example['outcome'].replace('_', ' ')}: {figures.visible(str(example['text']))}"
+        found.append(line if len(line) <= width else line[: width - 1] + "…")
+    return found
+
+
+def curve(document: Mapping[str, Any], kind: str) -> Curve:
+    """Return the percentiles the document holds as a curve; its end is the maximum of that many requests."""
+    values, requests = document["latency_ms"][kind], document["requests"]
+    if requests < 2 or values.get("max") is None:
+        return []
+    end = 100 * (1 - 1 / requests)
+    points = [(place, values[key]) for key, place in CURVE if values.get(key) is not None and place < end]
+    return [*points, (end, values["max"])]
+
+
+def _wrapped(sentence: str, width: int) -> list[str]:
+    """Break a sentence into lines of at most `width`, each indented by one."""
+    found, line = [], ""
+    for word in sentence.split(" "):
+        if line and len(line) + 1 + len(word) > width - 1:
+            found.append(f" {line}")
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*found, f" {line}"]
