@@ -3,6 +3,7 @@
 Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 the lab itself could not run.
 """
 
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -43,3 +44,96 @@ class OutputError(VelodromeError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"cannot write {path}: {reason}. Free some space or choose another place")
+
+
+class DriverError(VelodromeError):
+    """Raised when a load generator ended without a report that can be trusted; never counted as a result."""
+
+    def __init__(self, driver: str, status: int, last_lines: Sequence[str]) -> None:
+        self.last_lines = tuple(last_lines)
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+        tail = f" Its last lines:\n  {chr(10).join(last_lines)}" if last_lines else ""
+        super().__init__(f"the load generator {driver} {how} and left no result; run the trial again.{tail}")
+
+
+class DriverTimedOutError(DriverError):
+    """Raised when a load generator did not end long after its load should have."""
+
+    def __init__(self, driver: str, slack_s: float, last_lines: Sequence[str]) -> None:
+        super().__init__(driver, -9, last_lines)
+        self.args = (
+            f"the load generator {driver} was still running {slack_s:g} s after its load should have ended "
+            "and was stopped; nothing it measured is kept. Run the trial again",
+        )
+
+
+class UpstreamError(VelodromeError):
+    """Raised when the simulated third party does not start, or dies."""
+
+    def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
+        tail = f" Its last lines:\n  {chr(10).join(last_lines)}" if last_lines else ""
+        super().__init__(f"the simulated third party cannot serve: {reason}.{tail}")
+
+
+class StartRefusedError(VelodromeError):
+    """Raised when the kernel refuses to start a process as it was ordered: `stage` says at which step."""
+
+    def __init__(self, stage: str, what: str, errno: int) -> None:
+        self.stage, self.what, self.errno = stage, what, errno
+        reason = os.strerror(errno) if errno else "see above"
+        step = {
+            "group": f"the control group {what} cannot be used",
+            "affinity": f"it cannot be placed on CPU {what}",
+            "rlimit": f"the limit {what} is refused",
+            "cwd": f"the folder {what} cannot be entered",
+            "exec": f"{what} cannot be executed",
+            "warden": f"its supervisor did not come up ({what or 'no output'})",
+        }.get(stage, f"{stage} failed")
+        super().__init__(f"a process could not be started: {step}: {reason}")
+
+
+class LimitError(UsageError):
+    """Raised when a limit asked for cannot be enforced on this machine; never ignored in silence."""
+
+    def __init__(self, limit: str, reason: str, cure: str) -> None:
+        self.limit = limit
+        super().__init__(f"the limit {limit} is impossible here: {reason}. {cure}")
+
+
+class BusyError(VelodromeError):
+    """Raised when another velodrome measures on this machine: two at once would measure each other."""
+
+    def __init__(self, holder: str, waited_s: float) -> None:
+        waited = f" still, after {waited_s:.0f} s" if waited_s >= 1 else ""
+        super().__init__(
+            f"another velodrome measures on this machine{waited} ({holder or 'its process did not say which'}). "
+            "Wait for it to end, or wait in line with --wait"
+        )
+
+
+class ResultsError(VelodromeError):
+    """Raised when a file of results cannot be read: of another kind, another schema, or damaged before its end."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        self.path, self.line = path, line
+        where = f"{path}, line {line}" if line else path
+        super().__init__(f"cannot read {where}: {reason}")
+
+
+class StudyChangedError(UsageError):
+    """Raised when results are to be resumed or compared under other conditions than they were begun with."""
+
+    def __init__(self, path: str, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__(
+            f"{path} was begun under other conditions ({'; '.join(differences)}), so it cannot be continued. "
+            "Choose another folder with --out, or run the study as it was"
+        )
+
+
+class RaceInterruptedError(VelodromeError):
+    """Raised when a race was stopped by Ctrl-C or SIGTERM; what was finished is kept."""
+
+    def __init__(self, path: str, done: int, total: int) -> None:
+        self.path, self.done, self.total = path, done, total
+        super().__init__(f"stopped; {done} of {total} trials are kept in {path}. Go on with --resume")

@@ -72,6 +72,11 @@ class LoadFacts:
     hdr_sent: str
     examples: tuple[str, ...] = ()
     """The first few failures, as text the server may have chosen: escape before showing."""
+    answered_before_read: int | None = None
+    """Answers that were complete before their request was wholly sent."""
+    generator_threads: int = 1
+    generator_debug: bool = False
+    """Whether the generator was built without optimisation."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,11 @@ class HostFacts:
 
     steal_s: float | None
     other_cpu_s: float | None
-    """Used by processes that are not server, generator or upstream."""
+    """Used by processes that are not server, generator, upstream or velodrome itself."""
+    busiest_other: str = ""
+    """Name of the other process that used most, when it used a tenth of a CPU or more."""
+    swapped_bytes: int | None = None
+    """Moved from and to swap space by the whole machine."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The load generators a trial may be driven by: one file each."""
+"""The load generators a trial may be driven by: one file each, all alike (`driver.py`)."""

@@ -1,0 +1,68 @@
+"""What every load generator looks like to a trial: plain data in, events while it runs, facts at the end.
+
+    driver = VelodromeDriver(cpus=(1,))
+    facts = driver.run(load, Target("http://127.0.0.1:8000/"), on_event=sampler.on)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from velodrome.guest.recipe import Recipe
+from velodrome.model.load import Load
+from velodrome.model.measurement import LoadFacts
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked of the server, and what a right answer is."""
+
+    url: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    expect_body: bytes | None = None
+    """Compared with the body of answers; None: any body is right."""
+    expect_status: int | None = None
+    """None: any 2xx is right."""
+    allow: tuple[str, ...] = ()
+    """Hosts beyond loopback that the user named."""
+
+    @staticmethod
+    def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
+        """Return what to ask of a server of `recipe`; `head_bytes` as `Recipe.answer` takes it."""
+        return Target(
+            url, recipe.method, body=recipe.upload, expect_body=recipe.answer(head_bytes), expect_status=200
+        )
+
+
+@dataclass(frozen=True)
+class LoadEvent:
+    """Something a driver told while it ran.
+
+    Every driver tells `started` (`pid`: its process), `measuring` and `span_ended` (`monotonic_ns`, on
+    CLOCK_MONOTONIC); velodrome's own also `connected` and several `tick` a second. A driver that cannot tell
+    where its measured span begins and ends tells the start and the end of its process.
+    """
+
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+OnEvent = Callable[[LoadEvent], bool]
+"""Called as events arrive, on the thread that called `Driver.run`; False ends the load early."""
+
+
+class Driver(Protocol):
+    """A load generator. One file in this folder each."""
+
+    @property
+    def name(self) -> str:
+        """As `Load.driver` says it."""
+
+    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
+        """Load `target` to the end of the drain and return what happened.
+
+        Raises DriverError when the generator crashed, hung or told nothing that can be trusted: such a run is
+        never a result. Raises UsageError for a load this driver cannot carry.
+        """

@@ -1,0 +1,67 @@
+"""The process the engine runs in: `python -m velodrome.run.drivers.engine_process --cpus 1`.
+
+Standard input carries `SPEC_BYTES BODY_BYTES EXPECT_BYTES` (-1: no expected body) as one line, then those bytes; its
+end, which is also the end of whoever started us, ends the load early. Standard output carries one line of JSON per
+event, then a line `document` followed by the velodrome/load/1 document, or a line `error KIND` followed by a sentence.
+
+Next to nothing is imported (no json, no argparse), so that a load begins some 30 ms after it was asked for.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+PATIENCE_S = 10.0
+"""How long the engine may take to end early before this process leaves without it: it ends within a tick."""
+
+
+def main() -> int:
+    """Carry out the one load that standard input asks for; the exit status is 0, or 2 with an `error` line."""
+    if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
+    from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
+
+    source, out = sys.stdin.buffer, sys.stdout.buffer
+    spec_bytes, body_bytes, expect_bytes = map(int, source.readline().split())
+    spec = source.read(spec_bytes).decode()
+    body = source.read(body_bytes)
+    expected = source.read(expect_bytes) if expect_bytes >= 0 else None
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    threading.Thread(target=_watch, args=(stopping,), daemon=True).start()
+
+    def deliver(line: str) -> bool:
+        out.write(line.encode() + b"\n")
+        out.flush()
+        return not stopping.is_set()
+
+    try:
+        document = _native.load(spec, body, expected, deliver)
+    except (ValueError, PermissionError, OSError) as error:
+        kind = next(known.__name__ for known in (ValueError, PermissionError, OSError) if isinstance(error, known))
+        out.write(f"error {kind}\n{error}\n".encode())
+        out.flush()
+        return 2
+    out.write(b"document\n" + document.encode() + b"\n")
+    out.flush()
+    return 0
+
+
+def _watch(stopping: threading.Event) -> None:
+    """Wait for the end of standard input, then have the load ended, or end the process if that hangs."""
+    while os.read(0, 4096):
+        pass
+    stopping.set()
+    threading.Event().wait(PATIENCE_S)
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+    except BrokenPipeError:
+        status = 3
+    # Without the interpreter's own end: the watching thread sits in a read that only our starter can end.
+    os._exit(status)

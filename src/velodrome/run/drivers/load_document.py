@@ -1,0 +1,69 @@
+"""Read the `velodrome/load/1` document (docs/results.md) into the noun a measurement keeps."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from velodrome.model.measurement import Latency, LoadFacts, LoadSecond
+
+SCHEMA = "velodrome/load/1"
+
+
+def read(document: Mapping[str, Any]) -> LoadFacts:
+    """Return the facts of a load. Raises KeyError, TypeError or ValueError on anything but such a document."""
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
+    connections, generator = document["connections"], document["generator"]
+    return LoadFacts(
+        requests=document["requests"],
+        ok=document["ok"],
+        duration_s=document["duration_s"],
+        throughput_rps=document["throughput_rps"],
+        outcomes=dict(document["outcomes"]),
+        due=_latency(document["latency_ms"]["due"]),
+        sent=_latency(document["latency_ms"]["sent"]),
+        lag=_latency(document["lag_ms"]),
+        connections_asked=connections["asked"],
+        connections_opened=connections["opened"],
+        connections_reopened=connections["reopened"],
+        connections_answered=connections["answered"],
+        mean_in_flight=document["mean_in_flight"],
+        generator_cpu_s=generator["cpu_s"],
+        generator_cpu_user_s=generator["cpu_user_s"],
+        generator_cpu_sys_s=generator["cpu_sys_s"],
+        generator_transport=generator["transport"],
+        generator_saturated=generator["saturated"],
+        engine_flags=tuple(document["flags"]),
+        series=tuple(_second(second) for second in document["series"]),
+        hdr_due=document["hdr"]["due"],
+        hdr_sent=document["hdr"]["sent"],
+        examples=tuple(f"{example['outcome']}: {example['text']}" for example in document["examples"]),
+        answered_before_read=document["answered_before_read"],
+        generator_threads=generator["threads"],
+        generator_debug=generator["debug"],
+    )
+
+
+def _latency(row: Mapping[str, float | None]) -> Latency:
+    return Latency(
+        mean=row["mean"],
+        p50=row["p50"],
+        p75=row["p75"],
+        p90=row["p90"],
+        p95=row["p95"],
+        p99=row["p99"],
+        p99_9=row["p99.9"],
+        max=row["max"],
+    )
+
+
+def _second(row: Mapping[str, Any]) -> LoadSecond:
+    return LoadSecond(
+        at_s=row["at_s"],
+        requests=row["requests"],
+        ok=row["ok"],
+        errors=row["errors"],
+        in_flight=row["in_flight"],
+        p50_ms=row["p50_ms"],
+        p99_ms=row["p99_ms"],
+        max_ms=row["max_ms"],
+    )

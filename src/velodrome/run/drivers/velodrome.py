@@ -1,0 +1,129 @@
+"""Velodrome's own engine as a driver: a process of its own, pinned, one load each.
+
+The span a trial is judged by begins and ends with the engine's `measuring` and `span_ended` events.
+"""
+
+import json
+import selectors
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import LoadFacts
+from velodrome.run import lifeline
+from velodrome.run.drivers import load_document
+from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
+
+MODULE = "velodrome.run.drivers.engine_process"
+SLACK_S = 15.0
+"""Beyond warm-up, span and drain: interpreter start and opening 10,000 connections take under 2 s on a busy machine."""
+EARLY_S = 12.0
+"""After a load was asked to end early: longer than the engine process itself waits for its engine."""
+_REFUSALS = {"ValueError": UsageError, "PermissionError": LoadRefusedError, "OSError": EngineError}
+
+
+class VelodromeDriver:
+    """The engine of `crates/engine`, on the CPUs given (all when none are), with as many threads as said."""
+
+    name = "velodrome"
+
+    def __init__(
+        self,
+        cpus: Sequence[int] = (),
+        threads: int = 1,
+        transport: str = "auto",
+        seed: int = 1,
+        slack_s: float = SLACK_S,
+    ) -> None:
+        self.cpus, self.threads, self.transport, self.seed = tuple(cpus), threads, transport, seed
+        self.slack_s = slack_s
+
+    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
+        """Load `target`; see `Driver.run`. A load ended early by `on_event` returns what was measured until then.
+
+        Raises DriverError, DriverTimedOutError, UsageError, LoadRefusedError or EngineError.
+        """
+        deadline = time.monotonic() + load.warmup_s + load.duration_s + load.drain_s + self.slack_s
+        with lifeline.start(MODULE, cpus=self.cpus) as engine:
+            ended = not on_event(LoadEvent("started", {"pid": engine.pid}))
+            self._ask(engine, load, target)
+            lines = _lines(engine.output, deadline)
+            try:
+                for line in lines:
+                    if line == b"document":
+                        break
+                    if line.startswith(b"error "):
+                        sentence = b"\n".join(lines).decode(errors="replace").strip()
+                        raise _REFUSALS[line[6:].decode()](sentence)
+                    event = _event(line)
+                    if not on_event(event) and not ended:
+                        ended = True
+                        engine.process.terminate()
+                document = b"\n".join(lines)
+            except TimeoutError:
+                engine.process.kill()
+                raise DriverTimedOutError(self.name, self.slack_s, engine.last_lines()) from None
+            status = engine.end()
+            if status != 0 or not document:
+                raise DriverError(self.name, status, engine.last_lines())
+        try:
+            return load_document.read(json.loads(document))
+        except (ValueError, KeyError, TypeError) as error:
+            raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
+
+    def _ask(self, engine: lifeline.Child, load: Load, target: Target) -> None:
+        """Send the work. A process that died before reading it is told by its exit status later."""
+        spec = json.dumps(self.spec(load, target)).encode()
+        expected = target.expect_body
+        sizes = f"{len(spec)} {len(target.body)} {-1 if expected is None else len(expected)}\n"
+        message = memoryview(sizes.encode() + spec + target.body + (expected or b""))
+        try:
+            while message:
+                message = message[engine.input.write(message) :]
+        except BrokenPipeError:
+            pass
+
+    def spec(self, load: Load, target: Target) -> Mapping[str, Any]:
+        """Return what `_native.load` takes (docs/architecture.md)."""
+        closed = isinstance(load.pace, Closed)
+        return {
+            "url": target.url,
+            "connections": load.pace.connections,
+            "threads": self.threads,
+            "duration_s": load.duration_s,
+            "warmup_s": load.warmup_s,
+            "rate": None if isinstance(load.pace, Closed) else load.pace.rate,
+            "arrivals": "constant" if isinstance(load.pace, Closed) else load.pace.arrivals,
+            "seed": self.seed,
+            "keepalive": load.keepalive,
+            "method": target.method,
+            "headers": [list(header) for header in target.headers],
+            "timeout_s": load.timeout_s,
+            "drain_s": load.drain_s,
+            "expect_status": target.expect_status,
+            "transport": self.transport,
+            "allow_target": list(target.allow),
+        }
+
+
+def _event(line: bytes) -> LoadEvent:
+    facts = json.loads(line)
+    return LoadEvent(facts.pop("event"), facts)
+
+
+def _lines(pipe: IO[bytes], deadline: float) -> Iterator[bytes]:
+    """Yield the lines of a pipe as they come. Raises TimeoutError when it is still open at the deadline."""
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while selector.select(max(0.0, deadline - time.monotonic())):
+            chunk = pipe.read(1 << 16)
+            if not chunk:
+                if rest:
+                    yield rest
+                return
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+    raise TimeoutError

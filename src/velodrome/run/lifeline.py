@@ -1,0 +1,88 @@
+"""Start a process of velodrome's own (engine, upstream) that ends when velodrome does.
+
+Its standard input is a pipe that only we hold: it carries the work and, by its end, the news of our death, even by
+`kill -9`. The process pins itself (`--cpus`), so nothing runs between fork and exec.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Self
+
+LAST_LINES = 12
+"""Kept of what a dead process wrote: a traceback's end and the sentence before it fit."""
+GRACE_S = 3.0
+"""Given to a process to end after its pipe was closed; it needs milliseconds."""
+
+
+@dataclass
+class Child:
+    """A running process of ours; leaving the `with` block ends it."""
+
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+    @property
+    def input(self) -> IO[bytes]:
+        """Its standard input; closing it tells the process to end."""
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    @property
+    def output(self) -> IO[bytes]:
+        """Its standard output, unbuffered."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def last_lines(self) -> tuple[str, ...]:
+        """Return the end of what it wrote to standard error."""
+        self.errors.seek(0)
+        return tuple(self.errors.read().decode(errors="replace").splitlines()[-LAST_LINES:])
+
+    def end(self) -> int:
+        """Close its input, wait, kill it when it does not go; return its exit status. May be called again."""
+        try:
+            self.input.close()
+        except BrokenPipeError:
+            pass  # it was dead already; its exit status tells why
+        try:
+            return self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+        self.output.close()
+        self.errors.close()
+
+
+def start(module: str, *arguments: str, cpus: Sequence[int] = ()) -> Child:
+    """Start `python -m module --cpus … arguments` and return it at once.
+
+    It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order.
+    """
+    argv = [sys.executable, "-m", module, "--cpus", ",".join(map(str, cpus)), *arguments]
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        bufsize=0,
+        start_new_session=True,
+    )
+    return Child(process, errors)

@@ -1,0 +1,133 @@
+"""The simulated third party in a process of its own, pinned, with what it did over the measured span.
+
+    with start(cpus=(1,), latency="200ms") as upstream:
+        ... VELODROME_UPSTREAM=upstream.url ...
+        upstream.begin(); ...; facts = upstream.end()
+"""
+
+import json
+import selectors
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from velodrome.model.errors import UpstreamError
+from velodrome.model.measurement import UpstreamFacts
+from velodrome.run import lifeline
+
+MODULE = "velodrome.run.upstream_process"
+PATIENCE_S = 10.0
+"""To start or to tell its facts; both take milliseconds on an idle machine."""
+
+
+class Upstream:
+    """A running third party; leaving the `with` block stops it."""
+
+    def __init__(self, child: lifeline.Child, host: str) -> None:
+        self._child, self._host = child, host
+        self._before: Mapping[str, Any] = {}
+        self.port = int(self._answer()["port"])
+
+    @property
+    def pid(self) -> int:
+        """Process id, for whoever accounts for its CPU."""
+        return self._child.pid
+
+    @property
+    def url(self) -> str:
+        """Base URL, without a final slash."""
+        return f"http://{self._host}:{self.port}"
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return what it did since it started, as `_native.Upstream.facts` tells it. Raises UpstreamError."""
+        return self._ask(b"facts\n")
+
+    def begin(self) -> None:
+        """The measured span begins. Raises UpstreamError when the process is gone."""
+        self._before = self._ask(b"begin\n")
+
+    def end(self) -> UpstreamFacts:
+        """The measured span is over: return what happened since `begin`. Raises UpstreamError.
+
+        Requests and CPU are differences; lateness (answer written after it fell due) is of the whole time since
+        `begin` where the engine can tell it, else since the start.
+        """
+        now, before = self.facts(), self._before
+        return UpstreamFacts(
+            requests=now["requests"] - before.get("requests", 0),
+            cpu_s=max(0.0, now["cpu_s"] - before.get("cpu_s", 0.0)),
+            late_p50_ms=now["late_ms"]["p50"],
+            late_p99_ms=now["late_ms"]["p99"],
+        )
+
+    def _ask(self, command: bytes) -> Mapping[str, Any]:
+        try:
+            self._child.input.write(command)
+        except (BrokenPipeError, ValueError) as error:
+            raise UpstreamError("its process has ended", self._child.last_lines()) from error
+        return self._answer()
+
+    def _answer(self) -> Mapping[str, Any]:
+        """Read one line of JSON. Raises UpstreamError when none comes in time."""
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._child.output, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(PATIENCE_S):
+                    raise UpstreamError(f"no answer from its process within {PATIENCE_S:g} s")
+                chunk = self._child.output.read(4096)
+                if not chunk:
+                    raise UpstreamError(line.decode() or "its process has ended", self._child.last_lines())
+                line += chunk
+        answer: Mapping[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise UpstreamError(answer["error"])
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it; may be called again."""
+        self._child.__exit__(None, None, None)
+
+
+def start(
+    *,
+    cpus: Sequence[int] = (),
+    latency: str = "0ms",
+    errors: float = 0.0,
+    stall: Mapping[str, float] | None = None,
+    body: int = 64,
+    seed: int = 1,
+    host: str = "127.0.0.1",
+) -> Upstream:
+    """Start a third party on a fresh port and return it once it listens. Raises UpstreamError.
+
+    `latency` is a duration, a distribution or the path of a file of latencies, as `velodrome upstream` takes it;
+    a request may override it (`?latency=75ms`).
+    """
+    spec = {
+        "host": host,
+        "port": 0,
+        "latency": latency,
+        "errors": errors,
+        "stall": None if stall is None else dict(stall),
+        "body": body,
+        "threads": 1,
+        "seed": seed,
+    }
+    child = lifeline.start(MODULE, cpus=cpus)
+    try:
+        child.input.write(json.dumps(spec).encode() + b"\n")
+        return Upstream(child, host)
+    except BrokenPipeError as error:
+        raise UpstreamError("its process ended at once", child.last_lines()) from error
+    except UpstreamError:
+        child.__exit__(None, None, None)
+        raise
