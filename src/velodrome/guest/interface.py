@@ -1,0 +1,56 @@
+"""An interface: one way in which servers call Python, and what a recipe's handler in that idiom needs.
+
+    interface = Interface("wsgi", "a function called once per request, which may block", requires=(URLLIB3,))
+
+A file in `guest/interfaces/` has `interface`, `build(recipe, upstream)` which returns the handler, and
+`app`: the handler of the recipe this process serves, built when a server first asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from velodrome.guest.recipe import Body, Recipe
+
+URLLIB3 = "urllib3==2.8.0"
+"""The client of handlers that block. Imported only if the recipe calls a third party."""
+
+AIOHTTP = "aiohttp==3.14.5"
+"""The client of handlers that await. Imported only if the recipe calls a third party."""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """How Python is called. The stack brings the server; the interface brings the framework and the client."""
+
+    name: str
+    """As stacks write it, e.g. `wsgi`; the file is `wsgi.py`."""
+    about: str
+    """One sentence: what is called, and how it waits."""
+    requires: Tuple[str, ...] = ()
+    """Pinned requirements of the handlers, beside those of the server."""
+    head_bytes: Optional[Callable[[int], int]] = None
+    """Given head and body together in bytes, the part that is head; None where the server writes the head."""
+
+    def answer(self, recipe: Recipe) -> bytes:
+        """Return the body of a right answer. Raises ValueError if the recipe cannot be served."""
+        last = recipe.steps[-1] if recipe.steps else None
+        if self.head_bytes is None or not isinstance(last, Body) or not last.on_wire:
+            return recipe.answer()
+        return recipe.answer(self.head_bytes(last.size))
+
+
+def lazily(make_app: Callable[[], Any], namespace: Dict[str, Any]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` (PEP 562) which makes `app` on first use and keeps it in the module.
+
+    Importing an interface must not start anything, yet servers are told `module:app`. A server that
+    looks into `vars(module)` instead of asking for the attribute is told `module:make_app()`.
+    """
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - the name PEP 562 gives it
+        if name != "app":
+            raise AttributeError("module %r has no attribute %r" % (namespace["__name__"], name))
+        return namespace.setdefault("app", make_app())
+
+    return __getattr__

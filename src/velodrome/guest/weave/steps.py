@@ -1,0 +1,133 @@
+"""The spelling of steps: each becomes lines of source and the names those lines use."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Protocol, Sequence
+
+from velodrome.guest.recipe import Body, Call, Cpu, Query, ReadBody, Recipe, Sleep, Stream, filler, kind_of
+from velodrome.guest.weave.busy import calibrated
+
+Lines = List[str]
+
+CONTENT_TYPE = "text/html; charset=utf-8"
+BAD_REQUEST, SERVER_ERROR, BAD_GATEWAY = 400, 500, 502
+REASONS = {BAD_REQUEST: "Bad Request", SERVER_ERROR: "Internal Server Error", BAD_GATEWAY: "Bad Gateway"}
+
+
+class Idiom(Protocol):
+    """How code waits: the word before a wait, and the functions that do the waiting."""
+
+    wait: str
+    """`""` in code that blocks, `"await "` in coroutines."""
+
+    def sleep(self) -> Callable[[float], Any]:
+        """Return what waits so many seconds."""
+
+    def ask(self, upstream: str) -> Callable[[str], Any]:
+        """Return what fetches a URL whole and gives its status, 0 if there was no answer."""
+
+    def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
+        """Return what asks all URLs at once and gives the list of their statuses."""
+
+    def fetch(self, rows: int) -> Callable[[], Any]:
+        """Return what reads that many rows of the database and gives them."""
+
+
+class Weave:
+    """The lines of a handler's steps and the names they use; the frame adds its own to both.
+
+    `refuse(status)` gives the lines with which this frame answers a status with an empty body and ends;
+    `read_body` are its lines which leave the request's whole body in `body`.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        upstream: str,
+        idiom: Idiom,
+        refuse: Callable[[int], Lines],
+        read_body: Sequence[str] = (),
+    ) -> None:
+        """Spell all steps but the last, which is the frame's. Raises ValueError for an unservable recipe."""
+        problems = recipe.problems()
+        if recipe.calls_upstream and not upstream:
+            problems.append("it calls a third party, but no upstream address is given")
+        if problems:
+            raise ValueError("recipe %r cannot be served: %s" % (recipe.name, "; ".join(problems)))
+        self.recipe = recipe
+        self.upstream = upstream
+        self.idiom = idiom
+        self.refuse = refuse
+        self.read_body = list(read_body)
+        self.names: Dict[str, Any] = {}
+        self.lines: Lines = []
+        for step in recipe.steps[:-1]:
+            self.lines += getattr(self, "_" + kind_of(step))(step)
+
+    def _cpu(self, step: Cpu) -> Lines:
+        return ["for _ in range(%d):" % calibrated(step.us), "    pass"]
+
+    def _sleep(self, step: Sleep) -> Lines:
+        self.names["sleep"] = self.idiom.sleep()
+        return ["%ssleep(%r)" % (self.idiom.wait, step.ms / 1000)]
+
+    def _call(self, step: Call) -> Lines:
+        url = "%s/?latency=%gms" % (self.upstream, step.latency_ms)
+        if "ask" not in self.names:  # one client, one pool of connections for all calls of a process
+            self.names["ask"] = self.idiom.ask(self.upstream)
+        refusal = self._if_so(BAD_GATEWAY)
+        if step.parallel and step.times > 1:
+            self.names.setdefault("ask_all", self.idiom.ask_all(self.names["ask"]))
+            urls = ", ".join([repr(url)] * step.times)
+            return ["if %sask_all((%s)) != %r:" % (self.idiom.wait, urls, [200] * step.times), *refusal]
+        once = ["if %sask(%r) != 200:" % (self.idiom.wait, url), *refusal]
+        if step.times == 1:
+            return once
+        return ["for _ in range(%d):" % step.times, *indented(once)]
+
+    def _query(self, step: Query) -> Lines:
+        if step.database != "sqlite":
+            raise ValueError("query: no database is called %r; there is: sqlite" % step.database)
+        name = "fetch_%d" % step.rows
+        self.names[name] = self.idiom.fetch(step.rows)
+        return ["if len(%s%s()) != %d:" % (self.idiom.wait, name, step.rows), *self._if_so(SERVER_ERROR)]
+
+    def _read_body(self, step: ReadBody) -> Lines:
+        return [*self.read_body, "if len(body) != %d:" % self.recipe.upload_bytes, *self._if_so(BAD_REQUEST)]
+
+    def _if_so(self, status: int) -> Lines:
+        return indented(self.refuse(status))
+
+    def over_time(self, emit: Sequence[str]) -> Lines:
+        """Return lines which do `emit` (it sends or yields `CHUNK`) for each chunk of the stream, spaced in time."""
+        last = self.recipe.steps[-1]
+        if not isinstance(last, Stream):
+            raise TypeError("recipe %r does not end in a stream" % self.recipe.name)
+        self.names["CHUNK"] = filler(last.chunk_bytes)
+        pause = self._sleep(Sleep(last.every_ms)) if last.every_ms else []
+        if last.chunks < 2:
+            return list(emit) * last.chunks
+        return [*emit, "for _ in range(%d):" % (last.chunks - 1), *indented([*pause, *emit])]
+
+    def pieces(self) -> Lines:
+        """Return a generator function `pieces` over the chunks of the stream, for frames that are given one."""
+        define = "async def" if self.idiom.wait == "await " else "def"
+        return ["%s pieces():" % define, *indented(self.over_time(["yield CHUNK"]))]
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer is a stream."""
+        return isinstance(self.recipe.steps[-1], Stream)
+
+    @property
+    def size(self) -> int:
+        """Length of the body of the answer, or with `on_wire` what is asked of head and body together."""
+        last = self.recipe.steps[-1]
+        if not isinstance(last, Body):
+            raise TypeError("recipe %r does not end in a body" % self.recipe.name)
+        return last.size
+
+
+def indented(lines: Sequence[str]) -> Lines:
+    """Return the lines one level deeper."""
+    return ["    " + line for line in lines]
