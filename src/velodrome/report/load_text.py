@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from velodrome.report import figures
+from velodrome.model import quantity
+from velodrome.report import typeset
 from velodrome.report.text_plot import Curve, plot
 
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
@@ -14,7 +15,7 @@ ROWS = (("from when due", "due"), ("from when sent", "sent"))
 SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
 FLAGS = {
-    "capped-by-connections": "the rate asked for needs more connections than -c allows: waiting for a free one is "
+    "capped-by-connections": "the rate needs more connections than -c allows: waiting for a free one is "
     "in the latency from when due; raise -c",
     "too-short": "too few requests for the highest percentile shown; load longer (-z)",
     "debug-build": "the generator was built without optimisation: install a release build",
@@ -60,10 +61,10 @@ class Progress:
 
 def tick_line(tick: Mapping[str, Any]) -> str:
     """Return one line that tells how a load is going."""
-    p50, p99 = figures.milliseconds(tick["p50_ms"]), figures.milliseconds(tick["p99_ms"])
+    p50, p99 = quantity.milliseconds(tick["p50_ms"]), quantity.milliseconds(tick["p99_ms"])
     errors = tick["errors"]
-    failed = f"{figures.grouped(errors)} error{'s' if errors != 1 else ''}" if errors else "no errors"
-    rate = f"{tick['at_s']:5.1f} s   {figures.grouped(tick['rps']):>9}/s"
+    failed = f"{quantity.grouped(errors)} error{'s' if errors != 1 else ''}" if errors else "no errors"
+    rate = f"{tick['at_s']:5.1f} s   {quantity.grouped(tick['rps']):>9}/s"
     return f" {rate}   p50 {p50:>6} ms   p99 {p99:>6} ms   {failed}"
 
 
@@ -97,12 +98,12 @@ def heading(document: Mapping[str, Any], width: int) -> list[str]:
 def load_name(document: Mapping[str, Any]) -> str:
     """Return `open loop, constant 5 000/s, up to 50 connections, 10 s`."""
     load = document["load"]
-    seconds = figures.span(document["duration_s"])
+    seconds = quantity.span(document["duration_s"])
     connections = load["connections"]
-    plural = f"{figures.grouped(connections)} connection{'s' if connections != 1 else ''}"
+    plural = f"{quantity.grouped(connections)} connection{'s' if connections != 1 else ''}"
     if load["model"] == "closed":
         return f"closed loop, {plural}, {seconds}"
-    return f"open loop, {load['arrivals']} {figures.short(load['rate'])}/s, up to {plural}, {seconds}"
+    return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s, up to {plural}, {seconds}"
 
 
 def result(document: Mapping[str, Any]) -> str:
@@ -115,8 +116,10 @@ def result(document: Mapping[str, Any]) -> str:
     elif ok == 0:
         share = "NONE answered right"
     else:
-        share = f"{figures.grouped(requests - ok)} failed ({figures.percent((requests - ok) / requests)})"
-    return f"{figures.grouped(requests)} requests · {figures.number(document['throughput_rps'])}/s · {share}"
+        share = f"{quantity.grouped(requests - ok)} failed ({quantity.percent((requests - ok) / requests)})"
+    return (
+        f"{quantity.grouped(requests)} requests · {quantity.number(document['throughput_rps'])}/s · {share}"
+    )
 
 
 def latency_table(document: Mapping[str, Any]) -> list[str]:
@@ -125,7 +128,7 @@ def latency_table(document: Mapping[str, Any]) -> list[str]:
     found.append(("our own lag", document["lag_ms"]))
     cells = [[name for name, _ in found]]
     for _, key in COLUMNS:
-        cells.append(figures.aligned([figures.milliseconds(values.get(key)) for _, values in found]))
+        cells.append(typeset.aligned([quantity.milliseconds(values.get(key)) for _, values in found]))
     widths = [max(len(text) for text in column) for column in cells]
     head = f" {'latency, ms':<{widths[0]}}"
     for (title, _), size in zip(COLUMNS, widths[1:], strict=True):
@@ -144,9 +147,9 @@ def limit_sentence(document: Mapping[str, Any]) -> str:
     generator, load = document["generator"], document["load"]
     share = generator["cpu_s"] / max(document["duration_s"] * generator["threads"], 1e-9)
     cores = "its core" if generator["threads"] == 1 else f"each of its {generator['threads']} cores"
-    used = f"{figures.percent(share)} of {cores}, {generator['transport']}"
+    used = f"{quantity.percent(share)} of {cores}, {generator['transport']}"
     if generator["saturated"] or any(flag.startswith("generator-") for flag in document.get("flags", ())):
-        lag = figures.milliseconds(document["lag_ms"].get("p99"))
+        lag = quantity.milliseconds(document["lag_ms"].get("p99"))
         return (
             f"⚑ generator limited: {used}, lag p99 {lag} ms. These latencies are ours, not the server's: "
             f"use -t {generator['threads'] + 1}, or load from another machine."
@@ -163,10 +166,10 @@ def outcome_lines(document: Mapping[str, Any], width: int) -> list[str]:
     if document["ok"] == document["requests"]:
         return []
     counts = [(name, count) for name, count in document["outcomes"].items() if count]
-    told = " · ".join(f"{name.replace('_', ' ')} {figures.grouped(count)}" for name, count in counts)
+    told = " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
     found = ["", *_wrapped(f"outcomes: {told}", width)]
     for example in document.get("examples", ()):
-        line = f"   {example['outcome'].replace('_', ' ')}: {figures.visible(str(example['text']))}"
+        line = f"   {example['outcome'].replace('_', ' ')}: {typeset.visible(str(example['text']))}"
         found.append(line if len(line) <= width else line[: width - 1] + "…")
     return found
 

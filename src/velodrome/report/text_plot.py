@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from velodrome.report import figures
+from velodrome.model import quantity
 
 Curve = Sequence[tuple[float, float]]
 """(percentile from 0 to 100, milliseconds), rising."""
@@ -45,7 +45,7 @@ def plot(due: Curve, sent: Curve, width: int = 72, height: int = 7) -> list[str]
     low, high = math.log10(min(known)), math.log10(max(known))
     high = max(high, low + 0.3)
     first, last = tail(due[0][0]), tail(due[-1][0])
-    labels = [figures.milliseconds(10 ** (low + (high - low) * row / (height - 1))) for row in range(height)]
+    labels = [quantity.milliseconds(10 ** (low + (high - low) * row / (height - 1))) for row in range(height)]
     gutter = max(map(len, labels))
     columns = max(20, width - gutter - 4)
     cells = [[" "] * columns for _ in range(height)]
