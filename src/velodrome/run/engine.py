@@ -1,7 +1,8 @@
 """The engine, called in this process: plain data in, a `velodrome/load/1` document out."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from velodrome import _native
@@ -35,3 +36,21 @@ def load(
     except OSError as error:
         raise EngineError(str(error)) from error
     return document
+
+
+@contextmanager
+def upstream(spec: Mapping[str, Any]) -> Iterator[_native.Upstream]:
+    """Serve as the simulated third party while the context lasts.
+
+    Raises UsageError for a specification that makes no sense, EngineError when the port cannot be had.
+    """
+    try:
+        running = _native.Upstream(json.dumps(dict(spec)))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise EngineError(str(error)) from error
+    try:
+        yield running
+    finally:
+        running.stop()

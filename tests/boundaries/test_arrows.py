@@ -1,0 +1,44 @@
+"""Imports go one way: cli -> plan, run, judge, report -> model -> guest."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import velodrome
+
+ROOT = Path(velodrome.__file__).parent
+MAY_IMPORT = {
+    "guest": {"guest"},
+    "model": {"model", "guest"},
+    "plan": {"plan", "model", "guest"},
+    "run": {"run", "model", "guest", "_native"},
+    "judge": {"judge", "model", "guest"},
+    "report": {"report", "model", "guest"},
+    "cli": {"cli", "plan", "run", "judge", "report", "model", "guest"},
+}
+MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the full name of everything of velodrome that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute, so that a reader sees the arrow"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_along_the_arrows(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0]
+    rooms = {name.split(".")[1] for name in imported(ast.parse(path.read_text())) if name.startswith("velodrome.")}
+    assert rooms <= MAY_IMPORT[room], f"{room} may not import {sorted(rooms - MAY_IMPORT[room])}"
+
+
+def test_every_room_of_the_package_has_its_arrows() -> None:
+    rooms = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert rooms == set(MAY_IMPORT)

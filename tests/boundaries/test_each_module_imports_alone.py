@@ -1,0 +1,41 @@
+"""Importing a module has no effect, needs no other to have been imported first, and warns of nothing."""
+
+import pkgutil
+import subprocess
+import sys
+
+import velodrome
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(velodrome.__path__, "velodrome.")
+    if module.name not in ("velodrome.__main__", "velodrome._native")
+)
+
+PROBE = """
+import os, sys, threading
+for name in sys.argv[1:]:
+    before = (set(os.environ), threading.active_count(), os.getcwd())
+    pid = os.fork()
+    if not pid:
+        __import__(name)
+        after = (set(os.environ), threading.active_count(), os.getcwd())
+        os._exit(0 if before == after else 7)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status:
+        print(f"{name}: exit {status}")
+        failed = True
+sys.exit("failed" in globals())
+"""
+
+
+def test_each_module_imports_alone_without_warning_or_effect() -> None:
+    result = subprocess.run([sys.executable, "-W", "error", "-c", PROBE, *MODULES], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_judging_and_reporting_work_without_the_engine() -> None:
+    block = "import sys; sys.modules['velodrome._native'] = None\n"
+    names = [name for name in MODULES if name.split(".")[1] in ("guest", "model", "plan", "judge", "report")]
+    result = subprocess.run([sys.executable, "-c", block + "\n".join(f"import {name}" for name in names)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
