@@ -7,6 +7,8 @@ import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from velodrome.model.problem import Problem
+
 
 class VelodromeError(Exception):
     """Root of all errors a user can cause or cure; `exit_code` is what the command ends with."""
@@ -106,13 +108,13 @@ class BusyError(VelodromeError):
     def __init__(self, holder: str, waited_s: float) -> None:
         waited = f" still, after {waited_s:.0f} s" if waited_s >= 1 else ""
         super().__init__(
-            f"another velodrome measures on this machine{waited} ({holder or 'its process did not say which'}). "
+            f"another velodrome measures on this machine{waited} ({holder or 'which one is not known'}). "
             "Wait for it to end, or wait in line with --wait"
         )
 
 
 class ResultsError(VelodromeError):
-    """Raised when a file of results cannot be read: of another kind, another schema, or damaged before its end."""
+    """Raised when a file of results cannot be read: another kind, another schema, or damaged."""
 
     def __init__(self, path: str, line: int, reason: str) -> None:
         self.path, self.line = path, line
@@ -137,3 +139,38 @@ class RaceInterruptedError(VelodromeError):
     def __init__(self, path: str, done: int, total: int) -> None:
         self.path, self.done, self.total = path, done, total
         super().__init__(f"stopped; {done} of {total} trials are kept in {path}. Go on with --resume")
+
+
+class StudyFileError(UsageError):
+    """Raised when a study file has problems: holds all of them, in the order of the file."""
+
+    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+        self.path, self.problems = path, tuple(sorted(problems))
+        places = [f"line {problem.line}, column {problem.column}" for problem in self.problems]
+        width = max(map(len, places), default=0)
+        lines = [
+            f"  {place:<{width}}   {problem.sentence}" for place, problem in zip(places, self.problems, strict=True)
+        ]
+        count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+        super().__init__("\n".join([f"{path} has {count}; nothing was run", *lines]))
+
+
+class NothingSelectedError(UsageError):
+    """Raised when `--only` leaves no trial of a study."""
+
+    def __init__(self, pattern: str, cells: Sequence[str]) -> None:
+        near = get_close_matches(pattern, cells, n=3, cutoff=0.4)
+        hint = f"Nearest: {', '.join(near)}." if near else f"Cells of this study: {', '.join(cells[:8])}"
+        more = f" and {len(cells) - 8} more" if not near and len(cells) > 8 else ""
+        super().__init__(f"--only '{pattern}' matches no question/contestant of this study. {hint}{more}")
+
+
+class DifferentMachinesError(UsageError):
+    """Raised when results of different machines were given to one verdict: such figures cannot be compared."""
+
+    def __init__(self, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__(
+            f"these results come from different machines ({'; '.join(differences)}); "
+            "figures of one machine say nothing about another. Judge them one by one"
+        )
