@@ -1,0 +1,32 @@
+"""What every granian stack shares: the release and the command line."""
+
+from __future__ import annotations
+
+from velodrome.guest.stack import Launch, Process
+
+REQUIRES = ("granian==2.8.7", "uvloop==0.23.0")
+OLDEST_PYTHON = (3, 10)
+
+
+def serve(launch: Launch, interface: str, *more: str) -> Process:
+    """Return the command line of granian with one of its interfaces."""
+    return Process(
+        (
+            "-m",
+            "granian",
+            "--interface=%s" % interface,
+            "--host=%s" % launch.host,
+            "--port=%d" % launch.port,
+            "--workers=%s" % launch.text("workers"),
+            "--backlog=%s" % launch.text("backlog"),
+            # As many connections as one worker holds; by default backlog / workers.
+            "--backpressure=%s" % launch.text("connections"),
+            "--http=1",
+            "--no-ws",
+            "--workers-kill-timeout=5",
+            "--no-access-log",
+            "--log-level=warning",
+            *more,
+            launch.app,
+        )
+    )

@@ -1,0 +1,47 @@
+"""What every gunicorn stack shares: the release and the command line."""
+
+from __future__ import annotations
+
+from velodrome.guest.stack import Launch, Process
+
+REQUIRES = ("gunicorn==27.0.1",)
+OLDEST_PYTHON = (3, 10)
+
+
+def serve(launch: Launch, worker_class: str, *more: str) -> Process:
+    """Return the command line of gunicorn with one of its worker classes."""
+    return Process(
+        (
+            "-m",
+            "gunicorn",
+            "--bind=%s:%d" % (launch.host, launch.port),
+            "--workers=%s" % launch.text("workers"),
+            "--backlog=%s" % launch.text("backlog"),
+            "--worker-class=%s" % worker_class,
+            # A worker that is late to say it lives is killed. An overloaded one is late, and overload is tested.
+            "--timeout=120",
+            "--graceful-timeout=5",
+            # Longer than a load may leave a connection idle; the default of 2 s suits a proxy in front.
+            "--keep-alive=75",
+            # Since 25 a socket file would be left in the home folder of whoever runs it.
+            "--no-control-socket",
+            "--log-level=warning",
+            *more,
+            launch.app,
+        )
+    )
+
+
+def sync(launch: Launch) -> Process:
+    """Return the command line of the sync worker; it closes after each answer all the same."""
+    return serve(launch, "sync")
+
+
+def gthread(launch: Launch) -> Process:
+    """Return the command line of the threaded worker."""
+    return serve(
+        launch,
+        "gthread",
+        "--threads=%s" % launch.text("threads"),
+        "--worker-connections=%s" % launch.text("connections"),
+    )

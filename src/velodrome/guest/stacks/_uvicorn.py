@@ -1,0 +1,38 @@
+"""What every uvicorn stack shares: the releases and the command line."""
+
+from __future__ import annotations
+
+from velodrome.guest.stack import Launch, Process
+
+REQUIRES = ("uvicorn==0.54.0", "uvloop==0.23.0", "httptools==0.9.0")
+OLDEST_PYTHON = (3, 10)
+
+
+def serve(launch: Launch, loop: str, parser: str) -> Process:
+    """Return the command line of uvicorn on a `loop` (uvloop, asyncio) with a `parser` (httptools, h11)."""
+    return Process(
+        (
+            "-m",
+            "uvicorn",
+            "--host=%s" % launch.host,
+            "--port=%d" % launch.port,
+            "--workers=%s" % launch.text("workers"),
+            "--backlog=%s" % launch.text("backlog"),
+            "--loop=%s" % loop,
+            "--http=%s" % parser,
+            "--interface=asgi3",
+            # Longer than a load may leave a connection idle; the default of 5 s suits a proxy in front.
+            "--timeout-keep-alive=75",
+            "--timeout-graceful-shutdown=5",
+            # The parent replaces a worker that is late to say it lives; an overloaded one is late.
+            "--timeout-worker-healthcheck=60",
+            "--no-access-log",
+            "--log-level=warning",
+            launch.app,
+        )
+    )
+
+
+def fast(launch: Launch) -> Process:
+    """Return the command line with httptools on the loop chosen by the knob `loop`."""
+    return serve(launch, launch.text("loop"), "httptools")

@@ -1,0 +1,85 @@
+"""aiohttp: framework and server in one, on the standard event loop.
+
+python -m velodrome.guest.stacks.aiohttp --app MODULE:ATTRIBUTE --port PORT [--workers N] [--loop uvloop]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.workers import arguments, listen, load, with_workers
+
+PROGRAM = "velodrome.guest.stacks.aiohttp"
+
+
+def command(launch: Launch) -> Process:
+    """Return the command line: this file is the program, as an app of aiohttp's has to bring one."""
+    return serve_on("asyncio", launch)
+
+
+def serve_on(loop: str, launch: Launch) -> Process:
+    """Return the command line on a given event loop."""
+    return Process(
+        (
+            "-m",
+            PROGRAM,
+            "--app=%s" % launch.app,
+            "--host=%s" % launch.host,
+            "--port=%d" % launch.port,
+            "--workers=%s" % launch.text("workers"),
+            "--backlog=%s" % launch.text("backlog"),
+            "--loop=%s" % loop,
+        )
+    )
+
+
+stack = Stack(
+    name="aiohttp",
+    title="aiohttp",
+    about="Framework and server on the standard event loop; while a handler awaits the others run.",
+    interface="aiohttp",
+    concurrency="tasks",
+    command=command,
+    requires=("aiohttp==3.14.5",),
+    knobs={"workers": 1, "backlog": 2048},
+    python=(3, 10),
+)
+
+
+def serve(app: str, listener: socket.socket, backlog: int, loop: str) -> None:
+    """Serve until SIGTERM or SIGINT, as aiohttp's own `run_app` does."""
+    from aiohttp import web
+
+    web.run_app(
+        load(app),
+        sock=listener,
+        backlog=backlog,
+        access_log=None,
+        print=None,
+        shutdown_timeout=5,
+        loop=_new_loop(loop),
+    )
+
+
+def _new_loop(name: str) -> asyncio.AbstractEventLoop:
+    if name == "asyncio":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def main() -> None:
+    """Run the program."""
+    parser = arguments(PROGRAM)
+    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    options = parser.parse_args()
+    listener = listen(options.host, options.port, options.backlog)
+    with_workers(options.workers, lambda: serve(options.app, listener, options.backlog, options.loop))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""Django (WSGI) on gunicorn's gevent worker."""
+
+from velodrome.guest.stack import Stack
+from velodrome.guest.stacks import _gevent
+
+stack = Stack(
+    name="django-gunicorn-gevent",
+    title="Django · gunicorn gevent",
+    about="Django with a greenlet for each connection; while a view waits the others run.",
+    interface="django_wsgi",
+    concurrency="greenlets",
+    command=_gevent.command,
+    requires=_gevent.REQUIRES,
+    knobs={"workers": 1, "backlog": 2048, "connections": 10000},
+    python=(3, 10),
+)

@@ -1,0 +1,17 @@
+"""Flask on gunicorn's sync worker."""
+
+from velodrome.guest.stack import Stack, one_per_worker
+from velodrome.guest.stacks import _gunicorn
+
+stack = Stack(
+    name="flask-gunicorn-sync",
+    title="Flask · gunicorn sync",
+    about="Flask, one request for each forked worker; a view that waits holds its whole worker.",
+    interface="flask",
+    concurrency="processes",
+    command=_gunicorn.sync,
+    requires=_gunicorn.REQUIRES,
+    knobs={"workers": 1, "backlog": 2048},
+    slots=one_per_worker,
+    python=(3, 10),
+)

@@ -1,0 +1,23 @@
+"""gunicorn's own ASGI worker."""
+
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stacks import _gunicorn
+
+
+def command(launch: Launch) -> Process:
+    """Return the command line; the parser is the one that comes with gunicorn, in Python."""
+    return _gunicorn.serve(launch, "asgi", "--asgi-loop=%s" % launch.text("loop"), "--http-parser=python")
+
+
+stack = Stack(
+    name="gunicorn-asgi",
+    title="gunicorn · asgi",
+    about="Forked workers, each an event loop with gunicorn's own parser in Python; awaiting frees it.",
+    interface="asgi",
+    concurrency="tasks",
+    command=command,
+    requires=(*_gunicorn.REQUIRES, "uvloop==0.23.0"),
+    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
+    choices={"loop": ("uvloop", "asyncio")},
+    python=_gunicorn.OLDEST_PYTHON,
+)

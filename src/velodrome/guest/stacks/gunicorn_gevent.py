@@ -1,0 +1,16 @@
+"""gunicorn with greenlets: blocking code that yields when it waits, by a patched standard library."""
+
+from velodrome.guest.stack import Stack
+from velodrome.guest.stacks import _gevent
+
+stack = Stack(
+    name="gunicorn-gevent",
+    title="gunicorn · gevent",
+    about="Forked workers, a greenlet for each connection; while one waits the others run.",
+    interface="wsgi",
+    concurrency="greenlets",
+    command=_gevent.command,
+    requires=_gevent.REQUIRES,
+    knobs={"workers": 1, "backlog": 2048, "connections": 10000},
+    python=_gevent.OLDEST_PYTHON,
+)

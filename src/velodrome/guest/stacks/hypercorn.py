@@ -1,0 +1,40 @@
+"""hypercorn, a server in Python for HTTP/1, 2 and 3; here it speaks HTTP/1.1."""
+
+from velodrome.guest.stack import Launch, Process, Stack
+
+
+def command(launch: Launch) -> Process:
+    """Return the command line."""
+    module, _, attribute = launch.app.partition(":")
+    if module.startswith("velodrome.guest.interfaces."):
+        # hypercorn looks into `vars(module)`, where an app that is made on first use is not yet.
+        attribute = "make_app()"
+    return Process(
+        (
+            "-m",
+            "hypercorn",
+            "--bind=%s:%d" % (launch.host, launch.port),
+            "--workers=%s" % launch.text("workers"),
+            "--backlog=%s" % launch.text("backlog"),
+            "--worker-class=%s" % launch.text("loop"),
+            # Longer than a load may leave a connection idle; the default is 5 s.
+            "--keep-alive=75",
+            "--graceful-timeout=5",
+            "--log-level=warning",
+            "asgi:%s:%s" % (module, attribute),
+        )
+    )
+
+
+stack = Stack(
+    name="hypercorn",
+    title="hypercorn · uvloop",
+    about="An event loop in C with a parser in Python; ends each connection after 1,000 requests.",
+    interface="asgi",
+    concurrency="tasks",
+    command=command,
+    requires=("hypercorn==0.18.0", "h11==0.16.0", "uvloop==0.23.0"),
+    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
+    choices={"loop": ("uvloop", "asyncio")},
+    python=(3, 10),
+)

@@ -1,0 +1,17 @@
+"""Starlette on uvicorn."""
+
+from velodrome.guest.stack import Stack
+from velodrome.guest.stacks import _uvicorn
+
+stack = Stack(
+    name="starlette-uvicorn",
+    title="Starlette · uvicorn",
+    about="Starlette with async endpoints on uvicorn's event loop; while an endpoint awaits the others run.",
+    interface="starlette",
+    concurrency="tasks",
+    command=_uvicorn.fast,
+    requires=_uvicorn.REQUIRES,
+    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
+    choices={"loop": ("uvloop", "asyncio")},
+    python=(3, 11),
+)

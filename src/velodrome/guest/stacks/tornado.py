@@ -1,0 +1,74 @@
+"""Tornado: framework and server in one, on the standard event loop.
+
+python -m velodrome.guest.stacks.tornado --app MODULE:ATTRIBUTE --port PORT [--workers N]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from typing import Any
+
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.workers import arguments, listen, load, with_workers
+
+PROGRAM = "velodrome.guest.stacks.tornado"
+
+
+def command(launch: Launch) -> Process:
+    """Return the command line: this file is the program, as an app of Tornado's has to bring one."""
+    return Process(
+        (
+            "-m",
+            PROGRAM,
+            "--app=%s" % launch.app,
+            "--host=%s" % launch.host,
+            "--port=%d" % launch.port,
+            "--workers=%s" % launch.text("workers"),
+            "--backlog=%s" % launch.text("backlog"),
+        )
+    )
+
+
+stack = Stack(
+    name="tornado",
+    title="Tornado",
+    about="Framework and server in Python on the standard event loop; while a handler awaits the others run.",
+    interface="tornado",
+    concurrency="tasks",
+    command=command,
+    requires=("tornado==6.6.1",),
+    knobs={"workers": 1, "backlog": 2048},
+    python=(3, 11),
+)
+
+
+async def serve(app: Any, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT, then end the connections."""
+    from tornado.httpserver import HTTPServer
+
+    server = HTTPServer(app)
+    server.add_sockets([listener])
+    stopped = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stopped.set)
+    await stopped.wait()
+    server.stop()
+    await server.close_all_connections()
+
+
+def main() -> None:
+    """Run the program."""
+    options = arguments(PROGRAM).parse_args()
+    listener = listen(options.host, options.port, options.backlog)
+    # The app is loaded in the worker: it may hold an event loop, which must not be shared by a fork.
+    with_workers(options.workers, lambda: asyncio.run(_work(options.app, listener)))
+
+
+async def _work(app: str, listener: socket.socket) -> None:
+    await serve(load(app), listener)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""waitress: one process, sockets in one thread, handlers in a pool of threads."""
+
+from velodrome.guest.stack import Launch, Process, Stack, one_per_thread
+
+
+def command(launch: Launch) -> Process:
+    """Return the command line."""
+    return Process(
+        (
+            "-m",
+            "waitress",
+            "--host=%s" % launch.host,
+            "--port=%d" % launch.port,
+            "--threads=%s" % launch.text("threads"),
+            "--backlog=%s" % launch.text("backlog"),
+            # By default the 101st connection is not accepted, and `select` fails at file descriptor 1024.
+            "--connection-limit=%s" % launch.text("connections"),
+            "--asyncore-use-poll",
+            launch.app,
+        )
+    )
+
+
+stack = Stack(
+    name="waitress",
+    title="waitress",
+    about="One process: a thread for all sockets, a pool for handlers; a request that waits holds one of it.",
+    interface="wsgi",
+    concurrency="threads",
+    command=command,
+    requires=("waitress==3.0.2",),
+    knobs={"threads": 4, "backlog": 2048, "connections": 10000},
+    slots=one_per_thread,
+    python=(3, 9),
+)

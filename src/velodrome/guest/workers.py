@@ -1,0 +1,106 @@
+"""Workers: fork processes that serve one listening socket, and end with them.
+
+    listener = listen(host, port, backlog)
+    with_workers(4, lambda: serve(listener))
+
+For servers that bring no process manager of their own. A worker that dies is not replaced: under test
+a quiet restart would hide the fault, so the others are ended and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from typing import Any, Callable, Dict, List
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
+def arguments(program: str) -> ArgumentParser:
+    """Return a parser for what `command` and `main` of a stack tell each other: --app, --host, --port, …"""
+    parser = ArgumentParser(prog="python -m " + program)
+    parser.add_argument("--app", required=True, metavar="MODULE:ATTRIBUTE")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--backlog", type=int, default=2048)
+    parser.add_argument("--workers", type=int, default=1)
+    return parser
+
+
+def load(app: str) -> Any:
+    """Return what `module:attribute` names."""
+    module, _, attribute = app.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def listen(host: str, port: int, backlog: int) -> socket.socket:
+    """Return a listening, non-blocking socket that workers may share."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen(backlog)
+    listener.setblocking(False)
+    return listener
+
+
+def with_workers(count: int, work: Callable[[], None]) -> None:
+    """Run `work` in `count` forked processes until a stop signal; with one, run it in this process."""
+    if count == 1:
+        work()
+        return
+    # Held back until there is a handler and all workers are there to be told; no signal is lost between.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    workers = [_fork(work) for _ in range(count)]
+    stopping: List[int] = []
+
+    def stop(signum: int, frame: Any) -> None:
+        stopping.append(signum)
+        _end(workers)
+
+    for signum in STOPS:
+        signal.signal(signum, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    fates: Dict[int, int] = {}
+    while workers:
+        pid, status = os.wait()
+        workers.remove(pid)
+        fates[pid] = status
+        if not stopping:
+            sys.stderr.write("worker %d ended (wait status %d); ending the others\n" % (pid, status))
+            stopping.append(0)
+            _end(workers)
+    sys.exit(0 if stopping[0] and not any(fates.values()) else 1)
+
+
+def _fork(work: Callable[[], None]) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        work()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        # Not sys.exit: the frames above belong to the parent's life.
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _end(workers: List[int]) -> None:
+    for pid in workers:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
