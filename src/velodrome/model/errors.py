@@ -174,3 +174,10 @@ class DifferentMachinesError(UsageError):
             f"these results come from different machines ({'; '.join(differences)}); "
             "figures of one machine say nothing about another. Judge them one by one"
         )
+
+
+class UnknownKnobError(UsageError):
+    """Raised when a stack is given a setting it does not have, or one without a value."""
+
+    def __init__(self, stack: str, knob: str, known: Sequence[str]) -> None:
+        super().__init__(f"'{knob}' is no setting of {stack}; write one of these as name=value: {', '.join(known)}")
