@@ -1,13 +1,14 @@
 """Start a process of velodrome's own (engine, upstream) that ends when velodrome does.
 
-Its standard input is a pipe that only we hold: it carries the work and, by its end, the news of our death, even by
-`kill -9`. The process pins itself (`--cpus`), so nothing runs between fork and exec.
+Its standard input is a pipe that only we hold: it carries the work and, by its end, the news of our death,
+even by `kill -9`. The process pins itself (`--cpus`), so nothing runs between fork and exec.
 """
 
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self
@@ -49,10 +50,8 @@ class Child:
 
     def end(self) -> int:
         """Close its input, wait, kill it when it does not go; return its exit status. May be called again."""
-        try:
+        with suppress(BrokenPipeError):  # dead already: its exit status tells why
             self.input.close()
-        except BrokenPipeError:
-            pass  # it was dead already; its exit status tells why
         try:
             return self.process.wait(GRACE_S)
         except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
 """The simulated third party in a process of its own, pinned, with what it did over the measured span.
 
-    with start(cpus=(1,), latency="200ms") as upstream:
-        ... VELODROME_UPSTREAM=upstream.url ...
-        upstream.begin(); ...; facts = upstream.end()
+with start(cpus=(1,), latency="200ms") as upstream:
+    ... VELODROME_UPSTREAM=upstream.url ...
+    upstream.begin(); ...; facts = upstream.end()
 """
 
 import json
@@ -49,8 +49,8 @@ class Upstream:
     def end(self) -> UpstreamFacts:
         """The measured span is over: return what happened since `begin`. Raises UpstreamError.
 
-        Requests and CPU are differences; lateness (answer written after it fell due) is of the whole time since
-        `begin` where the engine can tell it, else since the start.
+        Requests and CPU are differences; lateness (answer written after it fell due) is of the whole time
+        since `begin` where the engine can tell it, else since the start.
         """
         now, before = self.facts(), self._before
         return UpstreamFacts(
@@ -109,8 +109,8 @@ def start(
 ) -> Upstream:
     """Start a third party on a fresh port and return it once it listens. Raises UpstreamError.
 
-    `latency` is a duration, a distribution or the path of a file of latencies, as `velodrome upstream` takes it;
-    a request may override it (`?latency=75ms`).
+    `latency` is a duration, a distribution or the path of a file of latencies, as `velodrome upstream` takes
+    it; a request may override it (`?latency=75ms`).
     """
     spec = {
         "host": host,

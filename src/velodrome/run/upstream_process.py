@@ -1,8 +1,8 @@
 """The process the simulated third party runs in: `python -m velodrome.run.upstream_process --cpus 1`.
 
-The first line of standard input is the spec (JSON); the answer is `{"port": N}` or `{"error": "sentence"}`. Each line
-after that is answered with the facts so far. The end of standard input, which is also the end of whoever started us,
-stops it.
+The first line of standard input is the spec (JSON); the answer is `{"port": N}` or `{"error": "sentence"}`.
+Each line after that is answered with the facts so far. The end of standard input, which is also the end of
+whoever started us, stops it.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What every load generator looks like to a trial: plain data in, events while it runs, facts at the end.
 
-    driver = VelodromeDriver(cpus=(1,))
-    facts = driver.run(load, Target("http://127.0.0.1:8000/"), on_event=sampler.on)
+driver = VelodromeDriver(cpus=(1,))
+facts = driver.run(load, Target("http://127.0.0.1:8000/"), on_event=sampler.on)
 """
 
 from collections.abc import Callable, Mapping

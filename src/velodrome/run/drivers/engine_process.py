@@ -1,8 +1,9 @@
 """The process the engine runs in: `python -m velodrome.run.drivers.engine_process --cpus 1`.
 
-Standard input carries `SPEC_BYTES BODY_BYTES EXPECT_BYTES` (-1: no expected body) as one line, then those bytes; its
-end, which is also the end of whoever started us, ends the load early. Standard output carries one line of JSON per
-event, then a line `document` followed by the velodrome/load/1 document, or a line `error KIND` followed by a sentence.
+Standard input carries `SPEC_BYTES BODY_BYTES EXPECT_BYTES` (-1: no expected body) as one line, then those
+bytes; its end, which is also the end of whoever started us, ends the load early. Standard output carries one
+line of JSON per event, then a line `document` followed by the velodrome/load/1 document, or a line `error
+KIND` followed by a sentence.
 
 Next to nothing is imported (no json, no argparse), so that a load begins some 30 ms after it was asked for.
 """
@@ -17,7 +18,7 @@ PATIENCE_S = 10.0
 
 
 def main() -> int:
-    """Carry out the one load that standard input asks for; the exit status is 0, or 2 with an `error` line."""
+    """Carry out the load standard input asks for; exit status 0, or 2 with an `error` line."""
     if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
     from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
@@ -40,7 +41,9 @@ def main() -> int:
     try:
         document = _native.load(spec, body, expected, deliver)
     except (ValueError, PermissionError, OSError) as error:
-        kind = next(known.__name__ for known in (ValueError, PermissionError, OSError) if isinstance(error, known))
+        kind = next(
+            known.__name__ for known in (ValueError, PermissionError, OSError) if isinstance(error, known)
+        )
         out.write(f"error {kind}\n{error}\n".encode())
         out.flush()
         return 2

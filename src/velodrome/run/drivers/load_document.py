@@ -9,7 +9,7 @@ SCHEMA = "velodrome/load/1"
 
 
 def read(document: Mapping[str, Any]) -> LoadFacts:
-    """Return the facts of a load. Raises KeyError, TypeError or ValueError on anything but such a document."""
+    """Return the facts of a load. Raises KeyError, TypeError or ValueError on anything else."""
     if document["schema"] != SCHEMA:
         raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
     connections, generator = document["connections"], document["generator"]

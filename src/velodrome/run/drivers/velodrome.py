@@ -18,7 +18,9 @@ from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 
 MODULE = "velodrome.run.drivers.engine_process"
 SLACK_S = 15.0
-"""Beyond warm-up, span and drain: interpreter start and opening 10,000 connections take under 2 s on a busy machine."""
+"""Beyond warm-up, span and drain: interpreter start and opening 10,000 connections take under 2 s on a busy
+machine.
+"""
 EARLY_S = 12.0
 """After a load was asked to end early: longer than the engine process itself waits for its engine."""
 _REFUSALS = {"ValueError": UsageError, "PermissionError": LoadRefusedError, "OSError": EngineError}
@@ -41,7 +43,8 @@ class VelodromeDriver:
         self.slack_s = slack_s
 
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
-        """Load `target`; see `Driver.run`. A load ended early by `on_event` returns what was measured until then.
+        """Load `target`; see `Driver.run`. A load ended early by `on_event` returns what was measured until
+        then.
 
         Raises DriverError, DriverTimedOutError, UsageError, LoadRefusedError or EngineError.
         """
@@ -87,7 +90,6 @@ class VelodromeDriver:
 
     def spec(self, load: Load, target: Target) -> Mapping[str, Any]:
         """Return what `_native.load` takes (docs/architecture.md)."""
-        closed = isinstance(load.pace, Closed)
         return {
             "url": target.url,
             "connections": load.pace.connections,
