@@ -121,7 +121,7 @@ def serves(of: Stack, served: Recipe) -> Optional[str]:
 def entries(kind: Kind, extra: Sequence[str] = ()) -> List[Entry]:
     """Return every plugin of a kind, the broken ones too, sorted by name; `extra` are paths of files."""
     found: Dict[str, Entry] = {}
-    for entry in _shipped(kind):
+    for entry in shipped(kind):
         found[entry.name] = entry
     for entry in _entry_points(kind):
         found[entry.name] = entry
@@ -144,7 +144,8 @@ def _one(kind: Kind, name: str, extra: Sequence[str]) -> Any:
     raise NoSuchNameError(kind.noun, name, [entry.name for entry in found if not entry.error], error)
 
 
-def _shipped(kind: Kind) -> Iterator[Entry]:
+def shipped(kind: Kind) -> Iterator[Entry]:
+    """Yield the plugins of a kind that come with velodrome."""
     package = import_module(kind.package)
     for found in iter_modules(package.__path__):
         if not found.name.startswith("_"):

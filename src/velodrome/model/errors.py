@@ -149,7 +149,8 @@ class StudyFileError(UsageError):
         places = [f"line {problem.line}, column {problem.column}" for problem in self.problems]
         width = max(map(len, places), default=0)
         lines = [
-            f"  {place:<{width}}   {problem.sentence}" for place, problem in zip(places, self.problems, strict=True)
+            f"  {place:<{width}}   {problem.sentence}"
+            for place, problem in zip(places, self.problems, strict=True)
         ]
         count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
         super().__init__("\n".join([f"{path} has {count}; nothing was run", *lines]))
@@ -180,4 +181,44 @@ class UnknownKnobError(UsageError):
     """Raised when a stack is given a setting it does not have, or one without a value."""
 
     def __init__(self, stack: str, knob: str, known: Sequence[str]) -> None:
-        super().__init__(f"'{knob}' is no setting of {stack}; write one of these as name=value: {', '.join(known)}")
+        super().__init__(
+            f"'{knob}' is no setting of {stack}; write one of these as name=value: {', '.join(known)}"
+        )
+
+
+class NoPortError(VelodromeError):
+    """Raised when no free port was found to start a server on."""
+
+    def __init__(self, host: str, tries: int) -> None:
+        super().__init__(
+            f"no free port on {host}: {tries} were tried and all are taken or may not be bound. "
+            "End what listens there (ss -ltnp shows it)"
+        )
+
+
+class UvMissingError(VelodromeError):
+    """Raised when there is no uv to make the stacks' environments with."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "uv, which makes the environments of the stacks, is neither installed with velodrome nor on PATH. "
+            "Install it: python -m pip install uv"
+        )
+
+
+class InterpreterNotFoundError(UsageError):
+    """Raised when a Python is asked for that this machine does not have, or that does not run."""
+
+    def __init__(self, asked: str, reason: str) -> None:
+        super().__init__(
+            f"no interpreter for '{asked}': {reason}. Give the path of one, or install it: uv python install 3.x"
+        )
+
+
+class EnvironmentFailedError(VelodromeError):
+    """Raised when a stack cannot have its environment here; the other stacks go on."""
+
+    def __init__(self, stack: str, reason: str, cure: str, last_lines: Sequence[str] = ()) -> None:
+        self.stack, self.reason, self.cure, self.last_lines = stack, reason, cure, tuple(last_lines)
+        tail = f" The last lines of uv:\n  {chr(10).join(last_lines)}\n " if last_lines else ""
+        super().__init__(f"{stack} cannot run here: {reason}.{tail} Cure: {cure}".replace("\n", "\n  "))

@@ -18,7 +18,7 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
             "--worker-class=%s" % worker_class,
-            # A worker that is late to say it lives is killed. An overloaded one is late, and overload is tested.
+            # A worker late to say it lives is killed. An overloaded one is late, and overload is tested.
             "--timeout=120",
             "--graceful-timeout=5",
             # Longer than a load may leave a connection idle; the default of 2 s suits a proxy in front.

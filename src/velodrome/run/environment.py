@@ -1,0 +1,232 @@
+"""Environments: for each set of requirements and interpreter an environment of its own, made once by uv.
+
+    <cache>/envs/<hash>/bin/python        velodrome.json beside it says what is in it, and that it is whole
+    <cache>/envs/<hash>.lock              held by whoever makes it; others wait
+    <cache>/envs/<hash>.failed            why it could not be made the last time
+
+Stacks with the same requirements share one. What the hashed locks (`locks/`) cover is installed from
+them, the rest (third parties' stacks, older interpreters) is resolved anew from the pinned requirements.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import EnvironmentFailedError, UvMissingError
+from velodrome.run import cache, lock
+from velodrome.run.interpreter import Interpreter, find
+from velodrome.run.uv import find_uv, run_uv
+
+LAYOUT = 1
+"""Raised when environments made by an older velodrome must not be used any more."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a stack's server runs in."""
+
+    python: Path
+    """Its interpreter; nothing else of it needs to be known to start a server."""
+    version: str
+    """Full version of that Python, e.g. `3.11.7`."""
+    packages: Mapping[str, str]
+    """Version of every installed package, by name."""
+    locked: bool
+    """Whether every package was checked against the hashes of a lock that ships."""
+
+
+def environment_for(stack: Stack, asked: str | None = None) -> Environment:
+    """Return the environment of a stack on an interpreter (None: velodrome's own), made if need be.
+
+    Safe to be called by many processes and threads at once. Raises EnvironmentFailedError,
+    InterpreterNotFoundError or UvMissingError.
+    """
+    why = _cannot(stack, asked)
+    if why is not None:
+        raise EnvironmentFailedError(stack.name, *why)
+    interpreter = find(asked)
+    requires = catalog.requires(stack)
+    locked = lock.covering(requires, interpreter.minor)
+    home = cache.folder("envs") / _key(requires, locked, interpreter)
+    ready = _ready(home)
+    if ready is None:
+        with _held(home.with_suffix(".lock")):
+            ready = _ready(home) or _make(stack.name, home, requires, locked, interpreter)
+    return ready
+
+
+def prepare(
+    stacks: Iterable[Stack],
+    asked: str | None = None,
+    on_ready: Callable[[Stack, Environment | EnvironmentFailedError], None] | None = None,
+) -> dict[str, Environment | EnvironmentFailedError]:
+    """Make the environments of many stacks, two at a time; one that fails is told in its place.
+
+    `on_ready` is called, by several threads, as each is there.
+    Raises InterpreterNotFoundError or UvMissingError.
+    """
+
+    def one(stack: Stack) -> Environment | EnvironmentFailedError:
+        made: Environment | EnvironmentFailedError
+        try:
+            made = environment_for(stack, asked)
+        except EnvironmentFailedError as error:
+            made = error
+        if on_ready is not None:
+            on_ready(stack, made)
+        return made
+
+    wanted = list(stacks)
+    find(asked)
+    # uv downloads in parallel by itself; two of it keep a second CPU busy with unpacking and compiling.
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip((stack.name for stack in wanted), pool.map(one, wanted), strict=True))
+
+
+def available(stack: Stack, asked: str | None = None) -> str | None:
+    """Return why a stack cannot run here, with the cure, or None if it can. Installs nothing.
+
+    None is no promise for a stack that has no environment yet: its packages may not be had.
+    Raises InterpreterNotFoundError.
+    """
+    why = _cannot(stack, asked)
+    if why is None:
+        try:
+            find_uv()
+        except UvMissingError as error:
+            return str(error)
+        why = _failed_before(stack, asked)
+    return f"{why[0]}. Cure: {why[1]}" if why else None
+
+
+def _cannot(stack: Stack, asked: str | None) -> tuple[str, str] | None:
+    if sys.platform not in stack.systems:
+        return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
+    try:
+        catalog.requires(stack)
+    except catalog.NoSuchNameError as error:
+        reason = f"cannot be loaded ({error.error})" if error.error else "does not exist"
+        return f"its interface '{stack.interface}' {reason}", f"one of: {', '.join(error.known)}"
+    interpreter = find(asked)
+    if interpreter.minor < stack.python:
+        oldest = ".".join(map(str, stack.python))
+        return f"it needs Python {oldest} or newer, not {interpreter.version}", f"--python {oldest}"
+    return None
+
+
+def _failed_before(stack: Stack, asked: str | None) -> tuple[str, str] | None:
+    interpreter = find(asked)
+    requires = catalog.requires(stack)
+    key = _key(requires, lock.covering(requires, interpreter.minor), interpreter)
+    try:
+        reason, cure = json.loads((cache.folder("envs") / f"{key}.failed").read_text())
+    except (OSError, ValueError):
+        return None
+    return f"the last time, {reason}", f"{cure}. The next run tries again"
+
+
+def _key(requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter) -> str:
+    text = locked.read_text() if locked else ""
+    facts = [LAYOUT, requires, text, str(interpreter.path), interpreter.version, platform.machine()]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _ready(home: Path) -> Environment | None:
+    """Return an environment if it is whole: its record, written last, is there, and so is its Python."""
+    python = home / "bin" / "python"
+    try:
+        told = json.loads((home / "velodrome.json").read_text())
+    except (OSError, ValueError):
+        return None
+    if not os.access(python, os.X_OK):  # the interpreter it was made of is gone
+        return None
+    return Environment(python, told["version"], told["packages"], told["locked"])
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # released with the file, also when its holder is killed
+        yield
+
+
+def _make(
+    stack: str, home: Path, requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter
+) -> Environment:
+    failed = home.with_suffix(".failed")
+    try:
+        shutil.rmtree(home, ignore_errors=True)  # a half-made one
+        _uv(stack, home, "venv", "--no-project", f"--python={interpreter.path}", str(home))
+        _install(stack, home, requires, locked)
+        packages = _packages(stack, home)
+    except EnvironmentFailedError as error:
+        failed.write_text(json.dumps([error.reason, error.cure]))
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    record = {"version": interpreter.version, "packages": packages, "locked": locked is not None}
+    partly = home / "velodrome.json.partly"
+    partly.write_text(json.dumps(record | {"requires": requires}))
+    partly.rename(home / "velodrome.json")
+    failed.unlink(missing_ok=True)
+    return Environment(home / "bin" / "python", interpreter.version, packages, locked is not None)
+
+
+def _install(stack: str, home: Path, requires: tuple[str, ...], locked: Path | None) -> None:
+    if not requires:
+        return
+    into = (f"--python={home / 'bin' / 'python'}", "--compile-bytecode")
+    if locked is not None:
+        _uv(stack, home, "pip", "sync", *into, "--require-hashes", str(locked))
+        return
+    # From a file: a requirement that begins with a dash must not become an option.
+    wanted = home / "requirements.txt"
+    wanted.write_text("".join(f"{line}\n" for line in requires))
+    _uv(stack, home, "pip", "install", *into, "--requirements", str(wanted))
+
+
+def _packages(stack: str, home: Path) -> dict[str, str]:
+    said = _uv(stack, home, "pip", "list", "--format=json", f"--python={home / 'bin' / 'python'}")
+    return {package["name"]: package["version"] for package in json.loads(said)}
+
+
+def _uv(stack: str, home: Path, *arguments: str) -> str:
+    said = run_uv(arguments, home.parent)
+    if said.returncode != 0:
+        lines = [line for line in said.stderr.splitlines() if line.strip()][-6:]
+        raise EnvironmentFailedError(stack, "its packages could not be installed", _cure(said.stderr), lines)
+    return said.stdout
+
+
+CURES = (
+    ("No space left on device", f"free some space, or set {cache.VARIABLE} to a folder elsewhere"),
+    ("Permission denied", f"set {cache.VARIABLE} to a folder you may write to"),
+    (
+        "error sending request",
+        "see that the package index can be reached; uv's own settings name another one",
+    ),
+    ("Failed to fetch", "see that the package index can be reached; uv's own settings name another one"),
+    ("No solution found", "correct the stack's requires, or choose another interpreter"),
+    ("Hash mismatch", "the package index offers other files than the lock names; renew it: make lock"),
+    (
+        "Failed to build",
+        "install what the package needs to be built, or choose an interpreter it has a wheel for",
+    ),
+)
+
+
+def _cure(said: str) -> str:
+    for sign, cure in CURES:
+        if sign in said:
+            return cure
+    return "what uv says above; then run again"
