@@ -1,20 +1,36 @@
 """Text on its way to a reader: columns aligned on the decimal point, a server's words made harmless."""
 
+import math
 from collections.abc import Sequence
+
+from velodrome.model import quantity
+from velodrome.model.verdict import Interval
 
 
 def aligned(column: Sequence[str]) -> list[str]:
     """Pad texts so that their decimal points stand under each other and all have one length.
 
-    What follows the number (` ±2`) counts as after the point.
+    What follows the number (` ±2`) is aligned too.
     """
-    heads, tails = [], []
+    parts = []
     for text in column:
-        end = min((text.find(mark) for mark in (".", " ±") if mark in text), default=len(text))
-        heads.append(text[:end])
-        tails.append(text[end:])
-    before, after = max(map(len, heads), default=0), max(map(len, tails), default=0)
-    return [head.rjust(before) + tail.ljust(after) for head, tail in zip(heads, tails, strict=True)]
+        value, mark, spread = text.partition(" ±")
+        whole, point, decimals = value.partition(".")
+        parts.append((whole, point + decimals, mark + spread))
+    before, after, beside = (max((len(part[i]) for part in parts), default=0) for i in range(3))
+    return [f"{whole:>{before}}{decimals:<{after}}{spread:<{beside}}" for whole, decimals, spread in parts]
+
+
+def estimate(interval: Interval) -> str:
+    """Return `197 ±2`, at most three digits of it: what an interval of a few blocks deserves."""
+    half = (interval.high - interval.low) / 2
+    exponent = math.floor(math.log10(interval.mid)) - 2 if interval.mid > 0 else 0
+    if half >= 10**exponent:
+        return quantity.within(interval.mid, interval.low, interval.high)
+    middle, step = (
+        quantity.grouped(x, max(0, -exponent)) for x in (round(interval.mid, -exponent), 10**exponent)
+    )
+    return f"{middle} ±{step}"
 
 
 def visible(text: str) -> str:

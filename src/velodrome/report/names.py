@@ -1,0 +1,98 @@
+"""What contestants, questions and loads are called in a report."""
+
+from collections.abc import Iterable, Mapping
+
+from velodrome.model import quantity
+from velodrome.model.load import Closed, Load
+from velodrome.model.study import Question
+from velodrome.model.verdict import Answer, LatencyView, Standing
+from velodrome.report.typeset import plural
+
+
+def contestant(title: str, label: str) -> str:
+    """Return `gunicorn · gevent ×2` for the stack of that title, labelled `gunicorn-gevent[workers=2]`."""
+    _, bracket, rest = label.partition("[")
+    if not bracket:
+        return title
+    knobs = [knob.partition("=") for knob in rest.rstrip("]").split(",")]
+    workers = "".join(f" ×{value}" for name, _, value in knobs if name == "workers")
+    others = ", ".join(
+        f"{value} {name}" if value.isdigit() else value for name, _, value in knobs if name != "workers"
+    )
+    return f"{title}{workers}{', ' if others else ''}{others}"
+
+
+def of_standing(standing: Standing) -> str:
+    """Return what the contestant of a standing is called."""
+    return contestant(standing.title, standing.contestant)
+
+
+def of_answer(answer: Answer) -> Mapping[str, str]:
+    """Return what every contestant of a question is called, by its label."""
+    return {standing.contestant: of_standing(standing) for standing in answer.standings}
+
+
+def sentence_case(text: str) -> str:
+    """Return `Waits 200 ms on a third party` for a recipe's `about`."""
+    return text[:1].upper() + text[1:]
+
+
+def load(what: Load) -> str:
+    """Return `closed loop, 40 connections` or `open loop, constant 100/s`."""
+    pace = what.pace
+    if isinstance(pace, Closed):
+        return f"closed loop, {plural(pace.connections, 'connection')}"
+    return f"open loop, {pace.arrivals} {quantity.short(pace.rate)}/s"
+
+
+def is_closed(label: str) -> bool:
+    """Whether a load's label names a closed loop."""
+    return label.startswith("closed-")
+
+
+def ranking_load(question: Question) -> Load:
+    """Return the load that ranks a question: its first closed loop, or its first load."""
+    return next((load for load in question.loads if isinstance(load.pace, Closed)), question.loads[0])
+
+
+def latency_load(question: Question) -> Load:
+    """Return the load whose latency is shown first: the first open loop, or the first load."""
+    return next((load for load in question.loads if not isinstance(load.pace, Closed)), question.loads[0])
+
+
+def latency_view(views: Iterable[LatencyView]) -> LatencyView | None:
+    """Return the view whose latency is shown first: an open loop's, or any."""
+    found = list(views)
+    return next((view for view in found if not is_closed(view.load)), found[0] if found else None)
+
+
+def load_label(label: str) -> str:
+    """Return a load's label as words: `closed-40` is `closed loop, 40 connections`."""
+    kind, _, rest = label.partition("-")
+    if kind == "closed" and rest.isdigit():
+        return f"closed loop, {plural(int(rest), 'connection')}"
+    if kind == "open":
+        rate, _, arrivals = rest.partition("-")
+        return f"open loop, {arrivals or 'constant'} {rate}/s"
+    return label
+
+
+def joined(words: Iterable[str], most: int = 4) -> str:
+    """Return `a, b and 3 more`."""
+    found = list(words)
+    if len(found) > most:
+        return f"{', '.join(found[: most - 1])} and {len(found) - most + 1} more"
+    return " and ".join(filter(None, (", ".join(found[:-1]), found[-1]))) if found else ""
+
+
+def headline(answer: Answer) -> tuple[str, str]:
+    """Return the answer in a few words and what stands beside it: `("aiohttp", "tied: uvicorn")`."""
+    called = of_answer(answer)
+    best = [called.get(label, label) for label in answer.best]
+    if not best:
+        return "cannot tell", "nothing valid was measured"
+    if answer.outcome.value == "winner":
+        return best[0], ""
+    if answer.outcome.value == "tie":
+        return best[0], f"tied: {joined(best[1:])}" if best[1:] else ""
+    return (f"cannot tell {best[0]} from {joined(best[1:])}", "") if best[1:] else ("cannot tell", "")

@@ -1,0 +1,126 @@
+"""The end of a race in a terminal: the table, then answer, why, what was set aside, how to repeat.
+
+The answer stands last because the end of the output is what a reader sees first.
+"""
+
+import os
+import textwrap
+from collections.abc import Mapping
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from velodrome.model.verdict import Answer, Verdict
+from velodrome.report import board, names
+from velodrome.report.typeset import plural, visible
+
+SET_ASIDE_SHOWN = 6
+ARROW = "→"
+
+
+def console(stream: TextIO) -> Console:
+    """Return a console that writes control codes only where somebody looks: not in a pipe, nor under CI."""
+    live = stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+    return Console(
+        file=stream,
+        force_terminal=live,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if live else 120,
+    )
+
+
+def race_table(verdict: Verdict, width: int) -> list[Text]:
+    """Return the table of all questions with their final intervals."""
+    sections = [(board.answer_heading(answer), board.answer_lines(answer)) for answer in verdict.answers]
+    return board.table(sections, width)
+
+
+def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> list[Text]:
+    """Return the verdict: one paragraph a question, what was set aside, where the report is.
+
+    `paths` maps what was written (`report`, `results`, …) to where.
+    """
+    found: list[Text] = []
+    for answer in verdict.answers:
+        found += [*answer_lines(answer, width), Text()]
+    for note in verdict.notes:
+        found += _paragraph(note, width, " ", "dim")
+    if verdict.finished:
+        found += _paragraph(f"The race ended: {verdict.finished}.", width, " ", "dim")
+    if verdict.set_aside:
+        found += [Text(), *_set_aside(verdict, width)]
+    found += [Text(), *_paths(verdict, paths)]
+    return found
+
+
+def answer_lines(answer: Answer, width: int) -> list[Text]:
+    """Return question, answer, why and the command line of one question."""
+    best, beside = names.headline(answer)
+    about = names.sentence_case(visible(answer.about))
+    first = Text(f" {about}  {ARROW}  ") + Text(best, style="bold green")
+    found = []
+    if beside and len(first) + len(beside) + 4 <= width:
+        found.append(first + Text(f"  ({beside})"))
+    elif len(first) <= width:
+        found += [first, *(_paragraph(f"({beside})", width) if beside else ())]
+    else:
+        found += [Text(f" {about}"), Text(f" {ARROW}  ") + Text(best, style="bold green")]
+        found += _paragraph(f"({beside})", width) if beside else ()
+    for sentence in (answer.sentence, *answer.why, answer.to_settle):
+        if sentence:
+            found += _paragraph(visible(sentence), width)
+    if answer.deploy:
+        # Never broken: it is there to be copied.
+        found.append(Text("   deploy:  ", style="dim") + Text(visible(answer.deploy)))
+    return found
+
+
+def show(verdict: Verdict, paths: Mapping[str, str], out: Console) -> None:
+    """Write table and verdict."""
+    for line in (*race_table(verdict, out.width), Text(), *verdict_lines(verdict, paths, out.width)):
+        out.print(line, soft_wrap=True)
+
+
+def _set_aside(verdict: Verdict, width: int) -> list[Text]:
+    count = len(verdict.set_aside)
+    if count == 1:
+        return _paragraph(f"⚑ 1 result set aside: {visible(verdict.set_aside[0])}", width, " ")
+    found = [Text(f" ⚑ {plural(count, 'result')} set aside")]
+    for sentence in verdict.set_aside[:SET_ASIDE_SHOWN]:
+        found += _paragraph(visible(sentence), width)
+    if count > SET_ASIDE_SHOWN:
+        found.append(Text(f"   … and {count - SET_ASIDE_SHOWN} more, all in the report"))
+    return found
+
+
+def _paths(verdict: Verdict, paths: Mapping[str, str]) -> list[Text]:
+    size = max([len("repeat one cell"), *map(len, paths)])
+    found = [Text(f" {name:<{size}}  ", style="dim") + Text(str(path)) for name, path in paths.items()]
+    cell = example_cell(verdict)
+    if cell:
+        found.append(Text(f" {'repeat one cell':<{size}}  ", style="dim") + Text(repeat(verdict.study, cell)))
+    return found
+
+
+def example_cell(verdict: Verdict) -> str:
+    """Return the cell of the first answer's best contestant, or nothing."""
+    return next((f"{a.question}/{a.best[0]}" for a in verdict.answers if a.best), "")
+
+
+def repeat(study: str, cell: str) -> str:
+    """Return the command that measures one cell again; quoted where a shell would read the brackets."""
+    return (
+        f"velodrome run {study} --only {cell}"
+        if "[" not in cell
+        else f"velodrome run {study} --only '{cell}'"
+    )
+
+
+def _paragraph(text: str, width: int, indent: str = "   ", style: str = "") -> list[Text]:
+    return [
+        Text(line, style=style)
+        for line in textwrap.wrap(text, width - 1, initial_indent=indent, subsequent_indent=indent)
+    ]
