@@ -1,0 +1,113 @@
+"""Collects what is wrong with a study file, each with its place, in the words of the file."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from velodrome.model.problem import Problem
+from velodrome.plan.schema import WANTED, Table
+from velodrome.plan.toml_map import Path, TomlMap
+
+_ITEMS = {
+    "contestants": ("a contestant", 'a stack such as "uvicorn" or {stack = "gunicorn-sync", workers = 2}'),
+    "loads": (
+        "a load",
+        'a table such as {connections = 40, duration = "2s"} or {rate = 500, duration = "2s"}',
+    ),
+    "questions": ("a question", "a [[questions]] table with recipe and loads"),
+    "sources": ("a source", "a text, such as the address of a web page"),
+    "steps": ("a step", 'a table such as {do = "sleep", ms = 50}'),
+}
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+class Findings:
+    """The problems found so far in one file."""
+
+    def __init__(self, places: TomlMap) -> None:
+        self._places = places
+        self.problems: list[Problem] = []
+
+    def add(self, path: Path, sentence: str) -> None:
+        """Record one problem of what stands at `path`."""
+        line, column = self._places.place(path)
+        name = dotted(path)
+        self.problems.append(Problem(line, column, f"{name}: {sentence}" if name else sentence))
+
+    def check(
+        self, model: type[AnyModel], value: object, at: Path, extra: Iterable[str] = ()
+    ) -> AnyModel | None:
+        """Return a table read as `model`, or None after recording all that is wrong with it."""
+        before = len(self.problems)
+        found = self.check_in_part(model, value, at, extra)
+        return found if len(self.problems) == before else None
+
+    def check_in_part(
+        self, model: type[AnyModel], value: object, at: Path, extra: Iterable[str] = ()
+    ) -> AnyModel | None:
+        """Do the same, but return what is right of a table: its keys that are wrong have their defaults.
+
+        `extra` are keys that exist beside those of the model. None: it is no table at all.
+        """
+        if not isinstance(value, dict):
+            self.add(at, _unfit(value, at))
+            return None
+        if issubclass(model, Table):
+            for key in model.required:
+                if key not in value:
+                    self.add((*at, key), f"is missing; give {WANTED[key][1]}")
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            wrong = set()
+            for detail in error.errors(include_url=False):
+                path = (*at, *detail["loc"])
+                self.add(path, _sentence(detail, path, (*model.model_fields, *extra)))
+                wrong.add(detail["loc"][0])
+        return model.model_construct(**{key: part for key, part in value.items() if key not in wrong})
+
+
+def dotted(path: Path) -> str:
+    """Return a path as people write it: `questions[0].loads[1].rate`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def shown(value: object) -> str:
+    """Return a value about as TOML writes it, short."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"'{value}'" if len(value) <= 40 else f"'{value[:37]}…'"
+    if isinstance(value, list):
+        return "an empty list" if not value else "a list"
+    return "a table" if isinstance(value, dict) else str(value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `nearest: a, b`, or all that is known when nothing is near."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"known: {', '.join(names)}" if names else "there are none"
+
+
+def _sentence(detail: ErrorDetails, path: Path, known: Iterable[str]) -> str:
+    if detail["type"] == "extra_forbidden":
+        return f"there is no such key here; {nearest(str(path[-1]), known)}"
+    if detail["type"] == "missing":
+        return f"is missing; give {WANTED[str(path[-1])][1]}"
+    return _unfit(detail["input"], path)
+
+
+def _unfit(value: object, path: Path) -> str:
+    key = next((part for part in reversed(path) if isinstance(part, str)), "")
+    noun, cure = _ITEMS[key] if path and isinstance(path[-1], int) else WANTED[key]
+    return f"{shown(value)} is not {noun}; give {cure}"

@@ -1,0 +1,94 @@
+"""From a study to its heats, in the order they run.
+
+A block holds every question × contestant once, in an order drawn from the seed; no block begins before the
+one before it has ended. So a machine that gets slower in the course of a race gets slower for all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from random import Random
+
+from velodrome.guest.catalog import serves
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import NothingSelectedError
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Contestant, Heat, Trial
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A pair that is not raced, and why."""
+
+    cell: str
+    """`question/contestant`."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What a study comes to."""
+
+    heats: tuple[Heat, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (), python: str = "") -> Matrix:
+    """Return all heats of a study in order, or those whose cell matches one of the patterns `only`.
+
+    A pattern is `question/contestant`, `question` alone, or either with `*` and `?`. A filtered race keeps
+    the order of the whole one. Raises NothingSelectedError when a pattern matches nothing.
+    """
+    pairs, left_out = _pairs(study, stacks)
+    cells = [f"{question.name}/{contestant.label}" for question, contestant in pairs]
+    for pattern in only:
+        if not any(matches(cell, pattern) for cell in cells):
+            raise NothingSelectedError(pattern, cells)
+    heats = [
+        _heat(study, *pairs[index], block, python)
+        for block in range(study.blocks)
+        for index in order(study.seed, block, len(pairs))
+        if not only or any(matches(cells[index], pattern) for pattern in only)
+    ]
+    return Matrix(tuple(heats), tuple(left_out))
+
+
+def order(seed: int, block: int, count: int) -> list[int]:
+    """Return the numbers below `count` in the order drawn for a block.
+
+    Not `shuffle`: of the random module, Python promises only that `random()` gives the same sequence for the
+    same seed in every version («Notes on Reproducibility»); seeding with a text hashes it by SHA-512, which
+    no hash seed of the process touches. So a stored seed means the same order for ever.
+    """
+    draw = Random(f"{seed}/{block}")
+    return [index for _, index in sorted((draw.random(), index) for index in range(count))]
+
+
+def matches(cell: str, pattern: str) -> bool:
+    """Return whether `question/contestant` is meant by a pattern."""
+    # The brackets of `gunicorn-gevent[workers=2]` are part of a label, not a set of characters.
+    escaped = pattern.replace("[", "[[]")
+    return fnmatchcase(cell, escaped) or ("/" not in pattern and fnmatchcase(cell.partition("/")[0], escaped))
+
+
+def _pairs(
+    study: Study, stacks: Mapping[str, Stack]
+) -> tuple[list[tuple[Question, Contestant]], list[LeftOut]]:
+    pairs, left_out = [], []
+    for question in study.questions:
+        for contestant in study.contestants:
+            reason = serves(stacks[contestant.stack], question.recipe)
+            if reason:
+                left_out.append(LeftOut(f"{question.name}/{contestant.label}", reason))
+            else:
+                pairs.append((question, contestant))
+    return pairs, left_out
+
+
+def _heat(study: Study, question: Question, contestant: Contestant, block: int, python: str) -> Heat:
+    return Heat(
+        tuple(
+            Trial(study.name, question.name, question.recipe, contestant, load, study.limits, block, python)
+            for load in question.loads
+        )
+    )

@@ -1,0 +1,63 @@
+"""Reads a study file: TOML in, a Study out, or every problem of the file at once, with place and cure."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import StudyFileError
+from velodrome.model.problem import Problem
+from velodrome.model.study import Study
+from velodrome.plan.build import build
+from velodrome.plan.findings import Findings
+from velodrome.plan.toml_map import TomlMap
+
+_PLACE = re.compile(r"(.*?)\s*\(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_LARGEST = 1_000_000
+
+
+def read(path: Path, stacks: Mapping[str, Stack], recipes: Mapping[str, Recipe]) -> Study:
+    """Read a study from a file. Raises StudyFileError with all its problems, also when it cannot be read."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise StudyFileError(str(path), [Problem(1, 1, "the file is over 1 MB; a study has a few kB")])
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}; give a TOML file, or the name of a study"
+        raise StudyFileError(str(path), [Problem(1, 1, reason)]) from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise StudyFileError(str(path), [Problem(line, 1, "is not UTF-8 text; save it as UTF-8")]) from error
+    return parse(text, str(path), stacks, recipes)
+
+
+def parse(text: str, path: str, stacks: Mapping[str, Stack], recipes: Mapping[str, Recipe]) -> Study:
+    """Read a study from text; `path` names it in errors, and by its stem where the text has no `name`."""
+    places = TomlMap.of(text)
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StudyFileError(path, _unreadable(error, places, text)) from error
+    findings = Findings(places)
+    study = build(tables, Path(path).stem, stacks, recipes, findings)
+    if findings.problems:
+        raise StudyFileError(path, findings.problems)
+    return study
+
+
+def _unreadable(error: Exception, places: TomlMap, text: str) -> list[Problem]:
+    """Return what tomllib says of the first fault, and the further ones the other parser found."""
+    if isinstance(error, RecursionError):
+        return [Problem(1, 1, "tables or lists are nested too deeply; a study needs four levels")]
+    match = _PLACE.fullmatch(str(error))
+    said, line, column = match.groups() if match else (str(error), None, None)
+    last = text.count("\n") + 1
+    first = Problem(int(line or last), int(column or 1), f"not TOML: {said[:1].lower()}{said[1:]}")
+    further = [
+        Problem(*place, f"not TOML: cannot read '{' '.join(broken.split())[:40]}'")
+        for place, broken in places.broken
+        if place[0] > first.line and broken.strip()
+    ]
+    return [first, *further]
