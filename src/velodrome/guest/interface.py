@@ -22,7 +22,7 @@ AIOHTTP = "aiohttp==3.14.5"
 
 @dataclass(frozen=True)
 class Interface:
-    """How Python is called. The stack brings the server; the interface brings the framework and the client."""
+    """How Python is called. The stack brings the server; the interface, framework and client."""
 
     name: str
     """As stacks write it, e.g. `wsgi`; the file is `wsgi.py`."""

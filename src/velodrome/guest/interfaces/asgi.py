@@ -10,7 +10,9 @@ from velodrome.guest.weave.compiled import compiled
 from velodrome.guest.weave.idioms import Awaiting
 from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
-interface = Interface("asgi", "a coroutine function called once per request, which awaits", requires=(AIOHTTP,))
+interface = Interface(
+    "asgi", "a coroutine function called once per request, which awaits", requires=(AIOHTTP,)
+)
 
 READ_BODY = (
     "pieces, more = [], True",
@@ -24,9 +26,7 @@ READ_BODY = (
 )
 
 
-async def lifespan(
-    receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
-) -> None:
+async def lifespan(receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]) -> None:
     """Say yes to the server's start and stop; there is nothing to prepare."""
     while True:
         kind = (await receive())["type"]
@@ -56,7 +56,11 @@ def build(recipe: Recipe, upstream: str) -> Any:
     headers = [(b"content-type", CONTENT_TYPE.encode())]
     if weave.streams:
         emit = ["await send({'type': 'http.response.body', 'body': CHUNK, 'more_body': True})"]
-        end = [start(200, repr(headers)), *weave.over_time(emit), "await send({'type': 'http.response.body', 'body': b''})"]
+        end = [
+            start(200, repr(headers)),
+            *weave.over_time(emit),
+            "await send({'type': 'http.response.body', 'body': b''})",
+        ]
     else:
         headers.append((b"content-length", str(weave.size).encode()))
         weave.names["BODY"] = filler(weave.size)

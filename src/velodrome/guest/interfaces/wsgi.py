@@ -21,7 +21,10 @@ READ_BODY = (
 
 def refuse(status: int) -> Lines:
     """Return the lines that answer `status` with an empty body."""
-    return ["start_response(%r, [('Content-Length', '0')])" % ("%d %s" % (status, REASONS[status])), "return ()"]
+    return [
+        "start_response(%r, [('Content-Length', '0')])" % ("%d %s" % (status, REASONS[status])),
+        "return ()",
+    ]
 
 
 def build(recipe: Recipe, upstream: str) -> Any:

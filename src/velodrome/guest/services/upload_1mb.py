@@ -5,4 +5,6 @@ A body of any other length is answered with status 400, after it has been read a
 
 from velodrome.guest.recipe import Body, ReadBody, Recipe
 
-recipe = Recipe("upload-1mb", "takes an upload of 1 MB", (ReadBody(), Body(84)), method="POST", upload_bytes=1_000_000)
+recipe = Recipe(
+    "upload-1mb", "takes an upload of 1 MB", (ReadBody(), Body(84)), method="POST", upload_bytes=1_000_000
+)

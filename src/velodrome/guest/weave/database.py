@@ -26,12 +26,18 @@ class Database:
 
     def __init__(self) -> None:
         """Make the table. Takes a few milliseconds."""
-        form = "file:/%s?vfs=memdb" if sqlite3.sqlite_version_info >= MEMDB_SINCE else "file:%s?mode=memory&cache=shared"
+        form = (
+            "file:/%s?vfs=memdb"
+            if sqlite3.sqlite_version_info >= MEMDB_SINCE
+            else "file:%s?mode=memory&cache=shared"
+        )
         self.uri = form % ("velodrome-%d-%d" % (os.getpid(), id(self)))
         self.anchor = self.connect()  # the database exists as long as one connection does
         self.idle: Deque[sqlite3.Connection] = deque()
         with self.anchor as connection:
-            connection.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL)")
+            connection.execute(
+                "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL)"
+            )
             rows = ((key, "item %d" % key, "x" * PAYLOAD) for key in range(1, ROWS + 1))
             connection.executemany("INSERT INTO item VALUES (?, ?, ?)", rows)
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence
 from velodrome.guest.weave.database import Database
 
 CONNECTIONS = 10_000
-"""Connections to the third party that a process keeps: more than it can have in flight, so none is dropped."""
+"""Connections to the third party that a process keeps: more than it has in flight, so none is dropped."""
 
 TIMEOUT_S = 30
 """A third party silent for so long counts as no answer."""

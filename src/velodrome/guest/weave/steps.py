@@ -99,7 +99,7 @@ class Weave:
         return indented(self.refuse(status))
 
     def over_time(self, emit: Sequence[str]) -> Lines:
-        """Return lines which do `emit` (it sends or yields `CHUNK`) for each chunk of the stream, spaced in time."""
+        """Return lines that `emit` each chunk of the stream (it sends or yields `CHUNK`), spaced in time."""
         last = self.recipe.steps[-1]
         if not isinstance(last, Stream):
             raise TypeError("recipe %r does not end in a stream" % self.recipe.name)
@@ -110,7 +110,7 @@ class Weave:
         return [*emit, "for _ in range(%d):" % (last.chunks - 1), *indented([*pause, *emit])]
 
     def pieces(self) -> Lines:
-        """Return a generator function `pieces` over the chunks of the stream, for frames that are given one."""
+        """Return a generator function `pieces` over the chunks, for frames that hand one on."""
         define = "async def" if self.idiom.wait == "await " else "def"
         return ["%s pieces():" % define, *indented(self.over_time(["yield CHUNK"]))]
 

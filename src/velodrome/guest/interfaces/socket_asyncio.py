@@ -1,0 +1,67 @@
+"""asyncio streams: a coroutine function called once per connection with a reader and a writer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Awaitable, Callable
+
+from velodrome.guest.interface import AIOHTTP, Interface, lazily
+from velodrome.guest.recipe import Recipe, served_here
+from velodrome.guest.weave.idioms import Awaiting
+from velodrome.guest.weave.raw_handlers import responder
+from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, head_bytes, refusal, told
+
+interface = Interface(
+    "socket_asyncio",
+    "a coroutine function over the reader and writer of a connection, which awaits",
+    requires=(AIOHTTP,),
+    head_bytes=head_bytes,
+)
+
+Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def build(recipe: Recipe, upstream: str) -> Converse:
+    """Return `converse(reader, writer)`: answer requests till either side closes.
+
+    Made for `asyncio.start_server`. A request is read whole before it is answered, so no close resets.
+    """
+    respond = responder(recipe, upstream, Awaiting(), "socket_asyncio")
+    method = recipe.method.encode() + b" "
+
+    async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            head = await reader.readuntil(BLANK_LINE)
+            length, closing, waits, refused = told(head, method)
+            if refused:
+                writer.write(refusal(refused, True))
+                return
+            if waits:
+                writer.write(CONTINUE)
+            body = await reader.readexactly(length) if length else b""
+            await respond(writer, body, closing)
+            if closing:
+                return
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await answer_all(reader, writer)
+        except asyncio.LimitOverrunError:
+            writer.write(refusal(431, True))
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # the other side is gone: nobody is left to answer
+        except asyncio.CancelledError:
+            # The server ends, nothing else cancels. Python before 3.12 logs a cancelled handler as a fault.
+            pass
+        finally:
+            writer.close()
+
+    return converse
+
+
+def make_app() -> Any:
+    """Return `converse` for the recipe this process serves."""
+    return build(*served_here())
+
+
+__getattr__ = lazily(make_app, globals())

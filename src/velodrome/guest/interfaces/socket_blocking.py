@@ -1,0 +1,107 @@
+"""A connected socket: the handler reads requests from it and writes answers, on its own thread or process."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Callable, Tuple
+
+from velodrome.guest.interface import URLLIB3, Interface, lazily
+from velodrome.guest.recipe import Recipe, served_here
+from velodrome.guest.weave.idioms import Blocking
+from velodrome.guest.weave.raw_handlers import responder
+from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, LONGEST_HEAD, head_bytes, refusal, told
+
+interface = Interface(
+    "socket_blocking",
+    "a function over a connected socket, which blocks",
+    requires=(URLLIB3,),
+    head_bytes=head_bytes,
+)
+
+Converse = Callable[[socket.socket, bool], None]
+
+PIECE = 64 * 1024
+
+
+class PeerLeftError(Exception):
+    """Raised when the other side closes, within a request or between two: nobody is to be answered."""
+
+
+class TooLongError(Exception):
+    """Raised when a request's head has no end: it would fill the memory."""
+
+
+def receive_head(connection: socket.socket, received: bytes) -> Tuple[bytes, bytes]:
+    """Read until a blank line; return the head without it and what came behind it.
+
+    Raises PeerLeftError at the end of the connection, TooLongError for a head beyond bounds.
+    """
+    end = received.find(BLANK_LINE)
+    while end < 0:
+        if len(received) > LONGEST_HEAD:
+            raise TooLongError
+        piece = connection.recv(PIECE)
+        if not piece:
+            raise PeerLeftError
+        received += piece
+        end = received.find(BLANK_LINE)
+    return received[:end], received[end + 4 :]
+
+
+def receive_body(connection: socket.socket, received: bytes, length: int) -> Tuple[bytes, bytes]:
+    """Return a body of that length and what came behind it. Raises PeerLeftError if it ends early."""
+    if len(received) >= length:
+        return received[:length], received[length:]
+    pieces, missing = [received], length - len(received)
+    while missing:
+        piece = connection.recv(min(missing, 1 << 20))
+        if not piece:
+            raise PeerLeftError
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces), b""
+
+
+def build(recipe: Recipe, upstream: str) -> Converse:
+    """Return `converse(connection, keep)`: answer requests till one side closes, or with `keep` false once.
+
+    A request is read whole before it is answered: a socket closed with unread data resets the
+    connection, and the client would lose an answer that was sent.
+    """
+    respond = responder(recipe, upstream, Blocking(), "socket_blocking")
+    method = recipe.method.encode() + b" "
+
+    def answer_all(connection: socket.socket, keep: bool) -> None:
+        received = b""
+        while True:
+            head, received = receive_head(connection, received)
+            length, closing, waits, refused = told(head, method)
+            if refused:
+                return connection.sendall(refusal(refused, True))
+            if waits:
+                connection.sendall(CONTINUE)
+            body = b""
+            if length:
+                body, received = receive_body(connection, received, length)
+            closing = closing or not keep
+            respond(connection, body, closing)
+            if closing:
+                return None
+
+    def converse(connection: socket.socket, keep: bool) -> None:
+        try:
+            answer_all(connection, keep)
+        except TooLongError:
+            connection.sendall(refusal(431, True))
+        except (PeerLeftError, OSError):
+            pass
+
+    return converse
+
+
+def make_app() -> Any:
+    """Return `converse` for the recipe this process serves."""
+    return build(*served_here())
+
+
+__getattr__ = lazily(make_app, globals())

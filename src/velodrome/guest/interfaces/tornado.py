@@ -1,0 +1,83 @@
+"""Tornado: a request handler's coroutine method, called by Tornado's own server."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from velodrome.guest.interface import Interface, lazily
+from velodrome.guest.recipe import Recipe, filler, served_here
+from velodrome.guest.weave.compiled import compiled
+from velodrome.guest.weave.idioms import CONNECTIONS, TIMEOUT_S, Awaiting
+from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
+
+interface = Interface("tornado", "a Tornado handler's coroutine, which awaits", requires=("tornado==6.6.1",))
+
+
+class TornadoAwaiting(Awaiting):
+    """Tornado's own means: `gen.sleep`, `gen.multi` and its default client, `SimpleAsyncHTTPClient`.
+
+    That client opens a new connection for each call and keeps none; with its default of ten calls at
+    once (`max_clients`) every further one would queue, so it is raised.
+    """
+
+    def sleep(self) -> Callable[[float], Any]:
+        """Return `gen.sleep`."""
+        from tornado.gen import sleep
+
+        return sleep  # type: ignore[no-any-return]
+
+    def ask(self, upstream: str) -> Callable[[str], Any]:
+        """Return a coroutine function over the client of the running loop."""
+        from tornado.httpclient import AsyncHTTPClient, HTTPClientError
+
+        AsyncHTTPClient.configure("tornado.simple_httpclient.SimpleAsyncHTTPClient", max_clients=CONNECTIONS)
+
+        async def ask(url: str) -> int:
+            try:
+                answer = await AsyncHTTPClient().fetch(url, raise_error=False, request_timeout=TIMEOUT_S)
+            except (HTTPClientError, OSError):
+                return 0
+            return int(answer.code)
+
+        return ask
+
+    def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
+        """Return a coroutine function that waits for all answers."""
+        from tornado.gen import multi
+
+        async def ask_all(urls: Sequence[str]) -> Any:
+            return await multi([ask(url) for url in urls])
+
+        return ask_all
+
+
+def refuse(status: int) -> Lines:
+    """Return the lines that answer `status` with an empty body."""
+    return ["self.set_status(%d)" % status, "return"]
+
+
+def build(recipe: Recipe, upstream: str) -> Any:
+    """Return the Tornado application of a recipe. Needs Tornado installed."""
+    from tornado.web import Application, RequestHandler
+
+    weave = Weave(recipe, upstream, TornadoAwaiting(), refuse, ("body = self.request.body",))
+    if weave.streams:
+        end = weave.over_time(["self.write(CHUNK)", "await self.flush()"])
+    else:
+        end = ["self.finish(BODY)"]
+        weave.names["BODY"] = filler(weave.size)
+    head = ["self.set_header('Content-Type', %r)" % CONTENT_TYPE]
+    method = recipe.method.lower()
+    lines = ["async def %s(self):" % method, *indented([*weave.lines, *head, *end])]
+    coroutine = compiled(method, lines, weave.names, "tornado " + recipe.name)
+    endpoint = type("Endpoint", (RequestHandler,), {method: coroutine})
+    # Tornado has no switch for its log of requests: a function that logs none.
+    return Application([("/", endpoint)], log_function=lambda handler: None)
+
+
+def make_app() -> Any:
+    """Return the application of the recipe this process serves."""
+    return build(*served_here())
+
+
+__getattr__ = lazily(make_app, globals())

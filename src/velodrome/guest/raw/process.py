@@ -1,0 +1,65 @@
+"""What the raw servers share: their command line, and how they end.
+
+python -m velodrome.guest.stacks.socketserver_single velodrome.guest.interfaces.socket_blocking:app
+    --host 127.0.0.1 --port 8000 --backlog 1000
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from typing import Any, Callable
+
+from velodrome.guest.stack import Launch, Process
+
+
+def command(module: str, launch: Launch) -> Process:
+    """Return how to run a raw server's module: every knob is an option of the same name."""
+    argv = ["-m", module, launch.app, "--host", launch.host, "--port", str(launch.port)]
+    for knob in sorted(launch.knobs):
+        argv += ["--" + knob, launch.text(knob)]
+    return Process(tuple(argv))
+
+
+def arguments(*counts: str) -> argparse.Namespace:
+    """Read the command line: app, host, port and the named counts. Exits with status 2 if it is wrong."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("app", help="module:attribute of the handler")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    for count in counts:
+        parser.add_argument("--" + count, type=positive, required=True)
+    return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """Read a count. Raises ValueError for what is not one."""
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
+def family(host: str) -> socket.AddressFamily:
+    """Return the address family of a numeric host or a name."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def end_on_sigterm(before: Callable[[], None] = lambda: None) -> None:
+    """On SIGTERM run `before` and leave at once, whatever the threads are doing; a forked child only leaves.
+
+    Without the interpreter's own way out: it would wait for pooled threads, whose calls may take long.
+    Nothing needs it, as a handler keeps no files.
+    """
+    owner = os.getpid()
+
+    def leave(number: int, frame: Any) -> None:
+        if os.getpid() == owner:
+            before()
+        sys.stdout.flush()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, leave)

@@ -1,0 +1,78 @@
+"""asyncio's streams, forked: the parent listens, forks, and all processes serve the one socket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import traceback
+from typing import Any, List, NoReturn
+
+from velodrome.guest.raw.over_streams import let_go, life_line, serve
+from velodrome.guest.raw.process import arguments, command
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.workers import listen, load
+
+
+def _command(launch: Launch) -> Process:
+    return command("velodrome.guest.stacks.asyncio_prefork", launch)
+
+
+stack = Stack(
+    name="asyncio-prefork",
+    title="asyncio · streams · prefork",
+    about="`workers` processes in all, each with its own loop: the parent listens, forks the others and "
+    "serves too; whichever wakes first takes a connection and keeps it (keep-alive); a dead child stays dead",
+    interface="socket_asyncio",
+    concurrency="tasks",
+    command=_command,
+    knobs={"backlog": 1000, "workers": 3},
+)
+
+
+def forked(converse: Any, listener: socket.socket, backlog: int, count: int) -> List[int]:
+    """Fork `count` children that serve, and return their ids."""
+    life = life_line()
+    children = []
+    for _ in range(count):
+        pid = os.fork()
+        if pid == 0:
+            serve_in_child(converse, listener, backlog, life)
+        children.append(pid)
+    os.close(life)
+    return children
+
+
+def serve_in_child(converse: Any, listener: socket.socket, backlog: int, life: int) -> NoReturn:
+    """Serve till SIGTERM or the parent's end, and never return into what the parent was doing."""
+    status = 1
+    try:
+        let_go()
+        asyncio.run(serve(converse, listener, backlog, life))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    """Serve till SIGTERM, then end the children and wait for them."""
+    told = arguments("backlog", "workers")
+    converse = load(told.app)
+    listener = listen(told.host, told.port, told.backlog)
+    children = forked(converse, listener, told.backlog, told.workers - 1)
+    try:
+        asyncio.run(serve(converse, listener, told.backlog))
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGTERM)  # not collected yet, so the id is still theirs
+        for pid in children:
+            os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main()

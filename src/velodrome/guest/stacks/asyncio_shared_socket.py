@@ -1,0 +1,67 @@
+"""asyncio's streams with `multiprocessing`: one listening socket handed to several processes."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+import socket
+import threading
+from typing import Any
+
+from velodrome.guest.raw.over_streams import let_go, life_line, serve
+from velodrome.guest.raw.process import arguments, command
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.workers import listen, load
+
+
+def _command(launch: Launch) -> Process:
+    return command("velodrome.guest.stacks.asyncio_shared_socket", launch)
+
+
+stack = Stack(
+    name="asyncio-shared-socket",
+    title="asyncio · streams · shared socket",
+    about="`workers` processes of `multiprocessing`, each with its own loop on one shared listening socket; "
+    "the parent only waits for them; whichever wakes first takes a connection and keeps it (keep-alive)",
+    interface="socket_asyncio",
+    concurrency="tasks",
+    command=_command,
+    knobs={"backlog": 1000, "workers": 4},
+)
+
+
+def work(app: str, listener: socket.socket, backlog: int, life: int) -> None:
+    """Serve in a child till SIGTERM or the parent's end."""
+    let_go()
+    asyncio.run(serve(load(app), listener, backlog, life))
+
+
+def main() -> None:
+    """Start the workers; on SIGTERM end them, wait for them and leave."""
+    told = arguments("backlog", "workers")
+    listener = listen(told.host, told.port, told.backlog)
+    life = life_line()
+    # Forked, so that no helper process of multiprocessing (resource tracker, fork server) can outlive us.
+    context = multiprocessing.get_context("fork")
+    workers = [
+        context.Process(target=work, args=(told.app, listener, told.backlog, life))
+        for _ in range(told.workers)
+    ]
+    ended = threading.Event()
+
+    def end(number: int, frame: Any) -> None:
+        ended.set()
+
+    for worker in workers:
+        worker.start()
+    signal.signal(signal.SIGTERM, end)
+    ended.wait()
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join()
+
+
+if __name__ == "__main__":
+    main()

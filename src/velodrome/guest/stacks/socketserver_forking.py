@@ -1,0 +1,52 @@
+"""The standard library's `socketserver.ForkingTCPServer`: a process for each request."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socketserver
+
+from velodrome.guest.raw.over_socketserver import endpoint, server
+from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.stack import Launch, Process, Stack, one_per_worker
+from velodrome.guest.workers import load
+
+
+def _command(launch: Launch) -> Process:
+    return command("velodrome.guest.stacks.socketserver_forking", launch)
+
+
+stack = Stack(
+    name="socketserver-forking",
+    title="socketserver · fork per request",
+    about="a new process for each request, which answers, closes the connection and ends; `workers` is how "
+    "many may live at once (socketserver's own 40), further requests wait",
+    interface="socket_blocking",
+    concurrency="processes",
+    command=_command,
+    knobs={"backlog": 1000, "workers": 40},
+    slots=one_per_worker,
+)
+
+
+def end_children(forking: socketserver.ForkingTCPServer) -> None:
+    """Kill what still answers and leave no zombie."""
+    for pid in list(forking.active_children or ()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass  # ended and was collected since
+
+
+def main() -> None:
+    """Serve till SIGTERM."""
+    told = arguments("backlog", "workers")
+    forking = server(socketserver.ForkingTCPServer, told, endpoint(load(told.app), keep=False))
+    forking.max_children = told.workers
+    end_on_sigterm(lambda: end_children(forking))
+    forking.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
