@@ -27,6 +27,7 @@ class FlagKind(StrEnum):
     ANSWERED_BEFORE_READ = "answered-before-read"
     FOREIGN_LISTENER = "foreign-listener"
     UPSTREAM_LATE = "upstream-late"
+    SWAPPED = "swapped"
 
 
 class Severity(StrEnum):

@@ -36,11 +36,13 @@ class Moment:
 class Rest:
     """The server with nothing to do, before any load."""
 
+    root: int
+    """Its first process: the master, where there are several."""
     processes: tuple[int, ...]
     cpus: float | None
     """CPUs used, e.g. 1.0: one whole CPU; None: not watched."""
     busy: Mapping[int, float]
-    """CPUs used by process, those that used more than a twentieth."""
+    """CPUs used by process, those that used more than a twentieth of one."""
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,14 @@ from velodrome.model.measurement import ServerSample
 from velodrome.run import kernel, listeners, sampled, usage
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.sampled import Moment, Rest, Sampled
+from velodrome.run.usage import TreeUse
 
 EVERY_S = 0.5
 """Two samples for each second of the load's series: a peak of memory lasts longer than that."""
 REST_S = 0.2
 """How long the server is watched with nothing to do."""
+SETTLE_S = 1.5
+"""How long it may take to come to rest: a worker that imports a large framework needs about a second."""
 BUSY_AT_REST = 0.05
 """CPUs. An event loop's or a master's housekeeping takes below one per cent; a loop that polls takes a whole
 CPU.
@@ -43,7 +46,7 @@ class Sampler:
         self._reader = usage.of(root, group)
         self._queue = kernel.ListenQueue(port)
         self._companions: set[int] = set()
-        self._rest = Rest(tuple(process.pid for process in self._reader.use().processes), None, {})
+        self._rest = Rest(root, tuple(process.pid for process in self._reader.use().processes), None, {})
         self._begin: Moment | None = None
         self._end: Moment | None = None
         self._after_span: tuple[int | None, tuple[listeners.Listener, ...]] = (None, ())
@@ -54,23 +57,29 @@ class Sampler:
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
-    def rest(self, seconds: float = REST_S) -> Rest:
-        """Watch the server do nothing for a while (blocks that long); may be given to `resume_rest`."""
-        before = self._reader.use()
-        time.sleep(seconds)
-        after = self._reader.use()
+    def rest(self) -> Rest:
+        """Watch the server do nothing, until it does nothing, at most `SETTLE_S`; blocks that long.
+
+        Workers that still import when the first one answers are waited for in passing.
+        """
+        until = time.monotonic() + SETTLE_S
+        while True:
+            before = self._reader.use()
+            time.sleep(REST_S)
+            self._rest = self._at_rest(before, self._reader.use())
+            if (self._rest.cpus or 0.0) <= BUSY_AT_REST or time.monotonic() >= until:
+                return self._rest
+
+    def _at_rest(self, before: TreeUse, after: TreeUse) -> Rest:
         wall_s = (after.at_ns - before.at_ns) / 1e9
         used = {pid: cpu_s / wall_s for pid, cpu_s in sampled.cpu_by_process(before, after).items()}
-        self._rest = Rest(
-            processes=tuple(process.pid for process in after.processes),
+        throughout = {process.pid for process in before.processes}
+        return Rest(
+            root=self.root,
+            processes=tuple(process.pid for process in after.processes if process.pid in throughout),
             cpus=max(0.0, after.cpu_s - before.cpu_s) / wall_s,
             busy={pid: cpus for pid, cpus in used.items() if cpus > BUSY_AT_REST},
         )
-        return self._rest
-
-    def resume_rest(self, rest: Rest) -> None:
-        """Take what `rest` of an earlier sampler of the same server saw: same server, next load."""
-        self._rest = rest
 
     def accompany(self, pid: int) -> None:
         """Do not take this process for other load: the upstream. The generator's is learnt from `started`."""

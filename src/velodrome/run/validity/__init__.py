@@ -1,0 +1,18 @@
+"""Why a measurement may not be what it seems: pure functions from facts to flags, one file per family.
+
+Every threshold stands beside its reason. INVALID: the figures are not the server's, or not of the load asked
+for. NOTE: they are, and the reader should know this beside them.
+"""
+
+from velodrome.model.flag import Flag
+from velodrome.run.validity import answers, consistency, generator, machine, server
+from velodrome.run.validity.evidence import Evidence
+
+__all__ = ["Evidence", "flags"]
+
+_CHECKS = (*server.CHECKS, *answers.CHECKS, *generator.CHECKS, *consistency.CHECKS, *machine.CHECKS)
+
+
+def flags(evidence: Evidence) -> tuple[Flag, ...]:
+    """Return every flag the evidence calls for, the server's first, at most one of each kind and check."""
+    return tuple(flag for check in _CHECKS if (flag := check(evidence)) is not None)

@@ -1,0 +1,101 @@
+"""Were the answers right, did every connection get some, and are they enough for the figures shown?"""
+
+from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, percent
+
+FEW = 0.01
+"""Share of failed requests: from a hundredth on, failures (often fast ones) move p99 and the mean by
+themselves.
+"""
+BEYOND = 10
+"""Requests that must lie beyond a percentile: their number then has a standard error of a third, 1 /
+sqrt(10).
+"""
+ROUNDS = 2
+"""How often every connection must have had its turn before one without an answer was kept out, not just
+waiting.
+"""
+
+
+def errors(evidence: Evidence) -> Flag | None:
+    """Requests that failed; failing is often faster than serving."""
+    failed, facts = evidence.failures, evidence.facts
+    if not failed:
+        return None
+    share = failed / max(facts.requests, 1)
+    kinds = {kind: facts.outcomes[kind] for kind in FAILURES if facts.outcomes.get(kind)}
+    listed = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in kinds.items())
+    return Flag(
+        FlagKind.ERRORS,
+        Severity.INVALID if share >= FEW else Severity.NOTE,
+        f"{failed:,} of {facts.requests:,} requests failed ({percent(share)}): {listed}.",
+        "Look at the examples kept with this measurement and at the server's log; lower the load until all "
+        "are served.",
+        {"failed": failed, "requests": facts.requests, **kinds},
+    )
+
+
+def answered_before_read(evidence: Evidence) -> Flag | None:
+    """Answers that were complete before the request was: the server did not do what it was asked."""
+    early, facts = evidence.facts.answered_before_read, evidence.facts
+    if not early:
+        return None
+    share = early / max(facts.requests, 1)
+    return Flag(
+        FlagKind.ANSWERED_BEFORE_READ,
+        Severity.INVALID if share >= FEW else Severity.NOTE,
+        f"{early:,} of {facts.requests:,} answers were complete before the server had read the request: "
+        "its reading is not in these figures.",
+        "Have the handler read the whole body before it answers.",
+        {"early": early, "requests": facts.requests},
+    )
+
+
+def never_in(evidence: Evidence) -> Flag | None:
+    """Connections that got no answer at all although all could have had their turn."""
+    closed, facts = evidence.closed, evidence.facts
+    if closed is None or facts.throughput_rps <= 0:
+        return None
+    outside = closed.connections - facts.connections_answered
+    rounds = facts.throughput_rps * facts.duration_s / closed.connections
+    if outside <= 0 or rounds < ROUNDS:
+        return None
+    return Flag(
+        FlagKind.CONNECTIONS_NEVER_IN,
+        Severity.INVALID,
+        f"{count(outside)} of {count(closed.connections)} connections never got an answer, while the others "
+        "got "
+        f"{count(facts.throughput_rps * facts.duration_s / max(facts.connections_answered, 1))} each: "
+        f"this is the load of {count(facts.connections_answered)} connections.",
+        "A server that keeps a worker for each connection needs as many workers or threads as connections, "
+        "or a proxy in front; a longer listen queue (backlog) lets more wait.",
+        {"outside": outside, "connections": closed.connections},
+    )
+
+
+def too_short(evidence: Evidence) -> Flag | None:
+    """Too few requests for the percentiles shown."""
+    number = evidence.facts.requests - evidence.failures - evidence.facts.outcomes.get("unfinished", 0)
+    if number >= BEYOND * 100:
+        return None
+    if number < BEYOND:
+        return Flag(
+            FlagKind.TOO_SHORT,
+            Severity.INVALID,
+            f"Only {number} requests were answered: no figure can rest on them.",
+            "Run longer (-z), or send more at once.",
+            {"answered": number},
+        )
+    highest = 100 * (1 - BEYOND / number)
+    return Flag(
+        FlagKind.TOO_SHORT,
+        Severity.NOTE,
+        f"{number:,} requests were answered: p99 rests on the slowest {count(max(1, round(number / 100)))} "
+        "of them; "
+        f"p{highest:.0f} is the highest percentile with {BEYOND} beyond it.",
+        f"Run {count(BEYOND * 100 / number)} times as long for p99, or take the blocks together.",
+        {"answered": number, "highest_percentile": highest},
+    )
+
+
+CHECKS: tuple[Check, ...] = (errors, answered_before_read, never_in, too_short)

@@ -1,0 +1,61 @@
+"""What the checks look at: the facts of one measurement and of how it was asked for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from velodrome.model.flag import Flag
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import LoadFacts, UpstreamFacts
+from velodrome.run.sampled import Sampled
+
+FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")
+"""Outcomes that are a server's fault. `unfinished` is none: every closed loop ends with requests in flight.
+"""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Facts only; durations in the units of their names."""
+
+    load: Load
+    facts: LoadFacts
+    sampled: Sampled
+    machine_cpus: int
+    """CPUs of the machine, whoever was given them."""
+    upstream: UpstreamFacts | None = None
+    wait_ms: float = 0.0
+    """What a request waits at least, by its recipe; 0: not known."""
+    workers: int | None = None
+    """Worker processes asked for; None: the stack has no such knob."""
+    exit_status: int | None = None
+    """Of the server, when it ended before it was told to."""
+
+    @property
+    def closed(self) -> Closed | None:
+        """The pace, if it is a closed loop."""
+        return self.load.pace if isinstance(self.load.pace, Closed) else None
+
+    @property
+    def failures(self) -> int:
+        """Requests that came to anything but a right answer or the end of the run."""
+        return sum(self.facts.outcomes.get(outcome, 0) for outcome in FAILURES)
+
+
+Check = Callable[[Evidence], Flag | None]
+
+
+def count(number: float) -> str:
+    """Write a number for people: `4,000`, `12.5`, `0.031`; three digits are more than any of them deserve."""
+    if number >= 100 or number == int(number):
+        return f"{number:,.0f}"
+    return f"{number:.3g}"
+
+
+def percent(share: float) -> str:
+    """Write a share as per cent, one digit below ten: `98 %`, `1.2 %`."""
+    return f"{share * 100:.0f} %" if share >= 0.1 else f"{share * 100:.1f} %"
+
+
+def milliseconds(value: float) -> str:
+    """Write milliseconds: `0.31 ms`, `12 ms`, `3,980 ms`."""
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.2g} ms"

@@ -1,0 +1,95 @@
+"""Was it the generator? Its CPU, its lateness, its connections, its build."""
+
+from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.load import Open
+from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds, percent
+
+LAG_TOLD = 0.1
+"""Share of a percentile that is the generator's lateness: a tenth is twice what repeats of a run differ by.
+"""
+LAG_INVALID = 0.5
+"""From here on the figure is more ours than the server's."""
+LAG_LEAST_MS = 0.5
+"""Below this no decision about a server turns on it."""
+
+
+def saturated(evidence: Evidence) -> Flag | None:
+    """The generator had no CPU left, so throughput and latency are its own."""
+    facts = evidence.facts
+    if not facts.generator_saturated:
+        return None
+    share = facts.generator_cpu_s / max(facts.duration_s * facts.generator_threads, 1e-9)
+    whose = "its core" if facts.generator_threads == 1 else f"its {facts.generator_threads} cores"
+    return Flag(
+        FlagKind.GENERATOR_SATURATED,
+        Severity.INVALID,
+        f"The generator used {percent(min(share, 1.0))} of {whose}: these figures are its limit, "
+        "not the server's.",
+        "Give it more threads (-t) on CPUs of their own, or load from another machine.",
+        {"cpu_share": share, "threads": facts.generator_threads},
+    )
+
+
+def lagged(evidence: Evidence) -> Flag | None:
+    """Requests went out late although a connection was free, by more than the latency shown can bear."""
+    worst = 0.0
+    name, late, shown = "", 0.0, 0.0
+    for percentile in ("p50", "p99"):
+        lag = getattr(evidence.facts.lag, percentile) or 0.0
+        due = getattr(evidence.facts.due, percentile) or 0.0
+        if lag > LAG_LEAST_MS and due > 0 and lag / due > worst:
+            worst, name, late, shown = lag / due, percentile, lag, due
+    if worst <= LAG_TOLD:
+        return None
+    return Flag(
+        FlagKind.GENERATOR_LAGGED,
+        Severity.INVALID if worst > LAG_INVALID else Severity.NOTE,
+        f"The generator itself sent late: its own lag at {name} is {milliseconds(late)}, "
+        f"and the latency shown there {milliseconds(shown)}.",
+        "Read latency from when requests were sent, give the generator a CPU of its own, or lower the rate.",
+        {"percentile": name, "lag_ms": late, "due_ms": shown},
+    )
+
+
+def capped(evidence: Evidence) -> Flag | None:
+    """An open loop whose connections were all in use is a closed loop from then on.
+
+    Little's law: rate x latency requests are in flight, each on a connection. Where the recipe's waiting
+    alone needs more than allowed, no server can carry the load; otherwise the server was slow, and latency
+    from due says so.
+    """
+    pace, facts = evidence.load.pace, evidence.facts
+    if not isinstance(pace, Open):
+        return None
+    latency_ms = facts.sent.mean or 0.0
+    needed = pace.rate * latency_ms / 1e3
+    impossible = pace.rate * evidence.wait_ms / 1e3 > pace.connections
+    if not impossible and needed < pace.connections and "capped-by-connections" not in facts.engine_flags:
+        return None
+    shown_ms = evidence.wait_ms if impossible else latency_ms
+    needed = pace.rate * shown_ms / 1e3
+    return Flag(
+        FlagKind.CAPPED_BY_CONNECTIONS,
+        Severity.INVALID if impossible else Severity.NOTE,
+        f"All {count(pace.connections)} connections were in use: {count(pace.rate)}/s × "
+        f"{milliseconds(shown_ms)} "
+        f"needs {count(needed)}, so requests waited for a connection and the rate was not kept.",
+        f"Allow {count(needed * 1.2)} connections or more; if throughput stays as it is, the server is at "
+        "its limit.",
+        {"connections": pace.connections, "needed": needed, "rate": pace.rate, "latency_ms": shown_ms},
+    )
+
+
+def debug_build(evidence: Evidence) -> Flag | None:
+    """An engine without optimisation costs several times the CPU."""
+    if not evidence.facts.generator_debug:
+        return None
+    return Flag(
+        FlagKind.DEBUG_BUILD,
+        Severity.INVALID,
+        "The engine is a debug build: it is several times slower than the real one.",
+        "Build it with `make dev`, which optimises.",
+    )
+
+
+CHECKS: tuple[Check, ...] = (debug_build, saturated, lagged, capped)
