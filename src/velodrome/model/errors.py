@@ -222,3 +222,18 @@ class EnvironmentFailedError(VelodromeError):
         self.stack, self.reason, self.cure, self.last_lines = stack, reason, cure, tuple(last_lines)
         tail = f" The last lines of uv:\n  {chr(10).join(last_lines)}\n " if last_lines else ""
         super().__init__(f"{stack} cannot run here: {reason}.{tail} Cure: {cure}".replace("\n", "\n  "))
+
+
+class UnreadableVerdictError(VelodromeError):
+    """Raised when a verdict.json is asked for that is missing, cut short or of another schema."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"cannot read {path}: {problem}. Judge the results again: velodrome report")
+
+
+class ResultsInUseError(VelodromeError):
+    """Raised when two velodromes are to write one file of results."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is being written by another velodrome. Wait for it, or choose another --out")

@@ -1,0 +1,56 @@
+"""verdict.json: the opinion for other programs (schema `velodrome/verdict/1`, docs/verdict.schema.json)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from velodrome.model.errors import OutputError, UnreadableVerdictError
+from velodrome.model.verdict import Verdict
+
+SCHEMA = "velodrome/verdict/1"
+_VERDICT = TypeAdapter(Verdict)
+
+
+def document(verdict: Verdict) -> dict[str, Any]:
+    """Return the verdict as plain values, its schema first."""
+    return {"schema": SCHEMA, **_VERDICT.dump_python(verdict, mode="json")}
+
+
+def text(verdict: Verdict) -> str:
+    """Return the document as it is written: indented, so that two of them can be compared line by line."""
+    return json.dumps(document(verdict), indent=1, ensure_ascii=False) + "\n"
+
+
+def read(path: Path) -> Verdict:
+    """Read what `text` wrote. Raises UnreadableVerdictError for anything else."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(plain, dict) or plain.pop("schema", None) != SCHEMA:
+            raise UnreadableVerdictError(str(path), f"its schema is not {SCHEMA}")
+        return _VERDICT.validate_python(plain)
+    except OSError as error:
+        raise UnreadableVerdictError(str(path), error.strerror or str(error)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UnreadableVerdictError(str(path), f"{place}: {first['msg']}") from error
+    except ValueError as error:
+        raise UnreadableVerdictError(str(path), f"it is not JSON: {error}") from error
+
+
+def write(path: Path, verdict: Verdict) -> None:
+    """Write verdict.json. Raises OutputError when it cannot be written."""
+    save(path, text(verdict))
+
+
+def save(path: Path, content: str) -> None:
+    """Write a report whole or not at all. Raises OutputError when it cannot be written."""
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_text(content, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise OutputError(str(path), error.strerror or str(error)) from error

@@ -1,0 +1,111 @@
+"""report.md: the verdict for a pull request: answer first, table, what was set aside, how to repeat."""
+
+import re
+from pathlib import Path
+
+from velodrome.model import quantity
+from velodrome.model.verdict import Answer, Standing, Verdict
+from velodrome.report import names
+from velodrome.report.json import save
+from velodrome.report.terminal import repeat
+from velodrome.report.typeset import estimate, visible
+
+HEAD = (
+    "| | stack | requests/s | p50 ms | p99 ms | CPU µs/request | memory MB | blocks | remarks |",
+    "|--:|:--|--:|--:|--:|--:|--:|--:|:--|",
+)
+SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
+MENTION = "@\u200b"
+"""A host finds mentions in the text after Markdown is done, so no escape stops one; a space of no width does."""
+
+
+def escaped(text: str) -> str:
+    """Return text that means itself in Markdown: no markup, no HTML, no mention of a user, no new line."""
+    harmless = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return SPECIAL.sub(r"\\\1", harmless).replace("@", MENTION)
+
+
+def text(verdict: Verdict) -> str:
+    """Return the whole report."""
+    parts = [f"# {escaped(verdict.title or verdict.study)}", ""]
+    parts += [_summary(answer) for answer in verdict.answers]
+    for answer in verdict.answers:
+        parts += _question(verdict, answer)
+    if verdict.set_aside:
+        parts += ["", "## Set aside", "", *(f"- ⚑ {escaped(sentence)}" for sentence in verdict.set_aside)]
+    facts = [*verdict.notes, *([f"The race ended: {verdict.finished}."] if verdict.finished else [])]
+    facts += [f"{name}: {value}" for name, value in verdict.environment.items()]
+    facts.append(f"seed: {verdict.seed}")
+    parts += ["", "## Where and how", "", *(f"- {escaped(fact)}" for fact in facts)]
+    parts += ["", "Repeat everything:", "", _code(f"velodrome run {verdict.study}"), ""]
+    return "\n".join(parts)
+
+
+def write(path: Path, verdict: Verdict) -> None:
+    """Write report.md. Raises OutputError when it cannot be written."""
+    save(path, text(verdict))
+
+
+def _summary(answer: Answer) -> str:
+    best, beside = names.headline(answer)
+    tail = f" ({escaped(beside)})" if beside else ""
+    return f"- **{escaped(names.sentence_case(answer.about))}** → **{escaped(best)}**{tail}"
+
+
+def _question(verdict: Verdict, answer: Answer) -> list[str]:
+    parts = ["", f"## {escaped(names.sentence_case(answer.about))}", ""]
+    sentences = (answer.sentence, *answer.why, answer.to_settle)
+    parts += [f"{escaped(sentence)}  " for sentence in sentences if sentence]
+    if answer.deploy:
+        parts += ["", "Deploy:", "", _code(answer.deploy)]
+    ranks = [standing.rank for standing in answer.standings]
+    parts += ["", _loads(answer), "", *HEAD]
+    parts += [_row(standing, ranks.count(standing.rank) > 1) for standing in answer.standings]
+    if answer.best:
+        parts += [
+            "",
+            "Repeat one cell:",
+            "",
+            _code(repeat(verdict.study, f"{answer.question}/{answer.best[0]}")),
+        ]
+    return parts
+
+
+def _loads(answer: Answer) -> str:
+    views = [view for standing in answer.standings for view in standing.latency]
+    shown = names.latency_view(views)
+    closed = next((view.load for view in views if names.is_closed(view.load)), "")
+    if shown is None:
+        return "Nothing was measured."
+    ranking = names.load_label(closed or shown.load)
+    return (
+        f"Requests/s in {ranking}; latency, from when requests were due, in {names.load_label(shown.load)}."
+    )
+
+
+def _row(standing: Standing, tied: bool) -> str:
+    view = names.latency_view(standing.latency)
+    rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
+    place = "⚑" if standing.rank is None else f"{'=' if tied else ''}{standing.rank}"
+    remarks = [f"⚑ {reason}" for reason in (standing.failed, *standing.notes) if reason]
+    remarks += [f"ceiling: {standing.ceiling}"] if standing.ceiling else []
+    cells = (
+        place,
+        escaped(names.of_standing(standing)),
+        estimate(rate) if rate else quantity.MISSING,
+        quantity.milliseconds(view.p50_ms) if view else quantity.MISSING,
+        quantity.milliseconds(view.p99_ms) if view else quantity.MISSING,
+        estimate(cpu) if cpu else quantity.MISSING,
+        quantity.megabytes(standing.memory_bytes),
+        f"{standing.blocks_valid}/{standing.blocks_done}",
+        escaped("; ".join(remarks)),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(command: str) -> str:
+    """Return a command as a block that can be copied; its fence is longer than any in it."""
+    shown = visible(command)
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}sh\n{shown}\n{fence}"

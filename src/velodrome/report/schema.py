@@ -1,0 +1,61 @@
+"""JSON Schemas of what velodrome writes, made from the nouns (`python -m velodrome.report.schema docs`)."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.verdict import Verdict
+from velodrome.report.json import SCHEMA
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+RESULTS = "velodrome/results/1"
+HEADER = {
+    "type": "object",
+    "title": "Header",
+    "description": "The first line of results.jsonl.",
+    "properties": {
+        "schema": {"const": RESULTS},
+        "study": {"type": "object"},
+        "seed": {"type": "integer"},
+        "machine": {"type": "object"},
+        "velodrome": {"type": "string"},
+    },
+    "required": ["schema", "study", "seed", "machine", "velodrome"],
+}
+
+
+def verdict() -> dict[str, Any]:
+    """Return the schema of verdict.json."""
+    found = TypeAdapter(Verdict).json_schema(mode="serialization")
+    found["properties"] = {"schema": {"const": SCHEMA}, **found["properties"]}
+    found["required"] = ["schema", *found["required"]]
+    return {"$schema": DIALECT, **found}
+
+
+def results() -> dict[str, Any]:
+    """Return the schema of one line of results.jsonl: the header, a measurement or a failure."""
+    definitions: dict[str, Any] = {}
+    lines: list[Mapping[str, Any]] = [HEADER]
+    for kind, noun in (("measurement", Measurement), ("failed", Failed)):
+        found = TypeAdapter[Any](noun).json_schema(mode="serialization")
+        definitions |= found.pop("$defs")
+        found["properties"] = {"kind": {"const": kind}, **found["properties"]}
+        found["required"] = ["kind", *found["required"]]
+        lines.append(found)
+    return {"$schema": DIALECT, "title": "Line of results.jsonl", "oneOf": lines, "$defs": definitions}
+
+
+def documents() -> dict[str, str]:
+    """Return the text of each schema by the name of its file."""
+    made = {"results.schema.json": results(), "verdict.schema.json": verdict()}
+    return {name: json.dumps(plain, indent=1, ensure_ascii=False) + "\n" for name, plain in made.items()}
+
+
+if __name__ == "__main__":
+    for name, content in documents().items():
+        (Path(sys.argv[1]) / name).write_text(content, encoding="utf-8")
