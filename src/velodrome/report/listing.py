@@ -5,6 +5,8 @@ from typing import TextIO
 
 from velodrome.guest.recipe import Recipe, Step, kind_of
 from velodrome.guest.stack import KnobValue, Stack
+from velodrome.model import quantity
+from velodrome.model.study import Study
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -15,10 +17,12 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def stacks(rows: Iterable[tuple[Stack, str | None]], broken: Sequence[tuple[str, str, str]], out: TextIO) -> None:
-    """List stacks with what a request waits as and the knobs; `rows` pairs each with why it cannot run here."""
+def stacks(
+    rows: Iterable[tuple[Stack, str | None]], broken: Sequence[tuple[str, str, str]], out: TextIO
+) -> None:
+    """List stacks with what serves one request and the knobs; `rows` pairs each with why it cannot run here."""
     every = list(rows)
-    table = [("stack", "interface", "a request is", "knobs")]
+    table = [("stack", "interface", "a request has", "knobs")]
     table += [(found.name, found.interface, _unit(found), _knobs(found.knobs)) for found, _ in every]
     out.writelines(f"{line}\n" for line in columns(table))
     for found, reason in every:
@@ -33,7 +37,7 @@ def stack(found: Stack, requires: Sequence[str], reason: str | None, line: str, 
     """Describe one stack: what it is, its knobs, what is installed for it, and the command line."""
     rows = [
         ("interface", found.interface),
-        ("concurrency", f"a request is {_unit(found)}"),
+        ("concurrency", f"a request has {_unit(found)}"),
         ("knobs", _knobs(found.knobs) or "none"),
         *((f"  {knob}", "one of " + ", ".join(values)) for knob, values in found.choices.items()),
         ("installed", ", ".join(requires) or "nothing: standard library"),
@@ -57,7 +61,9 @@ def recipe(found: Recipe, out: TextIO) -> None:
     upload = f" with a body of {found.upload_bytes} bytes" if found.upload_bytes else ""
     out.write(f"{found.name}: an endpoint that {found.about}\n\n  {found.method} /{upload}\n")
     out.writelines(f"  {_step(step)}\n" for step in found.steps)
-    out.write(f"\nA right answer has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n")
+    out.write(
+        f"\nA right answer has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n"
+    )
 
 
 def _step(step: Step) -> str:
@@ -67,7 +73,7 @@ def _step(step: Step) -> str:
 
 def _unit(found: Stack) -> str:
     return {
-        "sync": "a worker's",
+        "sync": "the one process",
         "threads": "a thread",
         "processes": "a process",
         "greenlets": "a greenlet",
@@ -77,3 +83,11 @@ def _unit(found: Stack) -> str:
 
 def _knobs(knobs: Mapping[str, KnobValue]) -> str:
     return " ".join(f"{name}={value}" for name, value in knobs.items())
+
+
+def studies(every: Iterable[tuple[Study, float]], out: TextIO) -> None:
+    """List studies; each comes with the seconds its race takes."""
+    table = [("study", "about", "asks")]
+    table += [(study.name, quantity.duration(seconds), study.title) for study, seconds in every]
+    out.writelines(f"{text}\n" for text in columns(table))
+    out.write("\nOne of them:  velodrome run NAME      your own:  velodrome run ./mine.toml\n")

@@ -1,0 +1,24 @@
+"""`velodrome studies`: the questions that ship."""
+
+import sys
+
+import typer
+
+from velodrome.guest import catalog
+from velodrome.plan import finding, matrix, timing
+from velodrome.report import listing
+
+
+def command() -> None:
+    """List the studies that ship, with what each asks and about how long it takes."""
+    stacks, recipes = catalog.stacks(), catalog.recipes()
+    rows = []
+    for name in finding.shipped():
+        study = finding.load(name, stacks, recipes)
+        rows.append((study, timing.race_s(matrix.lay_out(study, stacks).heats, stacks)))
+    listing.studies(rows, sys.stdout)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("studies")(command)

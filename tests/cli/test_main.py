@@ -1,0 +1,64 @@
+"""The command as users call it: exit codes, sentences instead of tracebacks, a quick start."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def velodrome(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "velodrome", *words], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_without_arguments_it_says_what_there_is() -> None:
+    shown = velodrome()
+    assert "load" in shown.stdout + shown.stderr
+    assert "stacks" in shown.stdout + shown.stderr
+
+
+def test_the_version_is_the_crates() -> None:
+    from velodrome import _native
+
+    assert velodrome("--version").stdout == f"velodrome {_native.VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("stacks", "show", "guvicorn"), "no stack is called 'guvicorn'. Nearest:"),
+        (("recipes", "show", "helo"), "no recipe is called 'helo'. Nearest: hello"),
+        (("run", "frist-lap"), "no study is called 'frist-lap'. Nearest: first-lap"),
+        (("load", "http://192.0.2.1/"), "--allow-target 192.0.2.1"),
+        (("load", "http://127.0.0.1:1/", "-R", "-5"), "above 0"),
+        (("load", "http://127.0.0.1:1/", "-c", "0"), "connections"),
+        (("load", "http://127.0.0.1:1/", "-z", "soon"), "'soon' is not a span of time"),
+        (("load", "http://127.0.0.1:1/", "-z", "1s", "-n", "5"), "exclude each other"),
+        (("load", "http://127.0.0.1:1/", "-H", "nonsense"), "is not a header"),
+        (("load", "http://127.0.0.1:1/", "--body", "@/no/such/file"), "cannot read /no/such/file"),
+        (("upstream", "--latency", "quick"), "quick"),
+        (("upstream", "--errors", "200%"), "not a share"),
+        (("upstream", "--stall", "1s"), "write 1s/10s"),
+        (("stacks", "show", "uvicorn", "wrokers=3"), "no setting of uvicorn"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence_and_exit_code_2(words: tuple[str, ...], sentence: str) -> None:
+    ended = velodrome(*words)
+    assert ended.returncode == 2, ended
+    assert ended.stderr.startswith("velodrome: ")
+    assert sentence in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    shell = f"{sys.executable} -m velodrome stacks | head -n 1"
+    ended = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False, timeout=60)
+    assert ended.stderr == ""
+
+
+def test_only_the_command_asked_for_is_imported() -> None:
+    code = (
+        "import sys, velodrome.cli.main as m; m.application('load'); "
+        "print([n for n in ('altair', 'scipy', 'pydantic', 'jinja2') if n in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
