@@ -236,4 +236,11 @@ class ResultsInUseError(VelodromeError):
     """Raised when two velodromes are to write one file of results."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is being written by another velodrome. Wait for it, or choose another --out")
+        super().__init__(f"{path} is written by another velodrome now. Wait for it, or choose another --out")
+
+
+class ResultsExistError(UsageError):
+    """Raised when a new run would write over the results of an older one."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is there already; go on with it by --resume, or choose another --out")

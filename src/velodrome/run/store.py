@@ -1,0 +1,165 @@
+"""The file results are appended to: one line per trial, on the disk before the next trial begins."""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from velodrome.model import results
+from velodrome.model.errors import (
+    OutputError,
+    ResultsError,
+    ResultsExistError,
+    ResultsInUseError,
+    StudyChangedError,
+)
+from velodrome.model.results import Header, Result, Results
+
+NAME = "results.jsonl"
+BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
+COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation")
+"""Facts of a machine that must agree before trials of two runs stand in one file."""
+
+
+class Store:
+    """An open results file. Only one process writes it: the file itself is locked."""
+
+    def __init__(self, path: Path, number: int, end: int) -> None:
+        self.path, self._number, self._end = path, number, end
+
+    @classmethod
+    def create(cls, folder: Path, header: Header) -> Self:
+        """Begin a new file with its header. Raises OutputError, ResultsExistError."""
+        path = folder / NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError as error:
+            if folder.is_dir():
+                raise ResultsExistError(str(path)) from error
+            raise OutputError(str(path), f"{folder} is a file") from error
+        except OSError as error:
+            raise OutputError(str(path), os.strerror(error.errno or 0)) from error
+        store = cls(path, number, 0)
+        try:
+            store._lock()
+            store._append(results.dump_header(header))
+            _sync_folder(folder)
+        except OutputError:
+            store.close()
+            path.unlink(missing_ok=True)  # a file without a header could not be resumed
+            raise
+        return store
+
+    @classmethod
+    def resume(cls, folder: Path, header: Header) -> tuple[Self, Results]:
+        """Go on with a file, cutting off a last line that a crash tore; return what is in it.
+
+        Raises ResultsError when it cannot be read, StudyChangedError when it was begun under other
+        conditions, ResultsInUseError when another velodrome writes it.
+        """
+        path = folder / NAME
+        try:
+            number = os.open(path, os.O_RDWR)
+        except OSError as error:
+            raise ResultsError(str(path), 0, os.strerror(error.errno or 0)) from error
+        store = cls(path, number, 0)
+        try:
+            store._lock()
+            data = path.read_bytes()
+            if b"\n" not in data and BEGINNING.startswith(data[: len(BEGINNING)]):
+                os.ftruncate(number, 0)  # killed before its header was written: nothing is lost
+                store._append(results.dump_header(header))
+                return store, Results(header, (), store._end, torn=bool(data))
+            found = results.parse(data, str(path))
+            differing = differences(found.header, header)
+            if differing:
+                raise StudyChangedError(str(path), differing)
+            os.ftruncate(number, found.whole_bytes)
+        except BaseException:
+            store.close()
+            raise
+        store._end = found.whole_bytes
+        return store, found
+
+    def append(self, result: Result) -> None:
+        """Add one trial; on return it is on the disk. Raises OutputError: the file is then as before."""
+        self._append(results.dump_result(result))
+
+    def _append(self, line: str) -> None:
+        data = memoryview(line.encode() + b"\n")
+        length = len(data)
+        try:
+            at = self._end
+            while data:
+                written = os.pwrite(self._number, data, at)
+                data, at = data[written:], at + written
+            os.fsync(self._number)
+        except OSError as error:
+            self._cut()
+            raise OutputError(str(self.path), os.strerror(error.errno or 0)) from error
+        self._end += length
+
+    def _cut(self) -> None:
+        """Take back a line that did not fit, so that the file ends with a whole one."""
+        try:
+            os.ftruncate(self._number, self._end)
+        except OSError:
+            return  # the next reader leaves a torn last line out by itself
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ResultsInUseError(str(self.path)) from error
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        if self._number >= 0:
+            os.close(self._number)
+            self._number = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read(path: Path) -> Results:
+    """Read a results file, or the one in a folder. Raises ResultsError."""
+    file = path / NAME if path.is_dir() else path
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ResultsError(str(file), 0, os.strerror(error.errno or 0)) from error
+    return results.parse(data, str(file))
+
+
+def differences(begun: Header, now: Header) -> list[str]:
+    """Return in what two headers differ that forbids their trials to stand in one file, as phrases."""
+    found = []
+    if begun.seed != now.seed:
+        found.append(f"seed {begun.seed}, now {now.seed}")
+    before, after = results.plain_study(begun.study), results.plain_study(now.study)
+    found += [f"the study's {name} changed" for name in before if before[name] != after.get(name)]
+    for name in COMPARABLE:
+        if begun.machine.get(name) != now.machine.get(name):
+            found.append(f"{name} {begun.machine.get(name)}, now {now.machine.get(name)}")
+    if begun.velodrome != now.velodrome:
+        found.append(f"velodrome {begun.velodrome}, now {now.velodrome}")
+    return found
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the folder's entry to the disk too, or a power cut could lose the whole file."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError:
+        return  # some file systems cannot; the file itself is synced
+    finally:
+        os.close(number)
