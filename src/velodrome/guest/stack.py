@@ -85,6 +85,8 @@ class Stack:
     """The values a textual knob may take."""
     slots: Callable[[Mapping[str, KnobValue]], Optional[int]] = unbounded
     """How many requests it can serve at once; None where connections or CPU are the limit."""
+    keeps_alive: bool = True
+    """Whether a connection serves one request after another; if not, each answer ends its connection."""
     cannot: Mapping[str, str] = field(default_factory=dict)
     """Kinds of step it cannot serve, each with the reason."""
     python: Tuple[int, int] = (3, 8)

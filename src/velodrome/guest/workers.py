@@ -15,7 +15,7 @@ import socket
 import sys
 from argparse import ArgumentParser
 from importlib import import_module
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, List
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -65,16 +65,17 @@ def with_workers(count: int, work: Callable[[], None]) -> None:
     for signum in STOPS:
         signal.signal(signum, stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-    fates: Dict[int, int] = {}
+    failed = False
     while workers:
         pid, status = os.wait()
         workers.remove(pid)
-        fates[pid] = status
+        # One told to stop before it was ready to be told dies of the signal, as it should.
+        failed = failed or status not in (0, signal.SIGTERM)
         if not stopping:
             sys.stderr.write("worker %d ended (wait status %d); ending the others\n" % (pid, status))
             stopping.append(0)
             _end(workers)
-    sys.exit(0 if stopping[0] and not any(fates.values()) else 1)
+    sys.exit(0 if stopping[0] and not failed else 1)
 
 
 def _fork(work: Callable[[], None]) -> int:

@@ -13,5 +13,6 @@ stack = Stack(
     requires=_gunicorn.REQUIRES,
     knobs={"workers": 1, "backlog": 2048},
     slots=one_per_worker,
+    keeps_alive=False,
     python=_gunicorn.OLDEST_PYTHON,
 )

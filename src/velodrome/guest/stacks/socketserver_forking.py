@@ -25,6 +25,7 @@ stack = Stack(
     concurrency="processes",
     command=_command,
     knobs={"backlog": 1000, "workers": 40},
+    keeps_alive=False,
     slots=one_per_worker,
 )
 

@@ -23,6 +23,7 @@ stack = Stack(
     concurrency="sync",
     command=_command,
     knobs={"backlog": 1000},
+    keeps_alive=False,
     slots=exactly_one,
 )
 

@@ -1,0 +1,131 @@
+"""Every stack x every recipe it can serve: answers rightly, keeps a connection or not, leaves nothing."""
+
+import signal
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.conformance.booted import Booted, booted
+from tests.conformance.wire import Answer, Wire
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Body, Recipe, Sleep, Stream
+from velodrome.guest.stack import Stack
+
+STACKS = catalog.stacks()
+RECIPES = catalog.recipes()
+PAIRS = [
+    pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}")
+    for stack in STACKS.values()
+    for recipe in RECIPES.values()
+    if catalog.serves(stack, recipe) is None
+]
+WORKERS_S = 10.0
+GONE_S = 3.0
+"""For workers to follow their master, which has ended."""
+
+
+def test_no_plugin_is_broken() -> None:
+    assert catalog.broken() == []
+
+
+@pytest.mark.parametrize(("stack", "recipe"), PAIRS)
+def test_it_answers_rightly_and_leaves_nothing(
+    stack: Stack,
+    recipe: Recipe,
+    python_of: Callable[[Stack], Path],
+    tree: Path,
+    upstream: str,
+    tmp_path: Path,
+) -> None:
+    with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path) as server:
+        server.wait_until_listening()
+        with Wire(server.port) as wire:
+            try:
+                answer = wire.ask(recipe.method, recipe.upload)
+            except Exception as error:
+                raise AssertionError(f"no answer: {error!r}\n{server.output()}") from error
+            check(answer, stack, recipe, server)
+            check_connection(wire, stack, recipe, server, answer)
+        check_output(server)
+        server.stop()
+        check_nothing_is_left(server)
+
+
+WITH_WORKERS = [pytest.param(stack, id=name) for name, stack in STACKS.items() if "workers" in stack.knobs]
+
+
+@pytest.mark.parametrize("stack", WITH_WORKERS)
+def test_its_workers_work_and_end_with_it(
+    stack: Stack, python_of: Callable[[Stack], Path], tree: Path, upstream: str, tmp_path: Path
+) -> None:
+    recipe = Recipe("wait", "waits a little", (Sleep(50), Body(84)))
+    with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path, workers=3) as server:
+        server.wait_until_listening()
+        # Under six requests at once: a stack may fork when it is asked, not before.
+        with ThreadPoolExecutor(6) as pool:
+            until = time.monotonic() + WORKERS_S
+            seen = 0
+            while seen < 3 and time.monotonic() < until:
+                asked = [pool.submit(ask_once, server, stack, recipe) for _ in range(6)]
+                time.sleep(0.02)  # in the midst of them; they take 50 ms
+                seen = max(seen, len(server.processes()))
+                for one in asked:
+                    one.result()
+        assert seen >= 3, server.output()
+        server.stop()
+        check_nothing_is_left(server)
+
+
+def ask_once(server: Booted, stack: Stack, recipe: Recipe) -> None:
+    with Wire(server.port) as wire:
+        check(wire.ask(recipe.method, recipe.upload), stack, recipe, server)
+
+
+def check(answer: Answer, stack: Stack, recipe: Recipe, server: Booted) -> None:
+    interface = catalog.interface(stack.interface)
+    assert answer.status == 200, server.output()
+    assert answer.body == interface.answer(recipe)
+    last = recipe.steps[-1]
+    if isinstance(last, Body) and last.on_wire and interface.head_bytes is not None:
+        assert answer.wire_bytes == last.size
+    # A server's clock may tick in steps of a millisecond.
+    assert answer.took_s >= recipe.wait_ms / 1000 - 0.002, "it did not wait"
+    if isinstance(last, Stream):
+        over_s = answer.took_s - answer.first_byte_s
+        assert over_s > recipe.wait_ms / 2000, "the chunks came all at once, in the end"
+
+
+def check_connection(wire: Wire, stack: Stack, recipe: Recipe, server: Booted, first: Answer) -> None:
+    # A body of unknown length may be ended by the end of the connection.
+    if not isinstance(recipe.steps[-1], Stream):
+        assert first.closes is not stack.keeps_alive
+    if first.closes:
+        assert wire.ended()
+    else:
+        check(wire.ask(recipe.method, recipe.upload), stack, recipe, server)
+
+
+def check_output(server: Booted) -> None:
+    output = server.output()
+    assert "HTTP/1.1" not in output, "it logs each request"
+    assert "Traceback" not in output, output
+
+
+def check_nothing_is_left(server: Booted) -> None:
+    until = time.monotonic() + GONE_S
+    while server.processes() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert server.processes() == []
+    with socket.socket() as taken:
+        # As a server binds: what waits for late packets (TIME_WAIT) is no listener.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", server.port))
+        taken.listen()
+    assert server.left_files() == []
+    assert server.process.returncode in (0, -server.stop_signal, 128 + server.stop_signal), server.output()
+    assert server.process.returncode != -signal.SIGKILL
+    assert "Traceback" not in server.output(), server.output()
