@@ -14,9 +14,10 @@
 //! passes and never kept, a head is kept only while it is incomplete and never beyond [`MAX_HEAD_BYTES`].
 
 mod body;
-mod chunked;
+pub(crate) mod chunked;
 mod error;
 mod head;
+mod partial;
 #[cfg(test)]
 mod tests;
 
@@ -25,11 +26,9 @@ pub use error::ProtocolError;
 
 use body::Body;
 use chunked::Chunks;
-use head::{Framing, Head, Partial};
-
-/// The longest head that is gathered. Servers and proxies refuse heads beyond 8 to 32 kB; twice the
-/// largest of these is generous, and 10 000 connections cannot fill the memory with unfinished heads.
-pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+use head::{Framing, Head};
+pub use partial::MAX_HEAD_BYTES;
+pub(crate) use partial::Partial;
 
 /// The most header lines in one head: what common servers and clients allow, and what fits on the stack.
 pub const MAX_HEADERS: usize = 100;
@@ -226,7 +225,7 @@ impl Http1 {
     /// Reads a head; returns how many bytes were used, and the head if it is complete.
     fn read_head(&mut self, bytes: &[u8]) -> Result<(usize, Option<Head>), ProtocolError> {
         if !self.partial.is_empty() {
-            return self.partial.gather(bytes, self.head_request);
+            return self.gather(bytes);
         }
         // Empty lines before an answer are what is left of a sloppy previous one (RFC 9112, section 2.2).
         let blank = bytes
@@ -241,8 +240,22 @@ impl Http1 {
         if let Some(head) = head::parse(bytes, self.head_request)? {
             return Ok((blank + head.len, Some(head)));
         }
-        let (used, head) = self.partial.gather(bytes, self.head_request)?;
+        let (used, head) = self.gather(bytes)?;
         Ok((blank + used, head))
+    }
+
+    fn gather(&mut self, bytes: &[u8]) -> Result<(usize, Option<Head>), ProtocolError> {
+        let (used, gathered) = self
+            .partial
+            .gather(bytes)
+            .map_err(|_| ProtocolError::HeadTooLarge)?;
+        let Some(gathered) = gathered else {
+            return Ok((used, None));
+        };
+        match head::parse(&gathered, self.head_request)? {
+            Some(head) => Ok((used, Some(head))),
+            None => Err(ProtocolError::bad_head("it ends within a line", &gathered)),
+        }
     }
 
     /// Prepares for the body; whether there is none and the answer is complete.

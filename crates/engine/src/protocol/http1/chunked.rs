@@ -25,7 +25,7 @@ enum At {
 
 /// The decoder of one body: 24 bytes.
 #[derive(Debug)]
-pub(super) struct Chunks {
+pub(crate) struct Chunks {
     at: At,
     /// The size being read, then the bytes of data that are missing.
     left: u64,
@@ -34,7 +34,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             at: At::SizeStart,
             left: 0,
@@ -44,7 +44,7 @@ impl Chunks {
 
     /// Decodes a slice; `data` gets the pieces of body in it. Returns how many bytes were used and whether
     /// the body is complete.
-    pub(super) fn feed(
+    pub fn feed(
         &mut self,
         bytes: &[u8],
         mut data: impl FnMut(&[u8]),

@@ -71,69 +71,6 @@ pub(super) fn parse(bytes: &[u8], head_request: bool) -> Result<Option<Head>, Pr
     }))
 }
 
-/// The beginning of a head that came in several segments. It is parsed once, when its end is there: a server
-/// that sends single bytes costs no more than one that sends lines.
-#[derive(Debug)]
-pub(super) struct Partial(Vec<u8>);
-
-impl Partial {
-    pub const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Gives the memory back.
-    pub fn forget(&mut self) {
-        if self.0.capacity() > 0 {
-            self.0 = Vec::new();
-        }
-    }
-
-    #[cfg(test)]
-    pub const fn memory(&self) -> usize {
-        self.0.capacity()
-    }
-
-    /// Keeps what `bytes` has of the head; returns how many of them that were, and the head if it is complete.
-    pub fn gather(
-        &mut self,
-        bytes: &[u8],
-        head_request: bool,
-    ) -> Result<(usize, Option<Head>), ProtocolError> {
-        let before = self.0.len();
-        let fits = bytes.len().min(MAX_HEAD_BYTES + 1 - before);
-        self.0.extend_from_slice(&bytes[..fits]);
-        let Some(end) = end(&self.0, before) else {
-            return match self.0.len() {
-                0..=MAX_HEAD_BYTES => Ok((fits, None)),
-                _ => Err(ProtocolError::HeadTooLarge),
-            };
-        };
-        let gathered = std::mem::take(&mut self.0);
-        match parse(&gathered[..end], head_request)? {
-            Some(head) => Ok((end - before, Some(head))),
-            None => Err(ProtocolError::bad_head("it ends within a line", &gathered)),
-        }
-    }
-}
-
-/// Finds the end of a head (one past its empty line) in what was gathered, of which the first `searched`
-/// bytes hold none. Lines may end with a bare LF: two servers in the field write them.
-fn end(gathered: &[u8], searched: usize) -> Option<usize> {
-    // The line end before the empty line may be up to two bytes back: "\n\r" came, "\n" comes.
-    let from = searched.saturating_sub(2);
-    memchr::memchr_iter(b'\n', &gathered[from..])
-        .map(|offset| from + offset + 1)
-        .find_map(|after| match gathered[after..] {
-            [b'\n', ..] => Some(after + 1),
-            [b'\r', b'\n', ..] => Some(after + 2),
-            _ => None,
-        })
-}
-
 fn framing(status: u16, head_request: bool, said: &Said) -> Framing {
     match (status, said) {
         (101 | 204 | 304, _) => Framing::Nothing,

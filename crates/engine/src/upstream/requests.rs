@@ -1,0 +1,315 @@
+//! Requests, sans I/O: bytes in, requests out; bodies are passed over.
+
+use httparse::{Header, ParserConfig, Request as Head, Status};
+use std::mem::MaybeUninit;
+
+use super::latency::duration;
+use super::replies::Persistence;
+use crate::protocol::http1::chunked::Chunks;
+use crate::protocol::http1::{MAX_HEAD_BYTES, MAX_HEADERS, Partial};
+
+/// What of a request matters to its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    /// `?latency=75ms`, nanoseconds.
+    pub latency: Option<u64>,
+    pub head_only: bool,
+    pub persistence: Persistence,
+}
+
+/// What came of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// A request is incomplete.
+    More,
+    /// The client waits for `100 Continue` before it sends the body.
+    Waits,
+    Whole(Request),
+}
+
+/// What came is not a request. Why does not matter to an answer of 400.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotARequest;
+
+#[derive(Debug)]
+enum State {
+    Head,
+    Length(Request, u64),
+    Chunked(Request, Chunks),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Known(u64),
+    Chunked,
+}
+
+/// The reader of one connection.
+#[derive(Debug)]
+pub(super) struct Requests {
+    state: State,
+    partial: Partial,
+}
+
+impl Requests {
+    pub const fn new() -> Self {
+        Self {
+            state: State::Head,
+            partial: Partial::new(),
+        }
+    }
+
+    /// Reads on; returns how many bytes were used. After `Whole` or `Waits` there may be more to hear in the rest.
+    pub fn hear(&mut self, bytes: &[u8]) -> Result<(usize, Heard), NotARequest> {
+        let mut used = 0;
+        while used < bytes.len() {
+            let rest = &bytes[used..];
+            match &mut self.state {
+                State::Head => {
+                    let (here, waits) = self.head(rest)?;
+                    used += here;
+                    if waits && used == bytes.len() {
+                        return Ok((used, Heard::Waits));
+                    }
+                }
+                State::Length(_, left) => {
+                    // The cast is exact: the smaller of the two fits in usize.
+                    let here = (rest.len() as u64).min(*left) as usize;
+                    *left -= here as u64;
+                    used += here;
+                }
+                State::Chunked(request, chunks) => {
+                    let (here, complete) = chunks.feed(rest, |_| ()).map_err(|_| NotARequest)?;
+                    used += here;
+                    if complete {
+                        self.state = State::Length(*request, 0);
+                    }
+                }
+            }
+            if let State::Length(request, 0) = self.state {
+                self.state = State::Head;
+                return Ok((used, Heard::Whole(request)));
+            }
+        }
+        Ok((used, Heard::More))
+    }
+
+    /// Reads a head, or a part of one; returns the bytes used and whether the client now waits for a 100.
+    fn head(&mut self, bytes: &[u8]) -> Result<(usize, bool), NotARequest> {
+        if self.partial.is_empty() {
+            let blank = bytes
+                .iter()
+                .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+                .count();
+            if blank > 0 {
+                return Ok((blank, false));
+            }
+            if let Some((used, waits)) = self.parse(bytes)? {
+                return Ok((used, waits));
+            }
+        }
+        let (used, gathered) = self.partial.gather(bytes).map_err(|_| NotARequest)?;
+        let Some(gathered) = gathered else {
+            return Ok((used, false));
+        };
+        let (_, waits) = self.parse(&gathered)?.ok_or(NotARequest)?;
+        Ok((used, waits))
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<(usize, bool)>, NotARequest> {
+        let mut lines = [const { MaybeUninit::<Header>::uninit() }; MAX_HEADERS];
+        let mut head = Head::new(&mut []);
+        let config = ParserConfig::default();
+        let used = match config.parse_request_with_uninit_headers(&mut head, bytes, &mut lines) {
+            Ok(Status::Complete(used)) if used <= MAX_HEAD_BYTES => used,
+            Ok(Status::Partial) => return Ok(None),
+            _ => return Err(NotARequest),
+        };
+        let (mut length, mut waits) = (Length::Known(0), false);
+        let (mut close, mut keep_alive) = (false, false);
+        for line in head.headers.iter() {
+            match line.name.len() {
+                14 if line.name.eq_ignore_ascii_case("content-length")
+                    && length != Length::Chunked =>
+                {
+                    length = Length::Known(number(line.value)?);
+                }
+                17 if line.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    length = Length::Chunked
+                }
+                10 if line.name.eq_ignore_ascii_case("connection") => {
+                    close |= says(line.value, b"close");
+                    keep_alive |= says(line.value, b"keep-alive");
+                }
+                6 if line.name.eq_ignore_ascii_case("expect") => {
+                    waits = says(line.value, b"100-continue")
+                }
+                _ => {}
+            }
+        }
+        let persistence = match (head.version, close, keep_alive) {
+            (_, true, _) | (Some(0), _, false) => Persistence::Close,
+            (Some(0), _, true) => Persistence::Told,
+            _ => Persistence::Implied,
+        };
+        let latency = own_latency(head.path.unwrap_or("")).map_err(|_| NotARequest)?;
+        let request = Request {
+            latency,
+            head_only: head.method == Some("HEAD"),
+            persistence,
+        };
+        self.state = match length {
+            Length::Known(bytes) => State::Length(request, bytes),
+            Length::Chunked => State::Chunked(request, Chunks::new()),
+        };
+        Ok(Some((used, waits && length != Length::Known(0))))
+    }
+}
+
+fn number(value: &[u8]) -> Result<u64, NotARequest> {
+    let digits = std::str::from_utf8(value.trim_ascii())
+        .ok()
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .ok_or(NotARequest)
+}
+
+fn says(value: &[u8], word: &[u8]) -> bool {
+    value
+        .split(|byte| *byte == b',')
+        .any(|token| token.trim_ascii().eq_ignore_ascii_case(word))
+}
+
+/// The latency the query asks for.
+fn own_latency(path: &str) -> Result<Option<u64>, String> {
+    let Some((_, query)) = path.split_once('?') else {
+        return Ok(None);
+    };
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("latency="))
+        .map(duration)
+        .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(stream: &[u8], size: usize) -> Result<Vec<Heard>, NotARequest> {
+        let mut requests = Requests::new();
+        let mut heard = Vec::new();
+        for mut piece in stream.chunks(size) {
+            while !piece.is_empty() {
+                let (used, what) = requests.hear(piece)?;
+                assert!(used > 0);
+                piece = &piece[used..];
+                heard.extend((what != Heard::More).then_some(what));
+            }
+        }
+        Ok(heard)
+    }
+
+    const PLAIN: Request = Request {
+        latency: None,
+        head_only: false,
+        persistence: Persistence::Implied,
+    };
+
+    #[test]
+    fn requests_are_found_however_they_are_cut() {
+        let close = Request {
+            persistence: Persistence::Close,
+            ..PLAIN
+        };
+        let rows: &[(&[u8], &[Request])] = &[
+            (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &[PLAIN]),
+            (b"GET / HTTP/1.1\n\nGET / HTTP/1.1\r\n\r\n", &[PLAIN, PLAIN]),
+            (
+                b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\n\r\n",
+                &[PLAIN, PLAIN],
+            ),
+            (
+                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+                &[PLAIN],
+            ),
+            (
+                b"GET /?a=b&latency=75ms HTTP/1.1\r\n\r\n",
+                &[Request {
+                    latency: Some(75_000_000),
+                    ..PLAIN
+                }],
+            ),
+            (
+                b"HEAD /?latency=0.5s HTTP/1.1\r\n\r\n",
+                &[Request {
+                    latency: Some(500_000_000),
+                    head_only: true,
+                    ..PLAIN
+                }],
+            ),
+            (
+                b"GET / HTTP/1.1\r\nconnection: foo, Close\r\n\r\n",
+                &[close],
+            ),
+            (b"GET / HTTP/1.0\r\n\r\n", &[close]),
+            (
+                b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n",
+                &[Request {
+                    persistence: Persistence::Told,
+                    ..PLAIN
+                }],
+            ),
+        ];
+        for (stream, requests) in rows {
+            let expected: Vec<Heard> = requests.iter().copied().map(Heard::Whole).collect();
+            for size in 1..=stream.len() {
+                assert_eq!(
+                    all(stream, size).as_deref(),
+                    Ok(&expected[..]),
+                    "{} cut by {size}",
+                    stream.escape_ascii()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_that_waits_for_100_is_told_from_one_that_does_not() {
+        let head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+        assert_eq!(all(head, 1000), Ok(vec![Heard::Waits]));
+        assert_eq!(
+            all(&[head.as_slice(), b"hi"].concat(), 1000),
+            Ok(vec![Heard::Whole(PLAIN)])
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_request_is_refused() {
+        let long = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'a'; MAX_HEAD_BYTES]].concat();
+        let rows: [&[u8]; 5] = [
+            b"\x16\x03\x01\x02",
+            b"GET /?latency=soon HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
+            &long,
+        ];
+        for stream in rows {
+            assert_eq!(
+                all(stream, 4096),
+                Err(NotARequest),
+                "{}",
+                stream[..30.min(stream.len())].escape_ascii()
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(stream in prop::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
+            let _ = all(&stream, size);
+        }
+    }
+}

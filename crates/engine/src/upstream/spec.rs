@@ -1,0 +1,258 @@
+//! What a third party is asked to be; all that is wrong with it is told at once.
+
+use serde_json::{Map, Value};
+
+use super::latency::Latency;
+use super::stall::Stall;
+
+/// A checked specification.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Spec {
+    pub host: String,
+    pub port: u16,
+    pub latency: Latency,
+    /// Share of requests answered 500.
+    pub errors: f64,
+    pub stall: Option<Stall>,
+    /// Bytes of the body of an answer.
+    pub body: usize,
+    pub threads: u32,
+    pub seed: u64,
+}
+
+const FIELDS: [&str; 8] = [
+    "host", "port", "latency", "errors", "stall", "body", "threads", "seed",
+];
+
+/// The body is kept twice in memory and written whole; more is another test than a third party's latency.
+const LARGEST_BODY: u64 = 100_000_000;
+
+/// More threads than any machine has CPUs help nobody.
+const MOST_THREADS: u64 = 256;
+
+/// 100 days: what is longer can be left out.
+const LONGEST_STALL_S: f64 = 8.64e6;
+
+impl Spec {
+    pub fn parse(text: &str) -> Result<Self, Vec<String>> {
+        let fields = match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) => return Err(vec!["its specification is not a JSON object".to_owned()]),
+            Err(error) => return Err(vec![format!("its specification is not JSON ({error})")]),
+        };
+        let mut reader = Reader {
+            fields,
+            problems: Vec::new(),
+        };
+        reader.unknown(&FIELDS);
+        let spec = Self {
+            host: reader.text("host", "127.0.0.1"),
+            port: reader.whole("port", 0, 0, u64::from(u16::MAX)) as u16,
+            latency: reader.latency(),
+            errors: reader.number("errors", 0.0, 0.0, 1.0),
+            stall: reader.stall(),
+            body: reader.whole("body", 64, 0, LARGEST_BODY) as usize,
+            threads: reader.whole("threads", 1, 1, MOST_THREADS) as u32,
+            seed: reader.whole("seed", 1, 0, u64::MAX),
+        };
+        if reader.problems.is_empty() {
+            Ok(spec)
+        } else {
+            Err(reader.problems)
+        }
+    }
+}
+
+/// Takes fields out of an object; whatever is wrong is noted and a default put in its place.
+struct Reader {
+    fields: Map<String, Value>,
+    problems: Vec<String>,
+}
+
+impl Reader {
+    fn unknown(&mut self, known: &[&str]) {
+        for name in self
+            .fields
+            .keys()
+            .filter(|name| !known.contains(&name.as_str()))
+        {
+            self.problems
+                .push(format!("'{name}' is not one of {}", known.join(", ")));
+        }
+    }
+
+    fn given(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, name: &str, default: &str) -> String {
+        match self.given(name) {
+            None => default.to_owned(),
+            Some(Value::String(text)) if !text.is_empty() => text.clone(),
+            Some(other) => {
+                self.problems
+                    .push(format!("{name} is {other}; give a text"));
+                default.to_owned()
+            }
+        }
+    }
+
+    fn whole(&mut self, name: &str, default: u64, low: u64, high: u64) -> u64 {
+        let Some(value) = self.given(name) else {
+            return default;
+        };
+        match value.as_u64() {
+            Some(number) if (low..=high).contains(&number) => number,
+            _ => {
+                self.problems.push(format!(
+                    "{name} is {value}; give a whole number from {low} to {high}"
+                ));
+                default
+            }
+        }
+    }
+
+    fn number(&mut self, name: &str, default: f64, low: f64, high: f64) -> f64 {
+        let Some(value) = self.given(name) else {
+            return default;
+        };
+        match value.as_f64() {
+            Some(number) if (low..=high).contains(&number) => number,
+            _ => {
+                self.problems.push(format!(
+                    "{name} is {value}; give a number from {low} to {high}"
+                ));
+                default
+            }
+        }
+    }
+
+    fn latency(&mut self) -> Latency {
+        let text = self.text("latency", "0");
+        Latency::parse(&text).unwrap_or_else(|problem| {
+            self.problems.push(format!("latency: {problem}"));
+            Latency::Fixed(0)
+        })
+    }
+
+    fn stall(&mut self) -> Option<Stall> {
+        let value = self.given("stall")?.clone();
+        let Value::Object(fields) = value else {
+            self.problems.push(format!(
+                "stall is {value}; give {{\"every_s\":…,\"for_s\":…}} or null"
+            ));
+            return None;
+        };
+        let mut inner = Self {
+            fields,
+            problems: Vec::new(),
+        };
+        inner.unknown(&["every_s", "for_s"]);
+        let every = inner.number("every_s", 0.0, 0.0, LONGEST_STALL_S);
+        let hold = inner.number("for_s", 0.0, 0.0, LONGEST_STALL_S);
+        let nanos = |seconds: f64| (seconds * 1e9).round() as u64;
+        let stall = Stall {
+            every: nanos(every),
+            hold: nanos(hold),
+        };
+        if inner.problems.is_empty() && (stall.hold == 0 || stall.hold >= stall.every) {
+            inner.problems.push(format!("for_s is {hold} and every_s is {every}; a stall is above 0 s and ends before the next"));
+        }
+        let sound = inner.problems.is_empty();
+        self.problems.extend(
+            inner
+                .problems
+                .into_iter()
+                .map(|problem| format!("stall: {problem}")),
+        );
+        sound.then_some(stall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_specification_is_a_third_party_that_answers_at_once() {
+        let spec = Spec::parse("{}").unwrap();
+        assert_eq!(
+            (
+                spec.host.as_str(),
+                spec.port,
+                spec.body,
+                spec.threads,
+                spec.seed
+            ),
+            ("127.0.0.1", 0, 64, 1, 1)
+        );
+        assert_eq!(
+            (spec.latency, spec.errors, spec.stall),
+            (Latency::Fixed(0), 0.0, None)
+        );
+        assert_eq!(
+            Spec::parse(r#"{"stall": null, "latency": null}"#)
+                .unwrap()
+                .stall,
+            None
+        );
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let text = r#"{"port": 70000, "latency": "soon", "errors": 2, "stall": {"every_s": 1, "for_s": 1, "x": 1},
+            "body": -1, "threads": 0, "seed": 1.5, "host": 4, "latencies": "1ms"}"#;
+        let problems = Spec::parse(text).unwrap_err().join("; ");
+        for part in [
+            "port is 70000",
+            "latency: 'soon'",
+            "errors is 2",
+            "stall: 'x'",
+            "body is -1",
+            "threads is 0",
+        ] {
+            assert!(problems.contains(part), "{part} in {problems}");
+        }
+        for part in [
+            "seed is 1.5",
+            "host is 4",
+            "'latencies' is not one of host, port",
+        ] {
+            assert!(problems.contains(part), "{part} in {problems}");
+        }
+        let never_ends = Spec::parse(r#"{"stall": {"every_s": 1, "for_s": 1}}"#)
+            .unwrap_err()
+            .join("; ");
+        assert!(never_ends.contains("ends before the next"), "{never_ends}");
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        for text in [
+            "",
+            "[]",
+            "{",
+            "null",
+            "1e999",
+            r#"{"errors": 1e999}"#,
+            r#"{"stall": 5}"#,
+            r#"{"latency": "("}"#,
+        ] {
+            assert!(Spec::parse(text).is_err(), "{text}");
+        }
+        for latency in [
+            "-1ms",
+            "1e9s",
+            "NaNs",
+            "uniform(2ms,1ms)",
+            "uniform()",
+            "zipf(1)",
+            "lognormal(1ms,x)",
+            "5",
+            "1ms)",
+        ] {
+            let text = serde_json::json!({ "latency": latency }).to_string();
+            assert!(Spec::parse(&text).is_err(), "{latency}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What callers get: answers in time, in order, in any way they ask.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::upstream::{Upstream, UpstreamError};
+
+struct Caller(BufReader<TcpStream>);
+
+struct Heard {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Caller {
+    fn of(upstream: &Upstream) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", upstream.port())).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn get(&mut self, path: &str) -> Heard {
+        self.say(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
+        self.hear(true)
+    }
+
+    fn hear(&mut self, body: bool) -> Heard {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(
+                self.0.read_line(&mut head).unwrap(),
+                0,
+                "closed after {head:?}"
+            );
+        }
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: "));
+        let length = length.map_or(0, |text| text.parse().unwrap());
+        let mut bytes = vec![0; if body { length } else { 0 }];
+        self.0.read_exact(&mut bytes).unwrap();
+        Heard {
+            status: head[9..12].parse().unwrap(),
+            head,
+            body: bytes,
+        }
+    }
+
+    fn is_closed(&mut self) -> bool {
+        matches!(self.0.read(&mut [0]), Ok(0))
+    }
+}
+
+fn start(spec: &str) -> Upstream {
+    Upstream::start(spec).unwrap()
+}
+
+fn facts(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn an_answer_comes_when_it_was_asked_for_and_not_before() {
+    let mut upstream = start(r#"{"latency": "30ms", "body": 100}"#);
+    let mut caller = Caller::of(&upstream);
+    for (path, latency) in [
+        ("/", 30),
+        ("/?latency=5ms", 5),
+        ("/x?y=z&latency=0.06s", 60),
+    ] {
+        let before = Instant::now();
+        let heard = caller.get(path);
+        let took = before.elapsed();
+        assert!(
+            took >= Duration::from_millis(latency),
+            "{path} took {took:?}"
+        );
+        assert!(
+            took < Duration::from_millis(latency + 1000),
+            "{path} took {took:?}"
+        );
+        assert_eq!(
+            (heard.status, heard.body.len(), &heard.body[..11]),
+            (200, 100, &b"<h1>Hello, "[..])
+        );
+    }
+    let facts = facts(&upstream.stop());
+    assert_eq!(
+        (&facts["requests"], &facts["answered"], &facts["active"]),
+        (&3.into(), &3.into(), &0.into())
+    );
+    assert!(facts["late_ms"]["p50"].as_f64().unwrap() < 50.0, "{facts}");
+    assert!(facts["cpu_s"].as_f64().unwrap() < 1.0, "{facts}");
+}
+
+#[test]
+fn two_thousand_callers_wait_together() {
+    let upstream = start(r#"{"latency": "300ms", "threads": 2}"#);
+    let mut callers: Vec<Caller> = (0..2000).map(|_| Caller::of(&upstream)).collect();
+    let before = Instant::now();
+    for caller in &mut callers {
+        caller.say(b"GET / HTTP/1.1\r\n\r\n");
+    }
+    let waiting = facts(&upstream.facts());
+    assert_eq!(waiting["connections"], 2000);
+    for caller in &mut callers {
+        assert_eq!(caller.hear(true).status, 200);
+    }
+    let took = before.elapsed();
+    assert!(
+        took < Duration::from_secs(20),
+        "one after the other would be 600 s; it took {took:?}"
+    );
+    let done = facts(&upstream.facts());
+    assert_eq!(
+        (&done["requests"], &done["answered"], &done["active"]),
+        (&2000.into(), &2000.into(), &0.into())
+    );
+    assert_eq!(
+        facts(&upstream.facts())["since"]["requests"],
+        0,
+        "nothing happened since facts were asked"
+    );
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let upstream = start(r#"{"body": 0}"#);
+    let mut caller = Caller::of(&upstream);
+    caller.say(
+        b"GET /?latency=60ms HTTP/1.1\r\n\r\nHEAD /?latency=1ms HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n",
+    );
+    let before = Instant::now();
+    let heads: Vec<String> = (0..4).map(|_| caller.hear(true).head).collect();
+    assert!(before.elapsed() >= Duration::from_millis(50));
+    assert!(
+        heads[..3].iter().all(|head| !head.contains("Connection")),
+        "{heads:?}"
+    );
+    assert!(heads[3].contains("Connection: close"), "{heads:?}");
+    assert!(caller.is_closed());
+}
+
+#[test]
+fn a_thousand_requests_at_once_are_answered_though_few_are_read_ahead() {
+    let upstream = start(r#"{"body": 20000}"#);
+    let mut caller = Caller::of(&upstream);
+    let stream = caller.0.get_ref().try_clone().unwrap();
+    let writer =
+        std::thread::spawn(move || (&stream).write_all(&b"GET / HTTP/1.1\r\n\r\n".repeat(1000)));
+    for _ in 0..1000 {
+        assert_eq!(caller.hear(true).body.len(), 20_000);
+    }
+    writer.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_connection_ends_or_goes_on_as_its_caller_asks() {
+    let upstream = start("{}");
+    let mut caller = Caller::of(&upstream);
+    caller.say(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert!(caller.hear(true).head.contains("Connection: keep-alive"));
+    caller.say(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert!(caller.hear(true).head.contains("Connection: close"));
+    assert!(caller.is_closed());
+    let mut half = Caller::of(&upstream);
+    half.say(b"GET /?latency=50ms HTTP/1.1\r\n\r\n");
+    half.0
+        .get_ref()
+        .shutdown(std::net::Shutdown::Write)
+        .unwrap();
+    assert_eq!(
+        half.hear(true).status,
+        200,
+        "a caller that is done sending still gets its answer"
+    );
+    assert!(half.is_closed());
+}
+
+#[test]
+fn a_head_may_come_byte_by_byte_and_a_body_late() {
+    let upstream = start("{}");
+    let mut caller = Caller::of(&upstream);
+    for byte in b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n" {
+        caller.say(&[*byte]);
+    }
+    assert_eq!(caller.hear(false).status, 100);
+    caller.say(b"hel");
+    caller.say(b"lo");
+    assert_eq!(caller.hear(true).status, 200);
+    caller.say(b"HEAD / HTTP/1.1\r\n\r\n");
+    assert!(caller.hear(false).head.contains("Content-Length: 64"));
+    assert_eq!(caller.get("/").body.len(), 64);
+}
+
+#[test]
+fn what_is_not_a_request_is_refused_and_the_refusal_arrives() {
+    let mut upstream = start("{}");
+    let mut caller = Caller::of(&upstream);
+    caller.say(b"\x16\x03\x01 this is not HTTP");
+    caller.say(&[b'x'; 100_000]);
+    assert_eq!(caller.hear(true).status, 400);
+    assert!(caller.is_closed());
+    drop(caller);
+    assert_eq!(Caller::of(&upstream).get("/?latency=soon").status, 400);
+    let facts = facts(&upstream.stop());
+    assert_eq!(
+        (&facts["refused"], &facts["requests"]),
+        (&2.into(), &0.into())
+    );
+}
+
+#[test]
+fn the_share_that_was_asked_for_fails() {
+    let mut upstream = start(r#"{"errors": 0.2, "seed": 3}"#);
+    let mut caller = Caller::of(&upstream);
+    let failed = (0..2000).filter(|_| caller.get("/").status == 500).count();
+    // 400 ± 18 (binomial); four of them.
+    assert!(failed.abs_diff(400) < 72, "{failed} of 2000");
+    assert_eq!(facts(&upstream.stop())["errors"], failed);
+}
+
+#[test]
+fn nothing_is_answered_during_a_stall() {
+    let upstream = start(r#"{"stall": {"every_s": 0.4, "for_s": 0.2}}"#);
+    let started = Instant::now();
+    let mut caller = Caller::of(&upstream);
+    let mut longest = Duration::ZERO;
+    while started.elapsed() < Duration::from_millis(700) {
+        let before = Instant::now();
+        assert_eq!(caller.get("/").status, 200);
+        longest = longest.max(before.elapsed());
+    }
+    assert!(longest > Duration::from_millis(150), "{longest:?}");
+    let facts = facts(&upstream.facts());
+    assert!(facts["stalls"].as_u64().unwrap() >= 1, "{facts}");
+    assert!(
+        facts["late_ms"]["p50"].as_f64().unwrap() < 50.0,
+        "a stall is no lateness: {facts}"
+    );
+}
+
+#[test]
+fn a_caller_that_gives_up_leaves_nothing_behind() {
+    let upstream = start(r#"{"latency": "100ms"}"#);
+    for _ in 0..50 {
+        Caller::of(&upstream).say(b"GET / HTTP/1.1\r\n\r\n");
+    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let facts = facts(&upstream.facts());
+        if facts["connections"] == 0 && facts["requests"] == 50 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{facts}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_and_a_wrong_specification_are_told() {
+    let first = start("{}");
+    let taken = Upstream::start(&format!(r#"{{"port": {}}}"#, first.port()))
+        .err()
+        .unwrap();
+    assert!(
+        matches!(taken, UpstreamError::Listen { .. })
+            && taken.to_string().contains("cannot listen on 127.0.0.1:")
+    );
+    let wrong = Upstream::start(r#"{"latency": "soon", "errors": -1}"#)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        wrong.contains("latency: 'soon'") && wrong.contains("; errors is -1"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn stop_closes_the_port_and_says_the_same_again() {
+    let mut upstream = start(r#"{"latency": "10s"}"#);
+    let mut caller = Caller::of(&upstream);
+    caller.say(b"GET / HTTP/1.1\r\n\r\n");
+    let port = upstream.port();
+    let last = upstream.stop();
+    assert_eq!(last, upstream.stop());
+    assert_eq!(last, upstream.facts());
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    assert!(
+        caller.0.read(&mut [0]).map_or(true, |count| count == 0),
+        "its connections are closed"
+    );
+}
