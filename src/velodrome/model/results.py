@@ -28,6 +28,9 @@ Result = Measurement | Failed
 Machine = Mapping[str, str | int | float | list[int] | None]
 """Facts of the machine by name, see `run/machine.py`."""
 
+COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation")
+"""Facts of a machine that must agree before trials of two runs are compared."""
+
 _STUDY = TypeAdapter(Study)
 _MEASUREMENT = TypeAdapter(Measurement)
 _FAILED = TypeAdapter(Failed)

@@ -24,6 +24,16 @@ class Contestant:
             return self.stack
         return f"{self.stack}[{','.join(f'{k}={v}' for k, v in sorted(self.knobs.items()))}]"
 
+    def called(self, title: str) -> str:
+        """Return how it is read in a sentence, given its stack's title: `gunicorn · gevent ×2, 4 threads`."""
+        workers = f" ×{self.knobs['workers']}" if "workers" in self.knobs else ""
+        rest = [
+            f"{value} {knob}" if isinstance(value, int) else value
+            for knob, value in sorted(self.knobs.items())
+            if knob != "workers"
+        ]
+        return ", ".join([f"{title}{workers}", *rest])
+
 
 @dataclass(frozen=True)
 class Trial:

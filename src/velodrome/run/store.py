@@ -14,12 +14,10 @@ from velodrome.model.errors import (
     ResultsInUseError,
     StudyChangedError,
 )
-from velodrome.model.results import Header, Result, Results
+from velodrome.model.results import COMPARABLE, Header, Result, Results
 
 NAME = "results.jsonl"
 BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
-COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation")
-"""Facts of a machine that must agree before trials of two runs stand in one file."""
 
 
 class Store:

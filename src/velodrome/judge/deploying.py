@@ -1,0 +1,46 @@
+"""The command line to paste: what was run here, made general."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+
+_ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):(\d{2,5})")
+_APP = re.compile(r"velodrome\.guest\.interfaces\.\w+:(\w+)")
+_HOST, _PORT = "127.0.0.1", "8000"
+
+
+def deploy(command: Sequence[str], stack: str) -> str:
+    """Return a server's command line with its own app, host and port replaced.
+
+    Where the server is code of velodrome's there is no such line; then how to see that code.
+    """
+    look = f"velodrome stacks show {stack}"
+    if not command:
+        return look
+    port = _port_of(command)
+    words = ["python"]
+    previous = ""
+    for word in command[1:]:
+        general = _APP.sub(r"yourmodule:\1", word)
+        general = _ADDRESS.sub(f"{_HOST}:{_PORT}", general)
+        if port and (previous in ("--port", "-p") and word == port):
+            general = _PORT
+        elif port and word == f"--port={port}":
+            general = f"--port={_PORT}"
+        words.append(general)
+        previous = word
+    return look if any("velodrome" in word for word in words) else shlex.join(words)
+
+
+def _port_of(command: Sequence[str]) -> str | None:
+    """Return the port a command listens on, wherever it stands."""
+    for flag, word in pairwise(command):
+        if flag in ("--port", "-p") and word.isdigit():
+            return word
+    text = " ".join(command)
+    match = re.search(r"--port=(\d+)", text)
+    if match:
+        return match[1]
+    address = _ADDRESS.search(text)
+    return address[2] if address else None

@@ -1,0 +1,195 @@
+"""The field of one question: what each contestant did, sorted by load and block, ready to be compared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from velodrome.guest.stack import Stack
+from velodrome.judge.comparing import Sample
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
+from velodrome.model.capacity import Ceiling, ceiling
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.study import Question
+from velodrome.model.trial import Contestant, Trial
+from velodrome.model.verdict import LatencyView
+
+
+@dataclass(frozen=True)
+class Runner:
+    """One contestant in one question."""
+
+    label: str
+    contestant: Contestant
+    called: str
+    """As read in a sentence."""
+    stack: Stack | None
+    """None when results are judged where the stack is not known."""
+    measured: tuple[Measurement, ...]
+    failed: tuple[Failed, ...]
+
+    def under(self, load: Load) -> list[Measurement]:
+        """Return what was measured under a load, by block."""
+        found = [one for one in self.measured if one.trial.load.label == load.label]
+        return sorted(found, key=lambda one: one.trial.block)
+
+    def valid_under(self, load: Load) -> list[Measurement]:
+        """Return what may count."""
+        return [one for one in self.under(load) if one.valid]
+
+    def shown_under(self, load: Load) -> list[Measurement]:
+        """Return what may count or, when nothing may, what there is: it is shown, never ranked."""
+        return self.valid_under(load) or self.under(load)
+
+    def ceiling(self, question: Question, load: Load) -> Ceiling | None:
+        """Return what arithmetic allows it under a load; None too where it cannot be told."""
+        if self.stack is None or not set(self.contestant.knobs) <= set(self.stack.knobs):
+            return None
+        limits = self.measured[0].trial.limits if self.measured else None
+        return ceiling(
+            self.stack, self.contestant.knobs, question.recipe, load.pace, limits.cpus if limits else None
+        )
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Its highest memory in the question; shared pages counted once where the system tells (PSS)."""
+        peaks = [one.server.pss_peak_bytes or one.server.rss_peak_bytes for one in self.measured]
+        return max(peaks, default=None)
+
+
+def label_of(trial: Trial) -> str:
+    """Return the label of a contestant, with its interpreter where the study sets one."""
+    return f"{trial.contestant.label}@{trial.python}" if trial.python else trial.contestant.label
+
+
+def runners(
+    question: Question, results: Sequence[Measurement | Failed], stacks: Mapping[str, Stack]
+) -> list[Runner]:
+    """Return all contestants of a question that have any result, in the order of their labels."""
+    by_label: dict[str, list[Measurement | Failed]] = {}
+    for result in results:
+        if result.trial.question == question.name:
+            by_label.setdefault(label_of(result.trial), []).append(result)
+    found = []
+    for label, own in sorted(by_label.items()):
+        contestant = own[0].trial.contestant
+        stack = stacks.get(contestant.stack)
+        called = contestant.called(stack.title if stack else contestant.stack)
+        python = own[0].trial.python
+        found.append(
+            Runner(
+                label,
+                contestant,
+                f"{called} on {python}" if python else called,
+                stack,
+                tuple(one for one in own if isinstance(one, Measurement)),
+                tuple(one for one in own if isinstance(one, Failed)),
+            )
+        )
+    return found
+
+
+def ranking_load(question: Question) -> Load:
+    """Return the load that ranks: the first closed loop or, without one, the first load."""
+    return next((load for load in question.loads if isinstance(load.pace, Closed)), question.loads[0])
+
+
+def score(runner: Runner, question: Question, load: Load) -> Sample | None:
+    """Return what ranks a contestant, more being better; None when nothing valid is there.
+
+    Closed loop: right answers a second. Open loop, where all are asked the same rate: right answers a second
+    over the mean latency, so that neither falling behind nor being slow pays.
+    """
+    valid = runner.valid_under(load)
+    if not valid:
+        return None
+    if isinstance(load.pace, Open):
+        # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
+        values = {
+            one.trial.block: _rps(one) / max(one.load.due.mean or load.timeout_s * 1000, 1e-3)
+            for one in valid
+        }
+        return Sample(runner.label, values)
+    return Sample(
+        runner.label, {one.trial.block: _rps(one) for one in valid}, _grain(valid, question, load.pace)
+    )
+
+
+def cpu_cost(runner: Runner, load: Load) -> Sample | None:
+    """Return server CPU per right answer, microseconds."""
+    values = {
+        one.trial.block: cost
+        for one in runner.shown_under(load)
+        if (cost := one.cpu_us_per_request) is not None and cost > 0
+    }
+    return Sample(runner.label, values) if values else None
+
+
+def throughput(runner: Runner, question: Question, load: Load) -> Sample | None:
+    """Return right answers a second, also of measurements set aside when there are no others: to be shown."""
+    shown = runner.shown_under(load)
+    if not shown:
+        return None
+    grain = _grain(shown, question, load.pace)
+    return Sample(runner.label, {one.trial.block: _rps(one) for one in shown}, grain)
+
+
+def latency_view(runner: Runner, load: Load) -> LatencyView | None:
+    """Return latencies under a load, the histograms of its blocks merged; None when nothing was measured."""
+    shown = runner.shown_under(load)
+    if not shown:
+        return None
+    due = _merged([one.load.hdr_due for one in shown])
+    sent = _merged([one.load.hdr_sent for one in shown])
+    span = sum(one.load.duration_s for one in shown)
+    return LatencyView(
+        load=load.label,
+        p50_ms=due.told_ms(50),
+        p90_ms=due.told_ms(90),
+        p99_ms=due.told_ms(99),
+        p99_9_ms=due.told_ms(99.9),
+        max_ms=due.max_ms,
+        achieved_rps=sum(one.load.throughput_rps * one.load.duration_s for one in shown) / span
+        if span
+        else 0.0,
+        errors=sum(one.load.requests - one.load.ok for one in shown),
+        requests=sum(one.load.requests for one in shown),
+        curve_due=due.curve(),
+        curve_sent=sent.curve(),
+    )
+
+
+def _merged(texts: list[str]) -> Histogram:
+    """Merge what can be read; a histogram that cannot leaves its numbers out, as missing."""
+    found = []
+    for text in texts:
+        try:
+            found.append(decode(text))
+        except ValueError:
+            return EMPTY
+    return merge(found)
+
+
+def _rps(one: Measurement) -> float:
+    """Return right answers a second; none at all counts as half an answer, so that a ratio exists."""
+    return max(one.load.throughput_rps, 0.5 / one.load.duration_s if one.load.duration_s > 0 else 0.5)
+
+
+def _grain(measured: Sequence[Measurement], question: Question, pace: Closed | Open) -> float:
+    """Return the spread that the ends of a span alone give a count, as a share of it.
+
+    A span catches a fraction more or less of what arrives together: one answer, or, where the recipe waits
+    and so keeps a closed loop in step, one wave of all connections. Of a uniform phase at both ends the
+    variance is 1/6 of that unit squared.
+    """
+    counts = [max(one.load.throughput_rps * one.load.duration_s, 0.5) for one in measured]
+    mean = sum(counts) / len(counts)
+    in_flight = [one.load.mean_in_flight for one in measured if one.load.mean_in_flight is not None]
+    waiting = question.recipe.wait_ms > 0 and isinstance(pace, Closed)
+    wave = min(pace.connections, _served_at_once(mean, measured, question)) if waiting and in_flight else 1.0
+    return min(1.0, max(1.0, wave) / (mean * 6**0.5))
+
+
+def _served_at_once(count: float, measured: Sequence[Measurement], question: Question) -> float:
+    """Return how many requests waited together: Little's law over the recipe's own wait."""
+    span = sum(one.load.duration_s for one in measured) / len(measured)
+    return count / span * question.recipe.wait_ms / 1000 if span > 0 else 1.0

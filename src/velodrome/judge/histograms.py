@@ -1,0 +1,145 @@
+"""HdrHistograms of latency: read, merged, asked for percentiles. Percentiles are never averaged.
+
+Form: HdrHistogram V2, zlib-compressed, base64, as the engine (and every HdrHistogram library) writes it:
+https://github.com/HdrHistogram/HdrHistogram (AbstractHistogram.java, encodeIntoCompressedByteBuffer).
+The package `hdrhistogram` reads it too, but brings setuptools and no types for what is thirty lines here.
+"""
+
+import base64
+import binascii
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_COOKIE, _COMPRESSED_COOKIE = 0x1C849303, 0x1C849304
+_WORD_SIZE_BITS = 0xF0  # a cookie's bits that older versions used; they do not change the form
+_HEADER = struct.Struct(">iiiiqqd")
+_LARGEST = 64 * 1024 * 1024  # bytes; a histogram of 3 digits over a day has under 1 MB
+_TAIL_STEP = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts over rising values, nanoseconds. A value stands for all that share its bucket."""
+
+    highest: NDArray[np.int64]
+    """The highest value of each bucket that has a count: percentiles err on the side of slow."""
+    counts: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """How many values were recorded."""
+        return int(self.counts.sum())
+
+    def percentile_ms(self, percentile: float) -> float | None:
+        """Return the milliseconds within which `percentile` of 100 stayed, None when nothing was recorded."""
+        if not self.total:
+            return None
+        # Rounded first: 99.9 / 100 × 1000 is 999.0000000000001, and the thousandth value is not asked for.
+        rank = max(1, math.ceil(round(percentile / 100 * self.total, 6)))
+        return float(self.highest[np.searchsorted(np.cumsum(self.counts), rank)]) / 1e6
+
+    def told_ms(self, percentile: float) -> float | None:
+        """Return a percentile if enough values lie beyond it to mean something, else None.
+
+        Three for p99 and below, ten above: with k values beyond, the rank is uncertain by about 1 ÷ √k.
+        """
+        needed = 10 if percentile > 99 else 3
+        beyond = self.total * (100 - percentile) / 100
+        return self.percentile_ms(percentile) if beyond >= needed - 1e-9 else None
+
+    @property
+    def max_ms(self) -> float | None:
+        """The slowest, milliseconds."""
+        return self.percentile_ms(100)
+
+    def curve(self) -> tuple[tuple[float, float], ...]:
+        """Return (percentile, milliseconds) for a log-tail plot, from 0 to where one value lies beyond."""
+        if not self.total:
+            return ()
+        steps = int(math.log10(self.total) / _TAIL_STEP + 1e-9)
+        marks = [100 * (1 - 10 ** (-step * _TAIL_STEP)) for step in range(steps + 1)]
+        return tuple((round(mark, 6), self.percentile_ms(mark) or 0.0) for mark in marks)
+
+
+EMPTY = Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def decode(text: str) -> Histogram:
+    """Read a histogram. Raises ValueError on anything that is not one, without trusting any length in it."""
+    try:
+        outer = base64.b64decode(text, validate=True)
+        cookie, length = struct.unpack_from(">ii", outer)
+        if cookie & ~_WORD_SIZE_BITS != _COMPRESSED_COOKIE & ~_WORD_SIZE_BITS or length != len(outer) - 8:
+            raise ValueError("its head is that of no compressed V2 histogram")
+        inflate = zlib.decompressobj()
+        inner = inflate.decompress(outer[8:], _LARGEST)
+        cookie, length, _, digits, lowest, _, _ = _HEADER.unpack_from(inner)
+    except (binascii.Error, struct.error, zlib.error) as error:
+        raise ValueError(f"not a compressed V2 histogram: {error}") from error
+    if cookie & ~_WORD_SIZE_BITS != _COOKIE & ~_WORD_SIZE_BITS or not 0 <= digits <= 5 or lowest < 1:
+        raise ValueError("its inner head is that of no V2 histogram")
+    if length != len(inner) - _HEADER.size:
+        raise ValueError(f"{len(inner) - _HEADER.size} bytes of counts, {length} announced")
+    found = list(_counts(inner[_HEADER.size :]))
+    indices = np.array([index for index, _ in found], np.int64)
+    return Histogram(_highest(indices, digits, lowest), np.array([count for _, count in found], np.int64))
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """Add histograms up, of whatever resolution."""
+    parts = list(histograms)
+    if not parts:
+        return EMPTY
+    values, where = np.unique(np.concatenate([part.highest for part in parts]), return_inverse=True)
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, where, np.concatenate([part.counts for part in parts]))
+    return Histogram(values, counts)
+
+
+def _counts(payload: bytes) -> Iterator[tuple[int, int]]:
+    """Yield (bucket, count) of a ZigZag LEB128 payload; a negative number skips that many empty buckets."""
+    at, index = 0, 0
+    while at < len(payload):
+        value, shift = 0, 0
+        # The ninth byte carries eight bits, so that 64 fit in nine bytes.
+        while True:
+            if at >= len(payload):
+                raise ValueError("the counts end within a number")
+            byte = payload[at]
+            at += 1
+            if shift == 56:
+                value |= byte << shift
+                break
+            value |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                break
+            shift += 7
+        number = (value >> 1) ^ -(value & 1)
+        if number < 0:
+            index -= number
+        else:
+            if number:
+                yield index, number
+            index += 1
+        if index > _LARGEST or number >= 1 << 53:
+            raise ValueError("more buckets or counts than any histogram has")
+
+
+def _highest(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:
+    """Return the highest value of buckets (AbstractHistogram.java: valueFromIndex, highestEquivalent…)."""
+    half_magnitude = max(math.ceil(math.log2(2 * 10**digits)), 1) - 1
+    half = 1 << half_magnitude
+    bucket = (indices >> half_magnitude) - 1
+    sub = (indices & (half - 1)) + half
+    sub = np.where(bucket < 0, sub - half, sub)
+    shift = np.maximum(bucket, 0) + int(math.log2(lowest))
+    if indices.size and int(shift.max()) + half_magnitude >= 62:
+        raise ValueError("a bucket beyond all 64-bit values")
+    result: NDArray[np.int64] = ((sub + 1) << shift) - 1
+    return result

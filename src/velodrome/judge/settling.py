@@ -1,0 +1,76 @@
+"""How many more blocks would settle how small a difference, and how long they would take."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from math import log
+from statistics import median
+
+from velodrome.judge.comparing import Comparison, Pair
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.quantity import duration
+
+TARGETS = (0.03, 0.05, 0.1, 0.2)
+MOST_BLOCKS = 60
+"""Nobody waits for more: a coarser difference is offered instead."""
+START_S = 1.0
+"""Start and stop of a server, where the times of trials cannot tell."""
+
+
+def to_settle(comparison: Comparison, pair: Pair, block_s: float) -> str:
+    """Return «6 more blocks (2 min) would settle a difference of 3 %», or nothing where that is settled."""
+    for target in TARGETS:
+        needed = _blocks(comparison, pair, target)
+        if needed is None:
+            continue
+        more = needed - pair.blocks
+        if more <= 0:
+            return ""
+        plural = "" if more == 1 else "s"
+        return f"{more} more block{plural} ({duration(more * block_s)}) would settle a difference of {target:.0%}".replace(
+            "%", " %"
+        )
+    return (
+        f"even {MOST_BLOCKS} blocks would not settle a difference of {TARGETS[-1] * 100:.0f} % on this machine: "
+        "it is too restless; use a quieter one, or longer spans"
+    )
+
+
+def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], question: str) -> float:
+    """Return how many seconds a block of these contestants in this question takes, by the times of their trials."""
+    gaps = _gaps(results)
+    per_trial = median(gaps) if gaps else None
+    loads = {
+        (result.trial.load.label): result.trial.load
+        for result in results
+        if result.trial.question == question
+    }
+    told = START_S + sum(load.warmup_s + load.duration_s for load in loads.values())
+    return len(labels) * (max(told, per_trial * len(loads)) if per_trial else told)
+
+
+def _blocks(comparison: Comparison, pair: Pair, target: float) -> int | None:
+    """Return the fewest blocks whose interval is narrower than a difference of `target`, None if too many."""
+    low, high = 1, MOST_BLOCKS
+    if comparison.half_width(pair, high) > log(1 + target):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if comparison.half_width(pair, middle) <= log(1 + target):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _gaps(results: Sequence[Measurement | Failed]) -> list[float]:
+    times = []
+    for result in results:
+        try:
+            times.append(datetime.fromisoformat(result.started_at).timestamp())
+        except ValueError:
+            continue
+    times.sort()
+    # Longer ones are pauses between a run and its resumption, not trials.
+    return [
+        later - earlier for earlier, later in zip(times, times[1:], strict=False) if 0 < later - earlier < 600
+    ]

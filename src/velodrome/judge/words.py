@@ -1,0 +1,46 @@
+"""Pieces of the sentences a verdict is made of."""
+
+from collections.abc import Sequence
+
+from velodrome.model.quantity import difference, ratio
+from velodrome.model.verdict import Interval
+
+CLEARLY = 1.25
+"""From here on a lead is told as a multiple, below as percent."""
+
+
+def listed(names: Sequence[str], word: str = "and", most: int = 5) -> str:
+    """Return `a, b and c`; of very many the first few and how many more."""
+    shown = list(names)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(names) - most + 1} more"]
+        word = "and"
+    return " ".join(
+        filter(None, (", ".join(shown[:-1]), word if shown[:-1] else "", shown[-1] if shown else ""))
+    )
+
+
+def lead(interval: Interval, other: str) -> str:
+    """Return `1.9× [1.8, 2.0] the next, uvicorn` or `9 % [+5, +13] ahead of uvicorn`."""
+    if interval.mid >= CLEARLY:
+        return f"{ratio(interval)} the next, {other}"
+    return f"{difference(interval)} ahead of {other}"
+
+
+def inverse(interval: Interval) -> Interval:
+    """Return b over a for a over b."""
+    return Interval(1 / interval.high, 1 / interval.mid, 1 / interval.low)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital and a full stop."""
+    if not text:
+        return ""
+    text = text[0].upper() + text[1:]
+    return text if text[-1] in ".!?»" else f"{text}."
+
+
+def blocks(numbers: Sequence[int]) -> str:
+    """Return `block 1` or `blocks 1, 2 and 3`, counted from 1 as people do."""
+    shown = [str(number + 1) for number in sorted(set(numbers))]
+    return f"block{'s' if len(shown) > 1 else ''} {listed(shown)}"
