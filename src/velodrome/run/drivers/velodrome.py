@@ -21,8 +21,6 @@ SLACK_S = 15.0
 """Beyond warm-up, span and drain: interpreter start and opening 10,000 connections take under 2 s on a busy
 machine.
 """
-EARLY_S = 12.0
-"""After a load was asked to end early: longer than the engine process itself waits for its engine."""
 _REFUSALS = {"ValueError": UsageError, "PermissionError": LoadRefusedError, "OSError": EngineError}
 
 
@@ -43,15 +41,16 @@ class VelodromeDriver:
         self.slack_s = slack_s
 
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
-        """Load `target`; see `Driver.run`. A load ended early by `on_event` returns what was measured until
-        then.
+        """Load `target`; see `Driver.run`. One ended early by `on_event` returns what was measured so far.
 
         Raises DriverError, DriverTimedOutError, UsageError, LoadRefusedError or EngineError.
         """
         deadline = time.monotonic() + load.warmup_s + load.duration_s + load.drain_s + self.slack_s
         with lifeline.start(MODULE, cpus=self.cpus) as engine:
-            ended = not on_event(LoadEvent("started", {"pid": engine.pid}))
+            go_on = on_event(LoadEvent("started", {"pid": engine.pid}))
             self._ask(engine, load, target)
+            if not go_on:
+                engine.input.close()
             lines = _lines(engine.output, deadline)
             try:
                 for line in lines:
@@ -60,10 +59,8 @@ class VelodromeDriver:
                     if line.startswith(b"error "):
                         sentence = b"\n".join(lines).decode(errors="replace").strip()
                         raise _REFUSALS[line[6:].decode()](sentence)
-                    event = _event(line)
-                    if not on_event(event) and not ended:
-                        ended = True
-                        engine.process.terminate()
+                    if not on_event(_event(line)):
+                        engine.input.close()  # ends the load early; the report still comes
                 document = b"\n".join(lines)
             except TimeoutError:
                 engine.process.kill()

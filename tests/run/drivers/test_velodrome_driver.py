@@ -1,0 +1,261 @@
+"""The driver and a scripted engine process: what it says and how it ends are known."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from velodrome.guest.recipe import Body, ReadBody, Recipe
+from velodrome.model.errors import (
+    DriverError,
+    DriverTimedOutError,
+    EngineError,
+    LoadRefusedError,
+    UsageError,
+)
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import LoadFacts
+from velodrome.run.drivers import velodrome as driver_module
+from velodrome.run.drivers.driver import LoadEvent, Target
+from velodrome.run.drivers.velodrome import VelodromeDriver
+
+LOAD = Load(Closed(4), duration_s=0.2, drain_s=0.0)
+TARGET = Target("http://127.0.0.1:1/", body=b"up", expect_body=b"down")
+ROW = {"mean": 2.0, "p50": 1.0, "p75": 1.5, "p90": 2.0, "p95": 3.0, "p99": 4.0, "p99.9": None, "max": 5.0}
+DOCUMENT = {
+    "schema": "velodrome/load/1",
+    "requests": 10,
+    "ok": 9,
+    "duration_s": 0.2,
+    "throughput_rps": 45.0,
+    "outcomes": {"ok": 9, "reset": 1},
+    "latency_ms": {"due": ROW, "sent": ROW},
+    "lag_ms": ROW,
+    "connections": {"asked": 4, "opened": 4, "reopened": 1, "answered": 4},
+    "mean_in_flight": 3.9,
+    "answered_before_read": 0,
+    "generator": {
+        "cpu_s": 0.03,
+        "cpu_user_s": 0.01,
+        "cpu_sys_s": 0.02,
+        "transport": "epoll",
+        "saturated": False,
+        "threads": 1,
+        "debug": False,
+    },
+    "flags": ["too-short"],
+    "series": [
+        {
+            "at_s": 0.0,
+            "requests": 10,
+            "ok": 9,
+            "errors": 1,
+            "in_flight": 4,
+            "p50_ms": 1.0,
+            "p99_ms": 4.0,
+            "max_ms": 5.0,
+        }
+    ],
+    "hdr": {"due": "a", "sent": "b"},
+    "load": {"model": "closed", "rate": None, "arrivals": "constant", "connections": 4},
+    "examples": [{"outcome": "reset", "text": "connection reset"}],
+}
+PROLOGUE = """
+import json, os, signal, sys, time
+source = sys.stdin.buffer
+sizes = [max(0, int(size)) for size in source.readline().split()]
+spec, body, expected = (source.read(size) for size in sizes)
+def say(**facts): print(json.dumps(facts), flush=True)
+"""
+
+Script = Callable[[str], None]
+Seen = list[LoadEvent]
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Put a program in the place of the engine process."""
+
+    def write(program: str) -> None:
+        (tmp_path / "scripted_engine.py").write_text(PROLOGUE + program)
+
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(driver_module, "MODULE", "scripted_engine")
+    return write
+
+
+def run(
+    seen: Seen | None = None, keep_going: bool = True, slack_s: float = 10.0, target: Target = TARGET
+) -> LoadFacts:
+    def on_event(event: LoadEvent) -> bool:
+        if seen is not None:
+            seen.append(event)
+        return keep_going
+
+    return VelodromeDriver(slack_s=slack_s).run(LOAD, target, on_event)
+
+
+REPORT = f"print('document'); print({json.dumps(DOCUMENT)!r})"
+
+
+def test_events_come_live_and_the_report_at_the_end(script: Script) -> None:
+    script(f"""
+say(event="measuring", monotonic_ns=time.monotonic_ns())
+time.sleep(0.3)
+say(event="span_ended", monotonic_ns=time.monotonic_ns())
+{REPORT}
+""")
+    arrived: list[float] = []
+    seen: Seen = []
+
+    def on_event(event: LoadEvent) -> bool:
+        seen.append(event)
+        arrived.append(time.monotonic())
+        return True
+
+    facts = VelodromeDriver().run(LOAD, TARGET, on_event)
+    assert [event.kind for event in seen] == ["started", "measuring", "span_ended"]
+    assert arrived[2] - arrived[1] > 0.2  # the first did not wait for the second
+    assert (facts.requests, facts.ok, facts.outcomes["reset"]) == (10, 9, 1)
+    assert (facts.due.p99, facts.due.p99_9, facts.sent.max) == (4.0, None, 5.0)
+    assert facts.series[0].in_flight == 4
+    assert facts.examples == ("reset: connection reset",)
+
+
+def test_the_engine_gets_the_load_the_body_and_the_right_answer(script: Script) -> None:
+    script(
+        f"say(event='tick', spec=json.loads(spec), body=body.decode(), expected=expected.decode())\n{REPORT}"
+    )
+    seen: Seen = []
+    run(seen)
+    got = seen[1].facts
+    assert (got["body"], got["expected"]) == ("up", "down")
+    assert (got["spec"]["connections"], got["spec"]["rate"], got["spec"]["timeout_s"]) == (4, None, 10.0)
+
+
+def test_a_body_larger_than_any_pipe_arrives_whole(script: Script) -> None:
+    script(f"say(event='tick', size=len(body))\n{REPORT}")
+    recipe = Recipe("upload", "reads", (ReadBody(), Body(10)), method="POST", upload_bytes=1 << 20)
+    target = Target.of_recipe("http://127.0.0.1:1/", recipe)
+    seen: Seen = []
+    run(seen, target=target)
+    assert seen[1].facts["size"] == 1 << 20
+    assert (target.method, target.expect_status, target.expect_body) == ("POST", 200, recipe.answer())
+
+
+def test_an_open_load_is_told_by_rate_and_arrivals() -> None:
+    pace = Open(500.0, arrivals="poisson", connections=300)
+    spec = VelodromeDriver(threads=2, transport="epoll", seed=7).spec(Load(pace, 3.0, warmup_s=1.0), TARGET)
+    assert (spec["rate"], spec["arrivals"], spec["connections"], spec["seed"]) == (500.0, "poisson", 300, 7)
+    assert (spec["threads"], spec["transport"], spec["warmup_s"], spec["duration_s"]) == (
+        2,
+        "epoll",
+        1.0,
+        3.0,
+    )
+
+
+def test_an_engine_killed_by_a_signal_is_an_error_and_no_result(script: Script) -> None:
+    script("say(event='tick'); os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(DriverError, match="was killed by signal 9"):
+        run()
+
+
+def test_an_engine_that_fails_shows_its_last_lines(script: Script) -> None:
+    script("raise RuntimeError('boom')")
+    with pytest.raises(DriverError, match="exit status 1") as caught:
+        run()
+    assert caught.value.last_lines[-1] == "RuntimeError: boom"
+
+
+def test_a_report_from_an_engine_that_then_failed_is_not_believed(script: Script) -> None:
+    script(f"{REPORT}\nsys.stdout.flush(); sys.exit(3)")
+    with pytest.raises(DriverError, match="exit status 3"):
+        run()
+
+
+def test_an_engine_that_ends_without_a_report_left_no_result(script: Script) -> None:
+    script("say(event='tick')")
+    with pytest.raises(DriverError, match="left no result"):
+        run()
+
+
+@pytest.mark.parametrize("document", ["{}", "nonsense", '{"schema": "velodrome/load/2"}'])
+def test_a_report_of_another_shape_is_no_result(script: Script, document: str) -> None:
+    script(f"print('document'); print({document!r})")
+    with pytest.raises(DriverError, match="cannot be read"):
+        run()
+
+
+def test_an_engine_that_hangs_is_stopped_at_its_deadline(script: Script) -> None:
+    script("say(event='tick'); signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
+    seen: Seen = []
+    with pytest.raises(DriverTimedOutError, match=r"still running 0\.3 s after"):
+        run(seen, slack_s=0.3)
+    assert not psutil.pid_exists(seen[0].facts["pid"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [("ValueError", UsageError), ("PermissionError", LoadRefusedError), ("OSError", EngineError)],
+)
+def test_a_load_the_engine_refuses_is_told_in_its_words(
+    script: Script, kind: str, error: type[Exception]
+) -> None:
+    script(f"print('error {kind}'); print('rate: 0 is no rate'); sys.stdout.flush(); sys.exit(2)")
+    with pytest.raises(error, match=r"^rate: 0 is no rate$"):
+        run()
+
+
+def test_a_load_ended_early_returns_what_was_measured(script: Script) -> None:
+    script(f"""
+say(event="tick")
+source.read()
+{REPORT}
+""")
+    assert run(keep_going=False).requests == 10
+
+
+def test_when_the_listener_raises_the_engine_does_not_go_on(script: Script) -> None:
+    script("while True: say(event='tick'); time.sleep(0.01)")
+    pids: list[int] = []
+
+    def on_event(event: LoadEvent) -> bool:
+        pids.extend([event.facts["pid"]] if event.kind == "started" else [])
+        if event.kind == "tick":
+            raise KeyboardInterrupt
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        VelodromeDriver().run(LOAD, TARGET, on_event)
+    assert not psutil.pid_exists(pids[0])
+
+
+WARDED = """
+from velodrome.run import lifeline
+child = lifeline.start("velodrome_test_sleeper")
+print(child.pid, flush=True)
+import time; time.sleep(60)
+"""
+SLEEPER = "import sys; sys.stdin.read()"
+
+
+def test_a_process_of_ours_ends_when_velodrome_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "velodrome_test_sleeper.py").write_text(SLEEPER)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", WARDED], stdout=subprocess.PIPE, env=environment) as host:
+        assert host.stdout is not None
+        pid = int(host.stdout.readline())
+        assert psutil.pid_exists(pid)
+        host.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not psutil.pid_exists(pid)

@@ -1,0 +1,117 @@
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.load import Open
+from velodrome.model.measurement import Latency, LoadSecond
+from velodrome.run.validity.consistency import relative_change
+
+Flags = Callable[..., dict[FlagKind, Flag]]
+FLAT = Latency(10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0)
+
+
+def seconds(values: Sequence[float], p50: Sequence[float] | None = None) -> tuple[LoadSecond, ...]:
+    middle = p50 or [10.0] * len(values)
+    return tuple(
+        LoadSecond(float(at), int(ok), int(ok), 0, 40, ms, ms, ms)
+        for at, (ok, ms) in enumerate(zip(values, middle, strict=True))
+    )
+
+
+@pytest.mark.parametrize(("mean_ms", "raises"), [(10.0, False), (9.2, False), (8.0, True), (13.0, True)])
+def test_connections_must_be_throughput_times_latency(raised: Flags, mean_ms: float, raises: bool) -> None:
+    assert (FlagKind.LITTLES_LAW in raised({"sent": replace(FLAT, mean=mean_ms)})) is raises
+
+
+def test_the_arithmetic_of_littles_law_is_shown(raised: Flags) -> None:
+    flag = raised({"sent": replace(FLAT, mean=5.0)})[FlagKind.LITTLES_LAW]
+    assert flag.severity is Severity.INVALID
+    assert "4,000/s × 5 ms makes 20 requests in flight, but 40 connections were asked for" in flag.sentence
+
+
+def test_requests_that_straddle_the_ends_of_a_short_span_break_no_law(raised: Flags) -> None:
+    facts = {"duration_s": 3.0, "sent": replace(FLAT, mean=1000.0), "throughput_rps": 30.0, "requests": 90}
+    assert FlagKind.LITTLES_LAW not in raised(facts)
+
+
+def test_an_open_loop_is_held_against_requests_seen_in_flight(raised: Flags) -> None:
+    pace = Open(4000, connections=1000)
+    assert FlagKind.LITTLES_LAW not in raised({"mean_in_flight": 41.0}, pace=pace)
+    assert FlagKind.LITTLES_LAW in raised({"mean_in_flight": 80.0}, pace=pace)
+    assert FlagKind.LITTLES_LAW not in raised({"mean_in_flight": None}, pace=pace)
+
+
+def test_opening_a_connection_for_each_request_is_no_breach(raised: Flags) -> None:
+    facts = {"sent": replace(FLAT, mean=5.0), "mean_in_flight": 20.0}
+    assert FlagKind.LITTLES_LAW not in raised(facts, keepalive=False)
+
+
+def test_errors_are_told_as_errors_not_as_a_broken_law(raised: Flags) -> None:
+    facts = {"outcomes": {"ok": 20_000, "reset": 20_000}, "throughput_rps": 2000.0}
+    assert FlagKind.LITTLES_LAW not in raised(facts)
+
+
+def test_a_rate_the_server_cannot_carry_measures_the_length_of_the_run(raised: Flags) -> None:
+    facts = {"throughput_rps": 10.0, "series": seconds([10] * 10, [500.0] * 10)}
+    flag = raised(facts, pace=Open(150, connections=1000))[FlagKind.NOT_STATIONARY]
+    assert flag.severity is Severity.INVALID
+    assert "carried 10/s of the 150/s asked" in flag.sentence
+
+
+def test_the_last_latency_of_a_short_run_is_not_falling_behind(raised: Flags) -> None:
+    facts = {"duration_s": 3.0, "throughput_rps": 186.0, "series": seconds([160, 200, 200], [202.0] * 3)}
+    assert FlagKind.NOT_STATIONARY not in raised(facts, pace=Open(200, connections=1000), wait_ms=200.0)
+
+
+def test_few_poisson_arrivals_scatter(raised: Flags) -> None:
+    facts = {"duration_s": 3.0, "throughput_rps": 8.0, "series": seconds([8, 8, 8])}
+    pace = Open(10, connections=1000)
+    assert FlagKind.NOT_STATIONARY in raised(facts, pace=pace)
+    assert FlagKind.NOT_STATIONARY not in raised(facts, pace=replace(pace, arrivals="poisson"))
+
+
+def test_throughput_that_rises_all_through_had_not_settled(raised: Flags) -> None:
+    flag = raised({"series": seconds([3000, 3200, 3500, 3700, 4000, 4200])})[FlagKind.NOT_STATIONARY]
+    assert flag.severity is Severity.INVALID
+    assert "throughput rose by" in flag.sentence
+
+
+def test_latency_that_rises_all_through_an_open_loop_had_not_settled(raised: Flags) -> None:
+    facts = {"series": seconds([4000] * 6, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0])}
+    assert "p50 rose" in raised(facts, pace=Open(4000))[FlagKind.NOT_STATIONARY].sentence
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3000, 3500, 4000, 4500],  # four seconds cannot tell
+        [4000, 3990, 3980, 3970, 3960, 3950],  # a trend, but of 1 %
+        [4000, 3000, 4200, 3100, 4100, 3300],  # large, but no trend
+        [4000] * 10,
+    ],
+)
+def test_noise_and_short_runs_are_no_trend(raised: Flags, values: list[float]) -> None:
+    assert FlagKind.NOT_STATIONARY not in raised({"series": seconds(values)})
+
+
+def test_the_broken_second_at_the_end_is_left_out(raised: Flags) -> None:
+    facts = {"duration_s": 5.4, "series": seconds([4000, 4000, 4000, 4000, 4000, 1600])}
+    assert FlagKind.NOT_STATIONARY not in raised(facts)
+
+
+def test_one_second_that_stalled_is_noted_and_no_trend(raised: Flags) -> None:
+    flag = raised({"series": seconds([4000, 4000, 600, 4000, 4000, 4000])})[FlagKind.NOT_STATIONARY]
+    assert flag.severity is Severity.NOTE
+    assert "second from 2 s on 600 requests" in flag.sentence
+
+
+@given(st.lists(st.floats(1, 1e6), max_size=12))
+def test_a_trend_backwards_is_the_opposite_trend(values: list[float]) -> None:
+    forward, backward = relative_change(values), relative_change(values[::-1])
+    assert (forward is None) is (backward is None)
+    if forward is not None and backward is not None:
+        assert forward == pytest.approx(-backward)

@@ -1,0 +1,70 @@
+from collections.abc import Callable
+
+import pytest
+
+from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.load import Open
+
+Flags = Callable[..., dict[FlagKind, Flag]]
+
+
+@pytest.mark.parametrize(
+    ("failed", "severity"), [(0, None), (1, Severity.NOTE), (399, Severity.NOTE), (400, Severity.INVALID)]
+)
+def test_one_request_in_a_hundred_that_fails_sets_the_measurement_aside(
+    raised: Flags, failed: int, severity: Severity | None
+) -> None:
+    flag = raised({"outcomes": {"ok": 40_000 - failed, "reset": failed}}).get(FlagKind.ERRORS)
+    assert (flag.severity if flag else None) is severity
+
+
+def test_failures_are_counted_by_kind(raised: Flags) -> None:
+    flag = raised({"outcomes": {"ok": 38_000, "bad_status": 1500, "timeout": 500}})[FlagKind.ERRORS]
+    assert "2,000 of 40,000 requests failed (5.0 %): 500 timeout, 1,500 bad status." in flag.sentence
+    assert flag.facts["bad_status"] == 1500
+
+
+def test_requests_in_flight_at_the_end_are_no_errors(raised: Flags) -> None:
+    assert FlagKind.ERRORS not in raised({"outcomes": {"ok": 39_960, "unfinished": 40}})
+
+
+def test_a_server_that_answers_before_it_has_read_is_found_out(raised: Flags) -> None:
+    flag = raised({"answered_before_read": 40_000})[FlagKind.ANSWERED_BEFORE_READ]
+    assert flag.severity is Severity.INVALID
+    assert FlagKind.ANSWERED_BEFORE_READ not in raised({"answered_before_read": 0})
+    assert FlagKind.ANSWERED_BEFORE_READ not in raised({"answered_before_read": None})
+
+
+def test_connections_kept_out_are_counted(raised: Flags) -> None:
+    flag = raised({"connections_answered": 28})[FlagKind.CONNECTIONS_NEVER_IN]
+    assert flag.severity is Severity.INVALID
+    assert flag.sentence.startswith("12 of 40 connections never got an answer")
+    assert "the load of 28 connections" in flag.sentence
+
+
+def test_a_connection_that_had_no_time_for_its_turn_was_not_kept_out(raised: Flags) -> None:
+    slow = {"throughput_rps": 5.0, "duration_s": 3.0, "connections_answered": 25}
+    assert FlagKind.CONNECTIONS_NEVER_IN not in raised(slow)
+
+
+def test_an_open_loop_opens_what_it_needs_so_none_is_kept_out(raised: Flags) -> None:
+    found = raised({"connections_answered": 28}, pace=Open(4000, connections=1000))
+    assert FlagKind.CONNECTIONS_NEVER_IN not in found
+
+
+@pytest.mark.parametrize(
+    ("answered", "severity"),
+    [(9, Severity.INVALID), (10, Severity.NOTE), (999, Severity.NOTE), (1000, None)],
+)
+def test_a_percentile_needs_ten_requests_beyond_it(
+    raised: Flags, answered: int, severity: Severity | None
+) -> None:
+    facts = {"requests": answered, "outcomes": {"ok": answered}}
+    flag = raised(facts).get(FlagKind.TOO_SHORT)
+    assert (flag.severity if flag else None) is severity
+
+
+def test_the_highest_percentile_that_holds_is_named(raised: Flags) -> None:
+    sentence = raised({"requests": 500, "outcomes": {"ok": 500}})[FlagKind.TOO_SHORT].sentence
+    assert "p99 rests on the slowest 5" in sentence
+    assert "p98 is the highest" in sentence
