@@ -12,6 +12,7 @@
 mod connection;
 mod facts;
 mod latency;
+#[cfg_attr(not(target_os = "linux"), path = "poller_portable.rs")]
 mod poller;
 mod replies;
 mod requests;

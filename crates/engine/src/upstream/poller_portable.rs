@@ -14,7 +14,10 @@ pub(super) struct Interest {
 }
 
 impl Interest {
-    pub const READ: Self = Self { read: true, write: false };
+    pub const READ: Self = Self {
+        read: true,
+        write: false,
+    };
 
     fn event(self, token: u64) -> Event {
         Event::new(token as usize, self.read, self.write)
@@ -38,17 +41,33 @@ pub(super) struct Poller {
 
 impl Poller {
     pub fn new() -> io::Result<Self> {
-        Ok(Self { poller: polling::Poller::new()?, events: Events::new() })
+        Ok(Self {
+            poller: polling::Poller::new()?,
+            events: Events::new(),
+        })
     }
 
     /// Begins to watch. `shared` has no meaning here: all pollers are woken, and those that come late find nothing.
-    pub fn add(&self, source: &impl AsFd, token: u64, interest: Interest, _shared: bool) -> io::Result<()> {
+    pub fn add(
+        &self,
+        source: &impl AsFd,
+        token: u64,
+        interest: Interest,
+        _shared: bool,
+    ) -> io::Result<()> {
         // SAFETY: every source is taken out by `remove` or `closing` before it is closed.
-        unsafe { self.poller.add_with_mode(source.as_fd().as_raw_fd(), interest.event(token), PollMode::Level) }
+        unsafe {
+            self.poller.add_with_mode(
+                source.as_fd().as_raw_fd(),
+                interest.event(token),
+                PollMode::Level,
+            )
+        }
     }
 
     pub fn change(&self, source: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        self.poller.modify_with_mode(source.as_fd(), interest.event(token), PollMode::Level)
+        self.poller
+            .modify_with_mode(source.as_fd(), interest.event(token), PollMode::Level)
     }
 
     pub fn remove(&self, source: &impl AsFd) -> io::Result<()> {
@@ -65,7 +84,10 @@ impl Poller {
     pub fn wait(&mut self, timeout: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
         self.events.clear();
-        match self.poller.wait(&mut self.events, timeout.map(Duration::from_nanos)) {
+        match self
+            .poller
+            .wait(&mut self.events, timeout.map(Duration::from_nanos))
+        {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }

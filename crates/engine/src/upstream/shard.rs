@@ -21,9 +21,9 @@ pub(super) enum Command {
 }
 
 /// Tokens that are not connections. A connection's is its generation and its slot, 32 bits each, and there are never
-/// as many slots.
-const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
+/// as many slots. (`u64::MAX` itself is what `polling` uses.)
+const LISTENER: u64 = u64::MAX - 1;
+const WAKE: u64 = u64::MAX - 2;
 
 /// So many callers are let in before timers have their turn.
 const ACCEPTED_AT_ONCE: usize = 32;
