@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Awaitable, Callable
 
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
 from velodrome.guest.weave.idioms import Awaiting
 from velodrome.guest.weave.raw_handlers import responder
-from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, head_bytes, refusal, told
+from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, LINGER_S, LONGEST_HEAD, head_bytes, refusal, told
 
 interface = Interface(
     "socket_asyncio",
@@ -19,6 +20,22 @@ interface = Interface(
 )
 
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, status: int) -> None:
+    """Refuse a request that was not read whole, and wait a little for the client to take the answer.
+
+    A close with data unread resets the connection, and the answer that is on its way is lost.
+    """
+
+    async def read_on() -> None:
+        while await reader.read(LONGEST_HEAD):
+            pass
+
+    writer.write(refusal(status, True))
+    writer.write_eof()
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(read_on(), LINGER_S)
 
 
 def build(recipe: Recipe, upstream: str) -> Converse:
@@ -31,23 +48,23 @@ def build(recipe: Recipe, upstream: str) -> Converse:
 
     async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            head = await reader.readuntil(BLANK_LINE)
+            try:
+                head = await reader.readuntil(BLANK_LINE)
+            except asyncio.LimitOverrunError:
+                return await turn_away(reader, writer, 431)
             length, closing, waits, refused = told(head, method)
             if refused:
-                writer.write(refusal(refused, True))
-                return
+                return await turn_away(reader, writer, refused)
             if waits:
                 writer.write(CONTINUE)
             body = await reader.readexactly(length) if length else b""
             await respond(writer, body, closing)
             if closing:
-                return
+                return None
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await answer_all(reader, writer)
-        except asyncio.LimitOverrunError:
-            writer.write(refusal(431, True))
         except (asyncio.IncompleteReadError, OSError):
             pass  # the other side is gone: nobody is left to answer
         except asyncio.CancelledError:

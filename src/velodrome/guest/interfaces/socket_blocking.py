@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any, Callable, Tuple
 
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
 from velodrome.guest.weave.idioms import Blocking
 from velodrome.guest.weave.raw_handlers import responder
-from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, LONGEST_HEAD, head_bytes, refusal, told
+from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, LINGER_S, LONGEST_HEAD, head_bytes, refusal, told
 
 interface = Interface(
     "socket_blocking",
@@ -62,6 +63,19 @@ def receive_body(connection: socket.socket, received: bytes, length: int) -> Tup
     return b"".join(pieces), b""
 
 
+def turn_away(connection: socket.socket, status: int) -> None:
+    """Refuse a request that was not read whole, and wait a little for the client to take the answer.
+
+    A close with data unread resets the connection, and the answer that is on its way is lost.
+    """
+    connection.sendall(refusal(status, True))
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(LINGER_S)
+    until = time.monotonic() + LINGER_S
+    while time.monotonic() < until and connection.recv(PIECE):
+        pass
+
+
 def build(recipe: Recipe, upstream: str) -> Converse:
     """Return `converse(connection, keep)`: answer requests till one side closes, or with `keep` false once.
 
@@ -74,10 +88,13 @@ def build(recipe: Recipe, upstream: str) -> Converse:
     def answer_all(connection: socket.socket, keep: bool) -> None:
         received = b""
         while True:
-            head, received = receive_head(connection, received)
+            try:
+                head, received = receive_head(connection, received)
+            except TooLongError:
+                return turn_away(connection, 431)
             length, closing, waits, refused = told(head, method)
             if refused:
-                return connection.sendall(refusal(refused, True))
+                return turn_away(connection, refused)
             if waits:
                 connection.sendall(CONTINUE)
             body = b""
@@ -91,8 +108,6 @@ def build(recipe: Recipe, upstream: str) -> Converse:
     def converse(connection: socket.socket, keep: bool) -> None:
         try:
             answer_all(connection, keep)
-        except TooLongError:
-            connection.sendall(refusal(431, True))
         except (PeerLeftError, OSError):
             pass
 

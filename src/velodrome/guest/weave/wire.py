@@ -18,6 +18,9 @@ BLANK_LINE = b"\r\n\r\n"
 LONGEST_HEAD = 64 * 1024
 LONGEST_BODY = 1 << 30
 
+LINGER_S = 1.0
+"""Seconds for which a refused client may go on sending what nobody reads."""
+
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 KEPT, CLOSED = b"Server: velodrome\r\n", b"Connection: close\r\n"

@@ -1,0 +1,200 @@
+"""Run inside an environment of a server: call handlers of one interface, in process, and print their answers.
+
+    python -P called.py wsgi < cases.json
+
+A case is {"recipe": …, "upstream": …, "upload": bytes}; its answer is one line {"status", "body", "seconds"}.
+Each case has a process of its own, forked, as a process has one recipe (and Django one site).
+"""
+
+import asyncio
+import importlib
+import io
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+
+from velodrome.guest.recipe import Recipe, filler, from_plain
+
+Answer = tuple[int, bytes]
+
+
+def call_wsgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+    heads: list[tuple[str, list[tuple[str, str]]]] = []
+    environ: dict[str, Any] = {"REQUEST_METHOD": recipe.method, "PATH_INFO": "/"}
+    setup_testing_defaults(environ)
+    environ.update({"wsgi.input": io.BytesIO(upload), "CONTENT_LENGTH": str(len(upload)) if upload else ""})
+    answer = app(environ, lambda status, headers: heads.append((status, headers)))
+    body = b"".join(answer)
+    if hasattr(answer, "close"):
+        answer.close()
+    [(status, headers)] = heads
+    agrees({name.lower(): value for name, value in headers}, body)
+    return int(status.split()[0]), body
+
+
+def call_asgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+    sent: list[dict[str, Any]] = []
+    pieces = [upload[at : at + 65536] for at in range(0, len(upload), 65536)] or [b""]
+    messages = [{"type": "http.request", "body": p, "more_body": p is not pieces[-1]} for p in pieces]
+
+    async def receive() -> Any:
+        if messages:
+            return messages.pop(0)
+        return await asyncio.get_running_loop().create_future()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1",
+        "scheme": "http", "method": recipe.method, "path": "/", "raw_path": b"/",
+        "query_string": b"", "root_path": "",
+        "headers": [(b"host", b"localhost"), (b"content-length", str(len(upload)).encode())],
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+    asyncio.run(app(scope, receive, send))
+    start, *bodies = sent
+    assert start["type"] == "http.response.start", start
+    assert not bodies[-1].get("more_body"), "the answer is not ended"
+    body = b"".join(message.get("body", b"") for message in bodies)
+    agrees({name.decode().lower(): value.decode() for name, value in start["headers"]}, body)
+    return start["status"], body
+
+
+def call_rsgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+    answers: list[tuple[int, list[tuple[str, str]]]] = []
+    body: list[bytes] = []
+
+    class Transport:
+        async def send_bytes(self, data: bytes) -> None:
+            body.append(data)
+
+    class Protocol:
+        async def __call__(self) -> bytes:
+            return upload
+
+        def response_empty(self, status: int, headers: Any) -> None:
+            answers.append((status, headers))
+
+        def response_bytes(self, status: int, headers: Any, data: bytes) -> None:
+            answers.append((status, headers))
+            body.append(data)
+
+        def response_stream(self, status: int, headers: Any) -> Transport:
+            answers.append((status, headers))
+            return Transport()
+
+    asyncio.run(app(None, Protocol()))
+    [(status, headers)] = answers
+    agrees(dict(headers), b"".join(body))
+    return status, b"".join(body)
+
+
+def agrees(headers: dict[str, str], body: bytes) -> None:
+    """Check a Content-Length, where there is one."""
+    if "content-length" in headers:
+        assert int(headers["content-length"]) == len(body), headers
+
+
+def call_socket(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
+    ours, theirs = socket.socketpair()
+    with ours:
+        threading.Thread(target=converse, args=(theirs, True), daemon=True).start()
+        connection = HTTPConnection("localhost")
+        connection.sock = ours
+        return over(connection, recipe, upload)
+
+
+def over(connection: HTTPConnection, recipe: Recipe, upload: bytes) -> Answer:
+    """Send a request on a connection and return the answer to it."""
+    connection.request(recipe.method, "/", upload or None)
+    response: HTTPResponse = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, body
+
+
+def call_served(start: Callable[[Any], Any]) -> Callable[[Any, Recipe, bytes], Answer]:
+    """Return a caller for what only its own server can call; `start` listens and returns the port."""
+
+    def call(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+        async def meet() -> Answer:
+            port = await start(app)
+            ask = lambda: over(HTTPConnection("127.0.0.1", port, timeout=20), recipe, upload)  # noqa: E731
+            return await asyncio.get_running_loop().run_in_executor(None, ask)
+
+        return asyncio.run(meet())
+
+    return call
+
+
+async def start_streams(converse: Any) -> int:
+    server = await asyncio.start_server(converse, "127.0.0.1", 0)
+    return int(server.sockets[0].getsockname()[1])
+
+
+async def start_aiohttp(app: Any) -> int:
+    from aiohttp.web import AppRunner, TCPSite  # noqa: PLC0415 - only in its environment
+
+    runner = AppRunner(app)
+    await runner.setup()
+    await TCPSite(runner, "127.0.0.1", 0).start()
+    return int(runner.addresses[0][1])
+
+
+async def start_tornado(app: Any) -> int:
+    from tornado.httpserver import HTTPServer  # noqa: PLC0415 - only in its environment
+    from tornado.netutil import bind_sockets  # noqa: PLC0415 - only in its environment
+
+    sockets = bind_sockets(0, "127.0.0.1")
+    HTTPServer(app).add_sockets(sockets)
+    return int(sockets[0].getsockname()[1])
+
+
+CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
+    "wsgi": call_wsgi,
+    "flask": call_wsgi,
+    "django_wsgi": call_wsgi,
+    "asgi": call_asgi,
+    "starlette": call_asgi,
+    "fastapi": call_asgi,
+    "django_asgi": call_asgi,
+    "rsgi": call_rsgi,
+    "socket_blocking": call_socket,
+    "socket_asyncio": call_served(start_streams),
+    "aiohttp": call_served(start_aiohttp),
+    "tornado": call_served(start_tornado),
+}
+
+
+def answer(interface: str, case: dict[str, Any]) -> dict[str, Any]:
+    """Build the handler of a case, call it, and tell the answer."""
+    recipe = from_plain(case["recipe"])
+    module = importlib.import_module("velodrome.guest.interfaces." + interface)
+    app = module.build(recipe, case["upstream"])
+    started = time.monotonic()
+    status, body = CALLERS[interface](app, recipe, filler(case["upload"]))
+    seconds = time.monotonic() - started
+    right = body == module.interface.answer(recipe)
+    return {"status": status, "length": len(body), "right": right, "seconds": seconds}
+
+
+def main() -> None:
+    for case in json.load(sys.stdin):
+        pid = os.fork()
+        if pid == 0:
+            print(json.dumps(answer(sys.argv[1], case)), flush=True)
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]:
+            print(json.dumps({"status": 0, "length": 0, "right": False, "seconds": 0.0}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

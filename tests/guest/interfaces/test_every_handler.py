@@ -1,0 +1,111 @@
+"""Every shipped recipe through every interface, in the environment of a stack but without its server."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import Any
+
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe, to_plain
+from velodrome.run import environment, guest_tree
+
+RECIPES = catalog.recipes()
+NOBODY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there."""
+
+
+class ThirdParty(BaseHTTPRequestHandler):
+    """Answers `GET /?latency=75ms` after that time, under `/broken` with status 500."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        path, _, latency = self.path.partition("?latency=")
+        sleep(float(latency.removesuffix("ms")) / 1000)
+        self.send_response(500 if path.startswith("/broken") else 200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"done")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def third_party() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ThirdParty) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@dataclass(frozen=True)
+class Told:
+    status: int
+    length: int
+    right: bool
+    seconds: float
+
+
+Ask = Callable[[list[dict[str, Any]]], list[Told]]
+
+
+def case(recipe: Recipe, upstream: str, upload: int | None = None) -> dict[str, Any]:
+    length = recipe.upload_bytes if upload is None else upload
+    return {"recipe": to_plain(recipe), "upstream": upstream, "upload": length}
+
+
+@pytest.fixture(scope="module", params=sorted(catalog.interfaces()))
+def ask(request: pytest.FixtureRequest) -> Ask:
+    """Ask handlers of one interface; all cases of a call are asked by one process."""
+    name = request.param
+    serving = [stack for stack in catalog.stacks().values() if stack.interface == name]
+    runnable = [stack for stack in serving if environment.available(stack) is None]
+    if not runnable:
+        pytest.skip(f"{name}: no stack that serves it can run here")
+    python = environment.environment_for(runnable[0]).python
+    env = {"PYTHONPATH": str(guest_tree.export()), "PATH": os.environ["PATH"], "PYTHONNOUSERSITE": "1"}
+
+    def ask(cases: list[dict[str, Any]]) -> list[Told]:
+        command = [str(python), "-P", str(Path(__file__).with_name("called.py")), name]
+        done = subprocess.run(
+            command, input=json.dumps(cases), env=env, capture_output=True, text=True, timeout=90, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        told = [Told(**json.loads(line)) for line in done.stdout.splitlines()]
+        assert all(one.status for one in told), done.stderr
+        return told
+
+    return ask
+
+
+def test_every_recipe_is_answered_rightly_and_not_too_early(ask: Ask, third_party: str) -> None:
+    answers = ask([case(recipe, third_party) for recipe in RECIPES.values()])
+    for recipe, told in zip(RECIPES.values(), answers, strict=True):
+        assert (recipe.name, told.status, told.right) == (recipe.name, 200, True), told
+        assert told.seconds * 1000 >= recipe.wait_ms - 1, recipe.name
+
+
+def test_an_upload_of_another_length_is_refused(ask: Ask) -> None:
+    recipe = RECIPES["upload-1mb"]
+    lengths = (recipe.upload_bytes - 1, recipe.upload_bytes + 1, 0)
+    for told in ask([case(recipe, "", length) for length in lengths]):
+        assert (told.status, told.length) == (400, 0)
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.calls_upstream])
+def test_a_third_party_that_fails_or_is_not_there_is_a_bad_gateway(
+    ask: Ask, third_party: str, name: str
+) -> None:
+    for told in ask([case(RECIPES[name], upstream) for upstream in (third_party + "/broken", NOBODY)]):
+        assert (told.status, told.length) == (502, 0)
