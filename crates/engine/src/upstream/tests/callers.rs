@@ -1,66 +1,14 @@
 //! What callers get: answers in time, in order, in any way they ask.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::caller::Caller;
+
 use crate::upstream::{Upstream, UpstreamError};
-
-struct Caller(BufReader<TcpStream>);
-
-struct Heard {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Caller {
-    fn of(upstream: &Upstream) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", upstream.port())).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self(BufReader::new(stream))
-    }
-
-    fn say(&mut self, bytes: &[u8]) {
-        self.0.get_mut().write_all(bytes).unwrap();
-    }
-
-    fn get(&mut self, path: &str) -> Heard {
-        self.say(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
-        self.hear(true)
-    }
-
-    fn hear(&mut self, body: bool) -> Heard {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert_ne!(
-                self.0.read_line(&mut head).unwrap(),
-                0,
-                "closed after {head:?}"
-            );
-        }
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("Content-Length: "));
-        let length = length.map_or(0, |text| text.parse().unwrap());
-        let mut bytes = vec![0; if body { length } else { 0 }];
-        self.0.read_exact(&mut bytes).unwrap();
-        Heard {
-            status: head[9..12].parse().unwrap(),
-            head,
-            body: bytes,
-        }
-    }
-
-    fn is_closed(&mut self) -> bool {
-        matches!(self.0.read(&mut [0]), Ok(0))
-    }
-}
 
 fn start(spec: &str) -> Upstream {
     Upstream::start(spec).unwrap()
