@@ -28,6 +28,7 @@ class FlagKind(StrEnum):
     FOREIGN_LISTENER = "foreign-listener"
     UPSTREAM_LATE = "upstream-late"
     SWAPPED = "swapped"
+    HUNG_ON_STOP = "hung-on-stop"
 
 
 class Severity(StrEnum):

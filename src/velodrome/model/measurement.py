@@ -189,6 +189,8 @@ class Measurement:
     """Installed in the server's environment: name to version."""
     python: str = ""
     """Version of the server's interpreter."""
+    last_lines: tuple[str, ...] = ()
+    """The end of the server's output, kept when it died or did not stop; escape before showing."""
 
     @property
     def valid(self) -> bool:

@@ -257,6 +257,7 @@ def preparations(order: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "rlimit", f"{name}={value}"
         resource.setrlimit(getattr(resource, name), (value, value))
     yield "cwd", order["cwd"]
+    os.makedirs(order["cwd"], 0o700, exist_ok=True)  # made here: no moment at which nobody removes it
     os.chdir(order["cwd"])
     yield "exec", order["argv"][0]
 
