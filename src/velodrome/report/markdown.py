@@ -16,7 +16,7 @@ HEAD = (
 )
 SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 MENTION = "@\u200b"
-"""A host finds mentions in the text after Markdown is done, so no escape stops one; a space of no width does."""
+"""Hosts look for mentions in the finished text, so no escape stops one; a space of no width does."""
 
 
 def escaped(text: str) -> str:

@@ -21,6 +21,31 @@ def aligned(column: Sequence[str]) -> list[str]:
     return [f"{whole:>{before}}{decimals:<{after}}{spread:<{beside}}" for whole, decimals, spread in parts]
 
 
+FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"
+"""As wide as a digit, and as a point, in proportional type."""
+
+
+def aligned_figures(column: Sequence[str]) -> list[str]:
+    """Pad numbers on the right, for right-aligned cells in proportional type to share a decimal point."""
+    parts = [text.partition(" ±") for text in column]
+    values = _padded([value for value, _, _ in parts])
+    spreads = _padded([spread for _, _, spread in parts])
+    return [
+        f"{value}{mark}{spread}" for value, (_, mark, _), spread in zip(values, parts, spreads, strict=True)
+    ]
+
+
+def _padded(values: Sequence[str]) -> list[str]:
+    decimals = [len(value.partition(".")[2]) for value in values]
+    most = max(decimals, default=0)
+    found = []
+    for value, count in zip(values, decimals, strict=True):
+        # What is not a number (a dash, nothing) keeps its place.
+        point = POINT_SPACE if most and not count and value[-1:].isdigit() else ""
+        found.append(value + point + FIGURE_SPACE * (most - count if value[-1:].isdigit() else 0))
+    return found
+
+
 def estimate(interval: Interval) -> str:
     """Return `197 ±2`, at most three digits of it: what an interval of a few blocks deserves."""
     half = (interval.high - interval.low) / 2

@@ -1,0 +1,248 @@
+"""What the HTML report says, section by section, as plain values for its template."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from velodrome.model import quantity
+from velodrome.model.verdict import Answer, Standing, Verdict
+from velodrome.report import charts, names
+from velodrome.report.svg import style_of
+from velodrome.report.terminal import repeat
+from velodrome.report.text_plot import at, tail
+from velodrome.report.typeset import aligned_figures, estimate, visible
+
+NO_FIGURE = Markup("")
+Styles = Mapping[str, tuple[str, list[int]]]
+"""Colour and dash of each contestant, the same in every figure."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """The verdict on one question."""
+
+    anchor: str
+    about: str
+    outcome: str
+    best: str
+    beside: str
+    sentence: str
+    runner_up: str
+    why: Sequence[str]
+    to_settle: str
+    deploy: str
+    repeat: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """A row of the table under a figure: what number and line stand for, and the values."""
+
+    number: int
+    name: str
+    anchor: str
+    colour: str
+    dash: str
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One question in one section: sentence, figure, table; a latency panel has them from sent too."""
+
+    about: str
+    load: str
+    see: str
+    figure: Markup
+    keys: Sequence[Key] = ()
+    aside: Sequence[str] = ()
+    figure_sent: Markup = NO_FIGURE
+    keys_sent: Sequence[Key] = ()
+
+
+def styles(verdict: Verdict) -> Styles:
+    """Give every contestant its colour and dash."""
+    labels = dict.fromkeys(s.contestant for answer in verdict.answers for s in answer.standings)
+    return {label: style_of(place) for place, label in enumerate(labels)}
+
+
+def anchor(question: str, contestant: str) -> str:
+    """Return the id of a cell, for links into the report: `cell-third-party-gunicorn-gevent-workers-2`."""
+    letters = (
+        letter if letter.isalnum() and letter.isascii() else "-" for letter in f"{question}-{contestant}"
+    )
+    return "cell-" + "".join(letters).strip("-")
+
+
+def cards(verdict: Verdict) -> list[Card]:
+    """Return the verdicts, in the order of the study."""
+    found = []
+    for answer in verdict.answers:
+        best, beside = names.headline(answer)
+        found.append(
+            Card(
+                f"question-{answer.question}",
+                names.sentence_case(visible(answer.about)),
+                answer.outcome.value,
+                best,
+                beside,
+                visible(answer.sentence),
+                runner_up(answer),
+                [visible(sentence) for sentence in answer.why],
+                visible(answer.to_settle),
+                answer.deploy,
+                repeat(verdict.study, f"{answer.question}/{answer.best[0]}") if answer.best else "",
+            )
+        )
+    return found
+
+
+def runner_up(answer: Answer) -> str:
+    """Return who comes after those named best, with its rate and its ratio to the best."""
+    after = [s for s in answer.standings if s.rank is not None and s.contestant not in answer.best]
+    if not after or after[0].throughput_rps is None:
+        return ""
+    next_one = after[0]
+    rate = estimate(after[0].throughput_rps)
+    ratio = f", {quantity.ratio(next_one.ratio_to_best)} the best" if next_one.ratio_to_best else ""
+    return f"Next: {names.of_standing(next_one)}, {rate} requests/s{ratio}."
+
+
+def ranking(answer: Answer, rates: Mapping[str, float], style: Styles) -> Panel:
+    """Return the ranking of a question. `rates` holds what set-aside contestants reached, by label."""
+    ranks = [standing.rank for standing in answer.standings]
+    rows = [
+        _ranked(s, rates.get(s.contestant), style[s.contestant][0], ranks.count(s.rank) > 1)
+        for s in answer.standings
+    ]
+    see = _front(answer)
+    if any(standing.ceiling for standing in answer.standings):
+        see += " Whoever has an upright stroke is held by it: waiting sets that ceiling."
+    aside = [_aside(standing) for standing in answer.standings if standing.rank is None]
+    ceilings = [
+        f"{names.of_standing(s)}: ceiling {s.ceiling}" for s in answer.standings if s.ceiling and s.rank
+    ]
+    load = next((v.load for s in answer.standings for v in s.latency if names.is_closed(v.load)), "")
+    figure = charts.ranking(rows, f"Ranking by requests per second: {names.sentence_case(answer.about)}")
+    return Panel(
+        names.sentence_case(answer.about),
+        names.load_label(load),
+        see.strip(),
+        figure,
+        (),
+        [*aside, *ceilings],
+    )
+
+
+def _front(answer: Answer) -> str:
+    """Say who is in front and how many share the place."""
+    first = [standing for standing in answer.standings if standing.rank == 1]
+    if not first:
+        return "Nothing valid was measured."
+    if len(first) == 1:
+        return f"{names.of_standing(first[0])} stands alone in front."
+    return f"{len(first)} share the first place: their differences are not settled."
+
+
+def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool) -> charts.Ranked:
+    rate, name = standing.throughput_rps, names.of_standing(standing)
+    if rate is not None and standing.rank is not None:
+        value = estimate(rate)
+        title = f"{'=' if tied else ''}{standing.rank}  {name}"
+        three = (rate.low, rate.mid, rate.high)
+        hint = f"{name}: {value} requests/s"
+        return charts.Ranked(title, value, *three, standing.ceiling_rps, standing.rank, colour, hint)
+    shown = quantity.number(measured) if measured else "failed" if standing.failed else quantity.MISSING
+    return charts.Ranked(
+        f"⚑  {name}", shown, measured, measured, measured, None, None, colour, _aside(standing)
+    )
+
+
+def _aside(standing: Standing) -> str:
+    reason = standing.failed or "; ".join(standing.notes) or "nothing valid was measured"
+    return f"⚑ {names.of_standing(standing)}: {visible(reason)}"
+
+
+def latency(answer: Answer, style: Styles) -> Panel:
+    """Return the percentile curves of a question, from due and from sent."""
+    views = [(s, names.latency_view(s.latency)) for s in answer.standings]
+    seen = [(s, view) for s, view in views if view is not None and view.curve_due]
+    about = names.sentence_case(answer.about)
+    if not seen:
+        return Panel(about, "", "No latency was measured.", NO_FIGURE)
+    known = [ms for _, v in seen for _, ms in (*v.curve_due, *v.curve_sent) if ms > 0]
+    low, high = min(known) / 1.15, max(known) * 1.15
+    high = max(high, low * 2)
+    drawn = {}
+    for kind in ("due", "sent"):
+        curves = [
+            charts.Curve(number, v.curve_due if kind == "due" else v.curve_sent, *style[s.contestant])
+            for number, (s, v) in enumerate(seen, 1)
+        ]
+        drawn[kind] = charts.latency(curves, low, high, f"Latency by percentile, from {kind}: {about}")
+    due: list[Key] = []
+    sent: list[Key] = []
+    for number, (standing, view) in enumerate(seen, 1):
+        from_due = [view.p50_ms, view.p99_ms, view.p99_9_ms, view.max_ms]
+        from_sent = [at(view.curve_sent, tail(p)) for p in (50.0, 99.0, 99.9)]
+        from_sent.append(view.curve_sent[-1][1] if view.curve_sent else None)
+        for keys, values in ((due, from_due), (sent, from_sent)):
+            keys.append(_key(answer, number, standing, [quantity.milliseconds(v) for v in values], style))
+    best = min(seen, key=lambda pair: pair[1].p99_ms or float("inf"))
+    worst = max(seen, key=lambda pair: pair[1].p99_ms or 0.0)
+    see = (
+        f"99 of 100 requests were answered within {quantity.milliseconds(best[1].p99_ms)} ms by "
+        f"{names.of_standing(best[0])}, within {quantity.milliseconds(worst[1].p99_ms)} ms by "
+        f"{names.of_standing(worst[0])}. "
+        "A line that turns upwards to the right keeps a few waiting."
+    )
+    return Panel(
+        about,
+        names.load_label(seen[0][1].load),
+        see,
+        drawn["due"],
+        _aligned(due),
+        (),
+        drawn["sent"],
+        _aligned(sent),
+    )
+
+
+def _aligned(keys: Sequence[Key]) -> list[Key]:
+    """Return the rows with the decimal points of each column under each other."""
+    columns = [aligned_figures(column) for column in zip(*(key.cells for key in keys), strict=True)]
+    return [replace(key, cells=cells) for key, cells in zip(keys, zip(*columns, strict=True), strict=True)]
+
+
+def _key(answer: Answer, number: int, standing: Standing, cells: Sequence[str], style: Styles) -> Key:
+    colour, dash = style[standing.contestant]
+    link = anchor(answer.question, standing.contestant)
+    return Key(number, names.of_standing(standing), link, colour, " ".join(map(str, dash)), cells)
+
+
+def cost(answer: Answer, style: Styles) -> Panel:
+    """Return what a question costs each contestant: CPU and memory."""
+    about = names.sentence_case(answer.about)
+    points: list[charts.Cost] = []
+    keys: list[Key] = []
+    for standing in answer.standings:
+        cpu, memory = standing.cpu_us_per_request, standing.memory_bytes
+        if cpu is None or cpu.mid <= 0 or not memory:
+            continue
+        number = len(points) + 1
+        name, rate = names.of_standing(standing), 1e6 / cpu.mid
+        hint = f"{name}: {quantity.number(rate)} requests per CPU-second, {quantity.memory(memory)}"
+        points.append(charts.Cost(number, memory / 1e6, rate, style[standing.contestant][0], hint))
+        cells = [quantity.number(rate), estimate(cpu), quantity.megabytes(memory)]
+        keys.append(_key(answer, number, standing, cells, style))
+    if not points:
+        return Panel(about, "", "Neither CPU nor memory was measured.", NO_FIGURE)
+    front = charts.pareto([(p.memory_mb, p.per_cpu_second) for p in points])
+    on_front = [k.name for k, p in zip(keys, points, strict=True) if (p.memory_mb, p.per_cpu_second) in front]
+    see = (
+        f"Nobody beats {names.joined(on_front)} in both: the dashed line joins them. "
+        "Whoever is below it pays more for the same."
+    )
+    figure = charts.cost(points, front, f"Requests per CPU-second over memory: {about}")
+    return Panel(about, "", see, figure, _aligned(keys))
