@@ -129,7 +129,8 @@ def critical(contestants: int, blocks: int, prior_df: float, shape: tuple[float,
     Draws worlds in which all contestants are equal, picks the best in each as the judge does, and takes the
     95th percentile of the largest |t| between the best and any other. Each world has its own true variance,
     drawn around the known one with `prior_df` degrees of freedom. With one contestant it is the t of its
-    mean, with two that of their difference (Student's, for normal noise); with more it grows like Tukey's range.
+    mean, with two that of their difference (Student's, for normal noise); with more it grows like Tukey's
+    range.
     """
     draw = np.random.default_rng(20_071)
     scale = np.sqrt(prior_df / draw.chisquare(prior_df, (_WORLDS, 1, 1)))

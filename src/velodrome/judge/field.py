@@ -97,11 +97,14 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
     """Return what ranks a contestant, more being better; None when nothing valid is there.
 
     Closed loop: right answers a second. Open loop, where all are asked the same rate: right answers a second
-    over the mean latency, so that neither falling behind nor being slow pays.
+    over the mean latency, so that neither falling behind nor being slow pays. One that never gave a right
+    answer has no values: it is last, and has no ratio to anybody.
     """
     valid = runner.valid_under(load)
     if not valid:
         return None
+    if not any(one.load.ok for one in valid):
+        return Sample(runner.label, {})
     if isinstance(load.pace, Open):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
         values = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from velodrome.judge.field import Runner
 from velodrome.judge.words import listed
 from velodrome.model.capacity import Ceiling
-from velodrome.model.quantity import rate
+from velodrome.model.quantity import exact, rate
 from velodrome.model.verdict import Interval
 
 REACHED = 0.9
@@ -41,7 +41,7 @@ def cannot_exceed(
         if found and found.bound == "slots" and found.rps < REACHED * fastest_rps:
             groups.setdefault(found.arithmetic, []).append(runner)
     return [
-        f"{listed([runner.called for runner in group])} cannot exceed {rate(ceilings[group[0].label].rps)}, "
+        f"{listed([runner.called for runner in group])} cannot exceed {exact(ceilings[group[0].label].rps)}, "
         f"because {arithmetic}"
         for arithmetic, group in groups.items()
     ]
@@ -53,8 +53,8 @@ def above(
     """Return one sentence for each contestant that did more than arithmetic allows."""
     return [
         f"{runner.called} did {rate(measured[runner.label].mid)}, more than arithmetic allows it "
-        f"({ceilings[runner.label].arithmetic}): either it waits less than the recipe says or it serves more at "
-        "once than its description tells. Do not trust this row before you know which."
+        f"({ceilings[runner.label].arithmetic}): either it waits less than the recipe says or it serves "
+        "more at once than its description tells. Do not trust this row before you know which."
         for runner in runners
         if runner.label in measured
         and runner.label in ceilings

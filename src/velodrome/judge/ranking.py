@@ -15,6 +15,7 @@ SETTLED = 0.05
 class Ranking:
     """All contestants with valid blocks, the best estimate first."""
 
+    comparison: Comparison
     order: tuple[str, ...]
     ranks: Mapping[str, int]
     to_best: Mapping[str, Pair]
@@ -27,11 +28,12 @@ class Ranking:
 
 
 def rank(samples: Sequence[Sample]) -> Ranking | None:
-    """Rank by value, more being better. None when there is nobody to rank."""
-    if not samples:
+    """Rank by value, more being better; who has none is last. None when nobody has any."""
+    answered = [sample for sample in samples if sample.values]
+    if not answered:
         return None
-    comparison = Comparison(samples)
-    middle = {sample.label: comparison.alone(sample.label).mid for sample in samples}
+    comparison = Comparison(answered)
+    middle = {sample.label: comparison.alone(sample.label).mid for sample in answered}
     order = sorted(middle, key=lambda label: (-middle[label], label))
     ranks = {
         label: 1 + sum(_clearly_better(comparison, other, label) for other in order if other != label)
@@ -39,7 +41,11 @@ def rank(samples: Sequence[Sample]) -> Ranking | None:
     }
     order.sort(key=lambda label: ranks[label])
     pairs = {label: comparison.pair(label, order[0]) for label in order[1:]}
-    return Ranking(tuple(order), ranks, {label: pair for label, pair in pairs.items() if pair})
+    silent = sorted(sample.label for sample in samples if not sample.values)
+    ranks |= dict.fromkeys(silent, 1 + len(order))
+    return Ranking(
+        comparison, (*order, *silent), ranks, {label: pair for label, pair in pairs.items() if pair}
+    )
 
 
 def equal(pair: Pair) -> bool:

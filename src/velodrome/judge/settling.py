@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from math import log
 from statistics import median
 
@@ -25,18 +26,16 @@ def to_settle(comparison: Comparison, pair: Pair, block_s: float) -> str:
         more = needed - pair.blocks
         if more <= 0:
             return ""
-        plural = "" if more == 1 else "s"
-        return f"{more} more block{plural} ({duration(more * block_s)}) would settle a difference of {target:.0%}".replace(
-            "%", " %"
-        )
+        blocks = f"{more} more block{'' if more == 1 else 's'} ({duration(more * block_s)})"
+        return f"{blocks} would settle a difference of {target * 100:.0f} %"
     return (
-        f"even {MOST_BLOCKS} blocks would not settle a difference of {TARGETS[-1] * 100:.0f} % on this machine: "
-        "it is too restless; use a quieter one, or longer spans"
+        f"even {MOST_BLOCKS} blocks would not settle a difference of {TARGETS[-1] * 100:.0f} % here: the "
+        "machine is too restless; use a quieter one, or longer spans"
     )
 
 
 def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], question: str) -> float:
-    """Return how many seconds a block of these contestants in this question takes, by the times of their trials."""
+    """Return the seconds a block of these contestants in this question takes, by when its trials began."""
     gaps = _gaps(results)
     per_trial = median(gaps) if gaps else None
     loads = {
@@ -71,6 +70,4 @@ def _gaps(results: Sequence[Measurement | Failed]) -> list[float]:
             continue
     times.sort()
     # Longer ones are pauses between a run and its resumption, not trials.
-    return [
-        later - earlier for earlier, later in zip(times, times[1:], strict=False) if 0 < later - earlier < 600
-    ]
+    return [later - earlier for earlier, later in pairwise(times) if 0 < later - earlier < 600]

@@ -33,11 +33,13 @@ def inverse(interval: Interval) -> Interval:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital and a full stop."""
-    if not text:
-        return ""
-    text = text[0].upper() + text[1:]
-    return text if text[-1] in ".!?»" else f"{text}."
+    """Return a text with a full stop. Its first letter stays: it may be that of a name, such as uvicorn."""
+    return text if not text or text[-1] in ".!?»" else f"{text}."
+
+
+def capital(text: str) -> str:
+    """Return a text with a capital."""
+    return text[:1].upper() + text[1:]
 
 
 def blocks(numbers: Sequence[int]) -> str:

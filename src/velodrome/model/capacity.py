@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.load import Closed, Open
-from velodrome.model.quantity import number, short
+from velodrome.model.quantity import exact, short
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def ceiling(
     if recipe.cpu_us and cpus:
         found.append(_quotient(cpus, recipe.cpu_us / 1e6, "cpu"))
     if isinstance(pace, Open) and found:
-        found.append(Ceiling(pace.rate, f"{short(pace.rate)}/s asked for", "rate"))
+        found.append(Ceiling(pace.rate, f"{exact(pace.rate)} asked for", "rate"))
     return min(found, key=lambda one: one.rps, default=None)
 
 
 def _quotient(count: int, seconds: float, bound: str) -> Ceiling:
     rps = count / seconds
-    return Ceiling(rps, f"{count} ÷ {short(seconds)} s = {number(rps) if rps % 1 else short(rps)}/s", bound)
+    return Ceiling(rps, f"{count} ÷ {short(seconds)} s = {exact(rps)}", bound)

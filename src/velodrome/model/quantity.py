@@ -113,6 +113,11 @@ def rate(value: float | None) -> str:
     return MISSING if value is None else f"{number(value)}/s"
 
 
+def exact(value: float) -> str:
+    """Return a rate that follows from what was asked, not from measuring: `10/s`, `37.5/s`."""
+    return f"{short(round(value, 2 if value < 100 else 0))}/s"
+
+
 def ratio(interval: Interval) -> str:
     """Return how many times: `1.9× [1.8, 2.0]`, to the digits the interval deserves."""
     places = min(3, max(places_for((interval.high - interval.low) / 2, interval.mid), int(interval.mid < 10)))

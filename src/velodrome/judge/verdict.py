@@ -1,0 +1,155 @@
+"""From stored results to the verdict on a whole study; needs no machine, no run and no clock."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from velodrome.guest.catalog import serves
+from velodrome.guest.stack import Stack
+from velodrome.judge.answering import answer
+from velodrome.judge.field import label_of
+from velodrome.judge.words import blocks, listed, sentence
+from velodrome.model.errors import DifferentMachinesError
+from velodrome.model.flag import Severity
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.results import COMPARABLE, Header, Result, Results
+from velodrome.model.study import Study
+from velodrome.model.verdict import Answer, Verdict
+
+
+def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = "") -> Verdict:
+    """Return the verdict on one results file, or on several of one study, whose blocks then add up.
+
+    `finished` says how the race ended where that is known; else it is told from what is there. Raises
+    DifferentMachinesError when the files come from machines that differ, ValueError when there is no file.
+    """
+    if not runs:
+        raise ValueError("a verdict needs at least one file of results")
+    header = runs[0].header
+    _same_machine([run.header for run in runs])
+    results = _joined(runs)
+    study = header.study
+    found = [answer(question, results, stacks) for question in study.questions]
+    return Verdict(
+        study=study.name,
+        title=study.title,
+        seed=header.seed,
+        answers=tuple(one for one in found if one),
+        set_aside=tuple(_set_aside(results, stacks)),
+        notes=(
+            *_not_run(study, found),
+            *_left_out(study, stacks),
+            *_notes(results),
+            *_unknown(study, results),
+        ),
+        environment=_environment(header, results),
+        finished=finished or _ending(study, results, stacks),
+    )
+
+
+def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
+    pairs = zip(study.questions, found, strict=True)
+    return [f"{question.name}: nothing of it was run." for question, one in pairs if one is None]
+
+
+def _unknown(study: Study, results: Sequence[Result]) -> list[str]:
+    unknown = {one.trial.question for one in results} - {question.name for question in study.questions}
+    return [f"Results of a question that the study does not have: {name}." for name in sorted(unknown)]
+
+
+def _same_machine(headers: Sequence[Header]) -> None:
+    first = headers[0].machine
+    differences = dict.fromkeys(
+        f"{name} {first.get(name)} and {other.machine.get(name)}"
+        for other in headers[1:]
+        for name in COMPARABLE
+        if other.machine.get(name) != first.get(name)
+    )
+    if differences:
+        raise DifferentMachinesError(list(differences))
+
+
+def _joined(runs: Sequence[Results]) -> list[Result]:
+    """Return all results; the blocks of a later file count on from those of the one before it."""
+    joined: list[Result] = []
+    offset = 0
+    for run in runs:
+        joined += [
+            replace(one, trial=replace(one.trial, block=one.trial.block + offset)) for one in run.trials
+        ]
+        offset = max((one.trial.block + 1 for one in joined), default=0)
+    return joined
+
+
+def _set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:
+    """Return one sentence for each contestant, load and reason that kept measurements out."""
+    seen: dict[tuple[str, str, str, str], tuple[str, list[int]]] = {}
+    for one in results:
+        stack = stacks.get(one.trial.contestant.stack)
+        called = one.trial.contestant.called(stack.title if stack else one.trial.contestant.stack)
+        if isinstance(one, Failed):
+            reasons = [(one.failure.value, f"failed: {one.reason}")]
+        else:
+            reasons = [
+                (flag.kind.value, flag.sentence) for flag in one.flags if flag.severity is Severity.INVALID
+            ]
+        for kind, said in reasons:
+            key = (one.trial.question, label_of(one.trial), one.trial.load.label, kind)
+            told = f"{called}, {one.trial.question}, {one.trial.load.label}: {said}"
+            seen.setdefault(key, (told, []))[1].append(one.trial.block)
+    return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]
+
+
+def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for question in study.questions:
+        for contestant in study.contestants:
+            stack = stacks.get(contestant.stack)
+            reason = serves(stack, question.recipe) if stack else None
+            if stack and reason:
+                reasons.setdefault((question.name, reason), []).append(contestant.called(stack.title))
+    return [sentence(f"{listed(who)} left out of {where}: {why}") for (where, why), who in reasons.items()]
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    measured = [one for one in results if isinstance(one, Measurement)]
+    shared = sum(one.placement.shared for one in measured)
+    found = []
+    if shared:
+        found.append(
+            f"In {shared} of {len(measured)} trials server and generator shared a CPU: there CPU per request "
+            "says more than requests per second."
+        )
+    if measured and len({one.trial.block for one in results}) == 1:
+        found.append(
+            "One block only: intervals rest on what two equal servers are known to differ by, not on repeats "
+            "seen here."
+        )
+    return found
+
+
+def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]) -> str:
+    """Return how far the race came, by the trials that are there."""
+    planned = {
+        (question.name, contestant.label, load.label, block)
+        for question in study.questions
+        for contestant in study.contestants
+        if not (contestant.stack in stacks and serves(stacks[contestant.stack], question.recipe))
+        for load in question.loads
+        for block in range(study.blocks)
+    }
+    done = {
+        (one.trial.question, one.trial.contestant.label, one.trial.load.label, one.trial.block)
+        for one in results
+    }
+    missing = len(planned - done)
+    if not missing:
+        return f"all {study.blocks} blocks were run" if study.blocks > 1 else "its one block was run"
+    return f"before its end: {len(planned) - missing} of {len(planned)} trials are there"
+
+
+def _environment(header: Header, results: Sequence[Result]) -> dict[str, str]:
+    pythons = sorted({one.python for one in results if isinstance(one, Measurement) and one.python})
+    facts = {name: str(value) for name, value in header.machine.items() if value is not None}
+    if pythons:
+        facts["python of the servers"] = ", ".join(pythons)
+    return {**facts, "velodrome": header.velodrome, "started": header.started_at}
