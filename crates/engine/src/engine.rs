@@ -1,0 +1,263 @@
+//! Runs a load: one thread per worker, this one tells what happens.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::agenda::Agenda;
+use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos};
+use crate::pace::Arrivals;
+use crate::progress::Progress;
+use crate::protocol::Http1;
+use crate::record::{Record, Slice};
+use crate::results::LoadResult;
+use crate::spec::{Length, LoadSpec, SpecError, TransportChoice};
+use crate::target::{Target, TargetError};
+use crate::timeline::Course;
+use crate::transport::epoll::Epoll;
+use crate::transport::{Transport, os};
+use crate::worker::{Orders, Worker};
+
+/// Raised when a load cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// What was asked for makes no sense.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The target may not be loaded.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The system does not let us.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<TargetError> for EngineError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Spec(fault) => EngineError::Spec(fault),
+            TargetError::NotAllowed(_) => EngineError::NotAllowed(error.to_string()),
+            TargetError::Unknown { .. } => EngineError::Spec(SpecError(error.to_string())),
+        }
+    }
+}
+
+/// Told an event as one line of JSON; returns whether the load goes on.
+pub type Listener<'a> = &'a mut dyn FnMut(&str) -> bool;
+
+/// At least four ticks a second, with room for a late wake-up.
+const TICK: Nanos = 200 * MILLISECOND;
+/// How soon the beginning is noticed.
+const GLANCE: Nanos = 2 * MILLISECOND;
+/// Descriptors for everything that is not a connection: standard streams, pollers, what the host program has open.
+const OTHER_FILES: u64 = 64;
+
+/// Runs a whole load and returns its result. `on_event` is called on this thread, at least four times a second.
+pub fn run(
+    spec: &LoadSpec,
+    body: &[u8],
+    expected: Option<&[u8]>,
+    on_event: Listener<'_>,
+) -> Result<LoadResult, EngineError> {
+    let target = Target::new(spec, body)?;
+    os::allow_files(spec.connections + 4 * spec.threads + OTHER_FILES)?;
+    let span = match spec.length() {
+        Length::Span(span) => Some(span),
+        Length::Requests(_) => None,
+    };
+    let course = Course::new(
+        nanos(spec.warmup_s),
+        span,
+        nanos(spec.drain_s),
+        spec.threads as usize,
+    );
+    let mut progress = Progress::new(spec.threads);
+    let (sender, slices) = channel();
+    let mut told_end = false;
+    let results: Vec<io::Result<(Record, &'static str)>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..spec.threads)
+            .map(|thread| {
+                let (slices, target, course) = (sender.clone(), &target, &course);
+                scope.spawn(move || work(spec, thread, target, expected, course, slices))
+            })
+            .collect();
+        drop(sender);
+        told_end = attend(&course, &slices, &mut progress, on_event);
+        // A worker that panics has a fault of ours to tell, so the panic goes on here.
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+    let mut total = Record::new(0, spec.max_examples, None);
+    let mut transport = "";
+    for result in results {
+        let (record, name) = result?;
+        total.add(record);
+        transport = name;
+    }
+    if !told_end {
+        // Where a count ended the span, its end is known only now. Nobody can stop a load that is over.
+        on_event(&json!({"event": "span_ended", "monotonic_ns": total.span.end}).to_string());
+    }
+    Ok(LoadResult::new(spec, total, progress.series(), transport))
+}
+
+/// Tells events until all workers are done. Returns whether the end of the span was among them.
+fn attend(
+    course: &Course,
+    slices: &Receiver<Slice>,
+    progress: &mut Progress,
+    on_event: Listener<'_>,
+) -> bool {
+    let mut milestones = Milestones::default();
+    let mut next_tick = Monotonic.now() + TICK;
+    loop {
+        let now = Monotonic.now();
+        let mut go_on = true;
+        for event in milestones.passed(course, now) {
+            go_on &= on_event(&event);
+        }
+        if now >= next_tick {
+            next_tick = now + TICK;
+            let tick = progress.tick(now, milestones.start.unwrap_or(now), milestones.over);
+            go_on &= on_event(&serde_json::to_string(&tick).expect("numbers and names"));
+        }
+        if !go_on {
+            course.stop.store(true, Ordering::Relaxed);
+        }
+        let wake = next_tick.min(milestones.next(course, now));
+        match slices.recv_timeout(Duration::from_nanos(wake.saturating_sub(now))) {
+            Ok(slice) => progress.add(&slice),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return milestones.over,
+        }
+    }
+}
+
+/// The events that come once.
+#[derive(Default)]
+struct Milestones {
+    start: Option<Nanos>,
+    measuring: bool,
+    over: bool,
+}
+
+impl Milestones {
+    fn passed(&mut self, course: &Course, now: Nanos) -> Vec<String> {
+        let Some(origin) = course.origin() else {
+            return Vec::new();
+        };
+        let start = origin + course.warmup;
+        let mut events = Vec::new();
+        if self.start.replace(start).is_none() {
+            events.push(
+                json!({"event": "connected", "opened": course.opened.load(Ordering::SeqCst)}),
+            );
+        }
+        if !self.measuring && now >= start {
+            self.measuring = true;
+            events.push(json!({"event": "measuring", "monotonic_ns": start}));
+        }
+        if let Some(end) = course.end(start)
+            && !self.over
+            && now >= end
+        {
+            self.over = true;
+            events.push(json!({"event": "span_ended", "monotonic_ns": end}));
+        }
+        events.into_iter().map(|event| event.to_string()).collect()
+    }
+
+    fn next(&self, course: &Course, now: Nanos) -> Nanos {
+        match self.start {
+            None => now + GLANCE,
+            Some(start) if !self.measuring => start,
+            Some(start) if !self.over => course.end(start).unwrap_or(Nanos::MAX),
+            Some(_) => Nanos::MAX,
+        }
+    }
+}
+
+/// One thread's part.
+fn work(
+    spec: &LoadSpec,
+    thread: u64,
+    target: &Target,
+    expected: Option<&[u8]>,
+    course: &Course,
+    slices: Sender<Slice>,
+) -> io::Result<(Record, &'static str)> {
+    let slots = share(spec.connections, thread, spec.threads);
+    match Kind::open(spec.transport, target.address, slots as usize) {
+        Ok(Kind::Epoll(transport)) => go(spec, thread, target, expected, course, slices, transport),
+        Err(error) => {
+            course.line_up(&Monotonic, false);
+            Err(error)
+        }
+    }
+}
+
+/// The transports a real load can use.
+enum Kind {
+    Epoll(Epoll),
+}
+
+impl Kind {
+    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Kind> {
+        match choice {
+            TransportChoice::Auto | TransportChoice::IoUring | TransportChoice::Epoll => {
+                Epoll::new(address, slots).map(Kind::Epoll)
+            }
+        }
+    }
+}
+
+fn go(
+    spec: &LoadSpec,
+    thread: u64,
+    target: &Target,
+    expected: Option<&[u8]>,
+    course: &Course,
+    slices: Sender<Slice>,
+    transport: impl Transport,
+) -> io::Result<(Record, &'static str)> {
+    let orders = Orders {
+        // A copy per thread: the count of an Arc that all share would travel between CPUs with each request.
+        request: Arc::from(target.request.as_slice()),
+        head: target.head,
+        idempotent: target.idempotent,
+        expected: expected.map(Arc::from),
+        status: spec.expect_status,
+        check_every: spec.check_every,
+        keepalive: spec.keepalive,
+        timeout: nanos(spec.timeout_s),
+    };
+    let arrivals = spec
+        .rate
+        .map(|rate| Arrivals::new(spec.arrivals, rate, spec.seed, thread, spec.threads));
+    let requests = match spec.length() {
+        Length::Span(_) => None,
+        Length::Requests(requests) => Some(share(requests, thread, spec.threads)),
+    };
+    let slots = share(spec.connections, thread, spec.threads) as usize;
+    let record = Record::new(thread, spec.max_examples, Some(slices));
+    let name = transport.name();
+    let agenda = Agenda::new(arrivals, requests);
+    let worker = Worker::<Http1, _, _>::new(orders, transport, Monotonic, agenda, record, slots);
+    Ok((worker.run(course)?, name))
+}
+
+/// Thread `thread`'s share of `whole` things dealt one by one.
+fn share(whole: u64, thread: u64, threads: u64) -> u64 {
+    whole / threads + u64::from(thread < whole % threads)
+}

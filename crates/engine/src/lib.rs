@@ -1,0 +1,23 @@
+//! Open- and closed-loop load, and the simulated third party. Pure Rust: nothing here knows Python.
+//!
+//! The parts, from the plan to the result: [`spec`] and [`target`] check what is asked; [`pace`] says when requests are
+//! due; [`agenda`] which one is next; [`worker`] sends and reads them over a [`transport`] in a [`protocol`];
+//! [`record`] keeps what happened and [`results`] writes it down; [`engine`] runs the threads.
+
+pub mod agenda;
+pub mod clock;
+pub mod engine;
+pub mod outcome;
+pub mod pace;
+pub mod progress;
+pub mod protocol;
+mod reading;
+pub mod record;
+pub mod results;
+pub mod slot;
+pub mod spec;
+pub mod target;
+pub mod timeline;
+pub mod transport;
+pub mod upstream;
+pub mod worker;

@@ -1,0 +1,341 @@
+//! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
+//!
+//! A histogram holds 1 ns to 1 h with three significant digits in 33 x 1024 counters (270 kB); recording is an index
+//! computation and one addition.
+
+use std::sync::mpsc::Sender;
+
+use hdrhistogram::Histogram;
+
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::outcome::{Outcome, Outcomes};
+use crate::transport::os::CpuTime;
+
+/// The longest duration a histogram tells apart; what is longer is recorded as this.
+pub const LONGEST: Nanos = 3_600 * SECOND;
+/// The timeline is reported in slices of this length.
+pub const SLICE: Nanos = 250 * MILLISECOND;
+/// Slices in a second of the series.
+pub const SLICES_PER_SECOND: i64 = 4;
+
+/// A histogram of durations together with their exact largest.
+#[derive(Clone, Debug)]
+pub struct Durations {
+    /// The counters, nanoseconds.
+    pub histogram: Histogram<u64>,
+    /// The largest, not rounded to a bucket.
+    pub max: Nanos,
+}
+
+impl Default for Durations {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3);
+        Durations {
+            histogram: histogram.expect("the bounds are constants that are in order"),
+            max: 0,
+        }
+    }
+}
+
+impl Durations {
+    /// Records one duration.
+    #[inline]
+    pub fn record(&mut self, duration: Nanos) {
+        self.histogram.saturating_record(duration);
+        self.max = self.max.max(duration);
+    }
+
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Durations) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("both have the same bounds");
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// Latencies of a slice, with two digits: small enough (18 kB) to be handed on four times a second.
+pub type Coarse = Histogram<u32>;
+
+/// An empty histogram for a slice.
+pub fn coarse() -> Coarse {
+    Histogram::new_with_bounds(1, LONGEST, 2).expect("the bounds are constants that are in order")
+}
+
+/// What one thread saw in one slice of the timeline.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// Which thread.
+    pub thread: u64,
+    /// Number of the slice, counted from the start of the measured span; negative during warm-up.
+    pub index: i64,
+    /// Requests that came to an end.
+    pub requests: u64,
+    /// Those of them with a right answer.
+    pub ok: u64,
+    /// Requests in flight when the slice ended.
+    pub in_flight: u64,
+    /// Latency from when requests were due.
+    pub latency: Coarse,
+}
+
+/// The measured part of the timeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// When warm-up ended.
+    pub start: Nanos,
+    /// When the drain began; `Nanos::MAX` while it is not known.
+    pub end: Nanos,
+}
+
+impl Span {
+    /// Whether a request due then, or an answer arrived then, belongs to the measurement.
+    #[inline]
+    pub fn holds(&self, moment: Nanos) -> bool {
+        (self.start..self.end).contains(&moment)
+    }
+}
+
+/// How connections fared, counted over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Slots that were connected at least once.
+    pub opened: u64,
+    /// Connections after the first in a slot: after a failure or a close (every request, without keep-alive).
+    pub reopened: u64,
+    /// Slots that got at least one answer.
+    pub answered: u64,
+}
+
+/// Everything one thread recorded.
+#[derive(Debug)]
+pub struct Record {
+    /// Ends of the measured requests.
+    pub outcomes: Outcomes,
+    /// From due to done.
+    pub due: Durations,
+    /// From sent to done.
+    pub sent: Durations,
+    /// From due to sent, where nothing but the generator itself could delay it.
+    pub lag: Durations,
+    /// Right answers that arrived within the span, to whichever requests: without those to requests of the warm-up,
+    /// the span would begin with a gap of one latency.
+    pub ok_in_span: u64,
+    /// Answers complete before their request was.
+    pub answered_early: u64,
+    /// Measured requests that fell due when all connections were busy and none could be added.
+    pub capped: u64,
+    /// Integral of requests in flight over the span, nanoseconds.
+    pub flight_time: u128,
+    /// The first failures.
+    pub examples: Vec<(Outcome, String)>,
+    /// See [`Connections`].
+    pub connections: Connections,
+    /// Used by this thread within the span.
+    pub cpu: CpuTime,
+    /// The span; its end is known when the run is over.
+    pub span: Span,
+    in_flight: u64,
+    flight_since: Nanos,
+    slice: Slice,
+    slice_end: Nanos,
+    slices: Option<Sender<Slice>>,
+    max_examples: usize,
+}
+
+impl Record {
+    /// An empty record of `thread`, whose slices go to `slices`.
+    pub fn new(thread: u64, max_examples: usize, slices: Option<Sender<Slice>>) -> Record {
+        Record {
+            outcomes: Outcomes::default(),
+            due: Durations::default(),
+            sent: Durations::default(),
+            lag: Durations::default(),
+            ok_in_span: 0,
+            answered_early: 0,
+            capped: 0,
+            flight_time: 0,
+            examples: Vec::new(),
+            connections: Connections::default(),
+            cpu: CpuTime::default(),
+            span: Span {
+                start: Nanos::MAX,
+                end: Nanos::MAX,
+            },
+            in_flight: 0,
+            flight_since: 0,
+            slice: Slice {
+                thread,
+                index: 0,
+                requests: 0,
+                ok: 0,
+                in_flight: 0,
+                latency: coarse(),
+            },
+            slice_end: Nanos::MAX,
+            slices,
+            max_examples,
+        }
+    }
+
+    /// The timeline begins `now` and its measured span at `start`.
+    pub fn begin(&mut self, now: Nanos, start: Nanos, end: Nanos) {
+        self.span = Span { start, end };
+        self.flight_since = now;
+        let ahead = start.saturating_sub(now).div_ceil(SLICE);
+        self.slice.index = -(ahead as i64);
+        self.slice_end = start.saturating_sub(ahead * SLICE) + SLICE;
+    }
+
+    /// When [`Record::turn`] is to be called next.
+    pub fn next_turn(&self) -> Nanos {
+        self.slice_end
+    }
+
+    /// Hands on the slices that have ended by `now`.
+    #[cold]
+    pub fn turn(&mut self, now: Nanos) {
+        while now >= self.slice_end && self.slice_end - SLICE < self.span.end {
+            self.hand_on();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        self.slice.in_flight = self.in_flight;
+        if let Some(slices) = &self.slices {
+            // The reader is gone only when the run is being abandoned.
+            let _ = slices.send(self.slice.clone());
+        }
+        self.slice.index += 1;
+        (self.slice.requests, self.slice.ok) = (0, 0);
+        self.slice.latency.reset();
+        self.slice_end += SLICE;
+    }
+
+    /// One request more is in flight.
+    #[inline]
+    pub fn sent(&mut self, now: Nanos) {
+        self.integrate(now);
+        self.in_flight += 1;
+    }
+
+    /// One request fewer is in flight.
+    #[inline]
+    pub fn landed(&mut self, now: Nanos) {
+        self.integrate(now);
+        self.in_flight -= 1;
+    }
+
+    /// Requests sent and not yet at an end.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    #[inline]
+    fn integrate(&mut self, now: Nanos) {
+        let from = self.flight_since.max(self.span.start);
+        let to = now.min(self.span.end);
+        if to > from {
+            self.flight_time += u128::from(self.in_flight) * u128::from(to - from);
+        }
+        self.flight_since = now;
+    }
+
+    /// A request came to its end at `done`; `sent` is None for one that never went out.
+    #[inline]
+    pub fn settle(&mut self, due: Nanos, sent: Option<Nanos>, done: Nanos, outcome: Outcome) {
+        if done >= self.slice_end {
+            self.turn(done);
+        }
+        let in_span = done < self.span.end;
+        if in_span {
+            self.slice.requests += 1;
+            self.slice.ok += u64::from(outcome == Outcome::Ok);
+            self.ok_in_span += u64::from(outcome == Outcome::Ok && done >= self.span.start);
+        }
+        let measured = self.span.holds(due);
+        if measured {
+            self.outcomes.count(outcome);
+        }
+        if outcome.is_timed() {
+            if measured {
+                self.due.record(done - due);
+                if let Some(sent) = sent {
+                    self.sent.record(done - sent);
+                }
+            }
+            // The slices of the warm-up are shown while it runs and kept nowhere.
+            if in_span && (measured || done < self.span.start) {
+                self.slice.latency.saturating_record(done - due);
+            }
+        }
+    }
+
+    /// A request due at `due` was acted on at `now`, and nothing but the generator itself delayed that.
+    #[inline]
+    pub fn lagged(&mut self, due: Nanos, now: Nanos) {
+        if self.span.holds(due) {
+            self.lag.record(now - due);
+        }
+    }
+
+    /// Keeps the text of a failure if it is among the first and new.
+    #[cold]
+    pub fn example(&mut self, outcome: Outcome, text: impl FnOnce() -> String) {
+        if self.examples.len() < self.max_examples {
+            let example = (outcome, text());
+            if !self.examples.contains(&example) {
+                self.examples.push(example);
+            }
+        }
+    }
+
+    /// The span ends at `end`: the last slice, though not full, is handed on.
+    pub fn end_span(&mut self, now: Nanos, end: Nanos) {
+        self.turn(now.min(end));
+        self.integrate(now.min(end));
+        self.span.end = end;
+        if self.slice_end - SLICE < end {
+            self.hand_on();
+        }
+        self.slice_end = Nanos::MAX;
+        self.hang_up();
+    }
+
+    /// No slice will follow. The reader waits for the last sender to go, and the record itself lives on.
+    pub fn hang_up(&mut self) {
+        self.slices = None;
+    }
+
+    /// Adds what another thread recorded.
+    pub fn add(&mut self, other: Record) {
+        self.outcomes.add(&other.outcomes);
+        self.due.add(&other.due);
+        self.sent.add(&other.sent);
+        self.lag.add(&other.lag);
+        self.ok_in_span += other.ok_in_span;
+        self.answered_early += other.answered_early;
+        self.capped += other.capped;
+        self.flight_time += other.flight_time;
+        self.cpu = self.cpu.plus(other.cpu);
+        self.connections.opened += other.connections.opened;
+        self.connections.reopened += other.connections.reopened;
+        self.connections.answered += other.connections.answered;
+        self.span = match (self.span, other.span) {
+            // The empty record that a sum begins with has no span.
+            (
+                Span {
+                    start: Nanos::MAX, ..
+                },
+                span,
+            ) => span,
+            (mine, theirs) => Span {
+                start: mine.start.min(theirs.start),
+                end: mine.end.max(theirs.end),
+            },
+        };
+        for (outcome, text) in other.examples {
+            self.example(outcome, || text);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! A worker's run from start to end: connect, warm-up, span, drain.
+
+use std::io;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::clock::{Clock, MILLISECOND, Nanos, SECOND};
+use crate::outcome::Outcome;
+use crate::protocol::Protocol;
+use crate::record::{Record, Span};
+use crate::slot::State;
+use crate::transport::{Transport, os};
+use crate::worker::Worker;
+
+/// What all workers of a load share: when it begins and whether it is to stop. Read once per wake-up, hardly written.
+#[derive(Debug)]
+pub struct Course {
+    /// Length of the warm-up.
+    pub warmup: Nanos,
+    /// Length of the measured span; None where a count ends it.
+    pub span: Option<Nanos>,
+    /// How long requests are waited for after the span.
+    pub drain: Nanos,
+    /// Set to end the load early.
+    pub stop: AtomicBool,
+    /// Connections open when the timeline began.
+    pub opened: AtomicU64,
+    origin: AtomicU64,
+    /// When the last worker's span ended before its time or by its count; 0: not.
+    ended: AtomicU64,
+    failed: AtomicBool,
+    line: Barrier,
+}
+
+/// Longest time all connections of a closed loop are waited for before the timeline begins without the missing ones.
+const CONNECT_PHASE: Nanos = SECOND;
+/// Longest drain of a load that was stopped: somebody is waiting.
+const STOPPED_DRAIN: Nanos = 500 * MILLISECOND;
+/// A stop is noticed within this time even when nothing happens.
+const GLANCE: Nanos = 250 * MILLISECOND;
+
+impl Course {
+    /// The course of `workers` workers.
+    pub fn new(warmup: Nanos, span: Option<Nanos>, drain: Nanos, workers: usize) -> Course {
+        Course {
+            warmup,
+            span,
+            drain,
+            stop: AtomicBool::new(false),
+            opened: AtomicU64::new(0),
+            origin: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            line: Barrier::new(workers),
+        }
+    }
+
+    /// Waits until all workers are here. Returns when the timeline began, or None if one of them cannot run.
+    pub fn line_up(&self, clock: &impl Clock, able: bool) -> Option<Nanos> {
+        if !able {
+            self.failed.store(true, Ordering::SeqCst);
+        }
+        if self.line.wait().is_leader() {
+            // 0 means «not yet» to `origin`.
+            self.origin.store(clock.now().max(1), Ordering::SeqCst);
+        }
+        self.line.wait();
+        (!self.failed.load(Ordering::SeqCst)).then(|| self.origin.load(Ordering::SeqCst))
+    }
+
+    /// When a span that began at `start` ends; None: it is not known yet.
+    pub fn end(&self, start: Nanos) -> Option<Nanos> {
+        let stopped = Some(self.ended.load(Ordering::SeqCst)).filter(|&end| end > 0);
+        stopped.or(self.span.map(|span| start + span))
+    }
+
+    /// When the timeline began; None: it has not.
+    pub fn origin(&self) -> Option<Nanos> {
+        Some(self.origin.load(Ordering::SeqCst)).filter(|&origin| origin > 0)
+    }
+}
+
+/// Where in the timeline a worker is.
+struct Phase {
+    /// The worker's CPU time when the span began.
+    cpu_at_start: Option<os::CpuTime>,
+    span_over: bool,
+    drain_end: Nanos,
+    next_expiry: Nanos,
+}
+
+impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
+    /// Runs the whole load of this worker.
+    pub fn run(mut self, course: &Course) -> io::Result<Record> {
+        let connected = self.connect_phase();
+        course
+            .opened
+            .fetch_add(self.record.connections.opened, Ordering::SeqCst);
+        let origin = course.line_up(&self.clock, connected.is_ok());
+        connected?;
+        let Some(origin) = origin else {
+            self.record.hang_up();
+            return Ok(self.record);
+        };
+        let mut phase = self.begin(course, origin);
+        loop {
+            let now = self.clock.now();
+            let wake = self.keep_time(&mut phase, course, now);
+            if phase.span_over && (self.is_drained() || now >= phase.drain_end) {
+                break;
+            }
+            self.step(now, wake)?;
+        }
+        self.give_up();
+        Ok(self.record)
+    }
+
+    /// Opens the connections of a closed loop, and one of an open loop (it opens the others as they are needed).
+    fn connect_phase(&mut self) -> io::Result<()> {
+        if !self.orders.keepalive {
+            return Ok(());
+        }
+        let count = if self.agenda.is_open() {
+            1
+        } else {
+            self.slots.len()
+        };
+        let deadline = self.clock.now() + CONNECT_PHASE;
+        for _ in 0..count {
+            let Some(slot) = self.vacant.pop() else { break };
+            let now = self.clock.now();
+            self.slots[slot as usize].free_since = now;
+            self.connect(slot, now);
+        }
+        while self.connecting > 0 {
+            let now = self.clock.now();
+            if now >= deadline {
+                break;
+            }
+            self.step(now, deadline)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, course: &Course, origin: Nanos) -> Phase {
+        let start = origin + course.warmup;
+        let span = Span {
+            start,
+            end: course.span.map_or(Nanos::MAX, |length| start + length),
+        };
+        self.record.begin(origin, span.start, span.end);
+        self.agenda.begin(origin, span);
+        if !self.agenda.is_open() {
+            self.start_all();
+        }
+        Phase {
+            cpu_at_start: None,
+            span_over: false,
+            drain_end: Nanos::MAX,
+            next_expiry: origin + self.orders.timeout,
+        }
+    }
+
+    /// Closed loop: every slot begins.
+    fn start_all(&mut self) {
+        for token in std::mem::take(&mut self.free) {
+            let slot = &mut self.slots[token.slot as usize];
+            if slot.generation == token.generation && slot.state == State::Idle {
+                let now = self.clock.now();
+                slot.free_since = now;
+                self.next(token.slot, now);
+            }
+        }
+        for index in std::mem::take(&mut self.vacant) {
+            let now = self.clock.now();
+            self.slots[index as usize].free_since = now;
+            self.connect(index, now);
+        }
+    }
+
+    /// Does what time asks for and returns when to wake at the latest.
+    fn keep_time(&mut self, phase: &mut Phase, course: &Course, now: Nanos) -> Nanos {
+        if course.stop.load(Ordering::Relaxed) && !phase.span_over {
+            self.agenda.stop(now);
+            self.end_span(phase, now, now);
+            course.ended.fetch_max(now, Ordering::SeqCst);
+            phase.drain_end = now + course.drain.min(STOPPED_DRAIN);
+        }
+        let span = self.record.span;
+        if phase.cpu_at_start.is_none() && now >= span.start {
+            phase.cpu_at_start = Some(os::cpu_time());
+        }
+        if !phase.span_over {
+            self.watch_span(phase, course, now);
+        }
+        if now >= self.record.next_turn() {
+            self.record.turn(now);
+        }
+        if now >= phase.next_expiry {
+            phase.next_expiry = self.expire(now);
+        }
+        self.end_pauses(now);
+        self.send_due();
+        let mut wake = self
+            .agenda
+            .next_due()
+            .min(self.record.next_turn())
+            .min(phase.next_expiry);
+        wake = wake.min(now + GLANCE).min(if phase.span_over {
+            phase.drain_end
+        } else {
+            span.end
+        });
+        if let Some(std::cmp::Reverse((end, _))) = self.pausing.peek() {
+            wake = wake.min(*end);
+        }
+        wake
+    }
+
+    /// Ends the span when its time or its last request has come.
+    fn watch_span(&mut self, phase: &mut Phase, course: &Course, now: Nanos) {
+        let span = self.record.span;
+        if now >= span.end {
+            // What is due before the end falls due although it is noticed after it.
+            self.send_due();
+            self.end_span(phase, now, span.end);
+            phase.drain_end = span.end + course.drain;
+        } else if course.span.is_none() && !self.agenda.is_running(now) {
+            if phase.drain_end == Nanos::MAX {
+                phase.drain_end = now + self.orders.timeout + course.drain;
+            }
+            if self.is_drained() || now >= phase.drain_end {
+                self.end_span(phase, now, now);
+            }
+        }
+    }
+
+    fn end_span(&mut self, phase: &mut Phase, now: Nanos, end: Nanos) {
+        phase.span_over = true;
+        self.record.end_span(now, end);
+        let cpu = os::cpu_time();
+        self.record.cpu = cpu.since(phase.cpu_at_start.unwrap_or(cpu));
+    }
+
+    fn is_drained(&self) -> bool {
+        self.record.in_flight() == 0 && self.agenda.waiting() == 0
+    }
+
+    /// Closed loop: slots whose pause is over try again.
+    fn end_pauses(&mut self, now: Nanos) {
+        while let Some(&std::cmp::Reverse((end, index))) = self.pausing.peek() {
+            if end > now {
+                return;
+            }
+            self.pausing.pop();
+            if self.wants_connections(now) {
+                self.connect(index, now);
+            } else {
+                self.vacant.push(index);
+            }
+        }
+    }
+
+    /// Ends what has taken too long, and returns when the next might: no time-out is earlier than the earliest of now,
+    /// because what is sent later expires later. So a healthy server costs one look at all slots per time-out.
+    fn expire(&mut self, now: Nanos) -> Nanos {
+        let timeout = self.orders.timeout;
+        let mut next = now + timeout;
+        for index in 0..self.slots.len() as u32 {
+            let slot = &self.slots[index as usize];
+            if matches!(slot.state, State::Vacant | State::Idle | State::Answered) {
+                continue;
+            }
+            let expiry = slot.since + timeout;
+            if expiry > now {
+                next = next.min(expiry);
+                continue;
+            }
+            let limit = timeout as f64 / SECOND as f64;
+            match slot.state {
+                State::Busy if slot.received => {
+                    self.fail(index, Outcome::Timeout, || {
+                        format!("the answer was not complete after {limit} s")
+                    });
+                }
+                State::Busy => self.fail(index, Outcome::Timeout, || {
+                    format!("no answer within {limit} s")
+                }),
+                State::Connecting => {
+                    let error = io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        format!("no connection within {limit} s"),
+                    );
+                    self.not_connected(index, &error, now);
+                }
+                _ => self.close(index),
+            }
+        }
+        // A look costs about 1 ns per slot; at most one in a millisecond.
+        next.max(now + MILLISECOND)
+    }
+
+    /// What is in flight or waits when the drain is over is counted, at its age.
+    fn give_up(&mut self) {
+        let now = self.clock.now();
+        for slot in &self.slots {
+            if slot.state == State::Busy {
+                self.record.landed(now);
+                self.record
+                    .settle(slot.due, Some(slot.since), now, Outcome::Unfinished);
+            }
+        }
+        while let Some(due) = self.agenda.abandon() {
+            self.record.settle(due, None, now, Outcome::Unfinished);
+        }
+    }
+}

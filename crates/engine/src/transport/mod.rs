@@ -1,0 +1,105 @@
+//! How bytes reach the server: one interface, the same events from epoll, io_uring, the fallback and the simulation.
+//!
+//! All `unsafe` code of the engine is in this folder.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::clock::Nanos;
+
+#[cfg(target_os = "linux")]
+pub mod epoll;
+#[cfg(not(target_os = "linux"))]
+#[path = "portable.rs"]
+pub mod epoll;
+pub mod os;
+mod socket;
+
+/// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Index, dense from 0.
+    pub slot: u32,
+    /// Grows by one with each connection in the slot.
+    pub generation: u32,
+}
+
+impl Token {
+    fn pack(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    fn unpack(packed: u64) -> Token {
+        Token {
+            slot: packed as u32,
+            generation: (packed >> 32) as u32,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The connection is there.
+    Connected(Token),
+    /// It could not be made (an `errno`).
+    NotConnected(Token, i32),
+    /// Bytes, or the end, can be had with [`Transport::received`].
+    Readable(Token, Reading),
+    /// A request that did not go out at once has gone out.
+    Sent(Token),
+}
+
+/// What a transport must remember between the event and the reading; opaque to the worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// epoll: read until it would block. io_uring: not yet read.
+    more: bool,
+    /// io_uring: the provided buffer.
+    buffer: u16,
+    /// io_uring: bytes in it, or a negative `errno`.
+    length: i32,
+}
+
+/// Something read from a connection.
+#[derive(Debug)]
+pub enum Received<'a> {
+    /// Bytes; ask again.
+    Bytes(&'a [u8]),
+    /// Nothing more for now.
+    Nothing,
+    /// The peer has closed its side.
+    Closed,
+    /// The connection broke (an `errno`).
+    Failed(i32),
+}
+
+/// Whether a request went out whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Into the kernel's buffer, whole.
+    Done,
+    /// Not whole yet: [`Event::Sent`] follows, or the connection turns out broken when it is read.
+    Pending,
+}
+
+/// Connections to one address, non-blocking, owned by one thread.
+pub trait Transport {
+    /// Begins to connect; `Connected` or `NotConnected` follows. An error means that no attempt could be made.
+    fn connect(&mut self, token: Token) -> io::Result<()>;
+
+    /// Sends a whole request.
+    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending;
+
+    /// The next bytes of a `Readable` event; asked until it is not `Bytes`.
+    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<'_>;
+
+    /// Closes at once; later events of this token are not to be acted on.
+    fn close(&mut self, token: Token);
+
+    /// Waits for events until `until` at the latest (`now` is the present) and appends them.
+    fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()>;
+
+    /// As results name it.
+    fn name(&self) -> &'static str;
+}

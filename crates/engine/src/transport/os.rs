@@ -1,0 +1,148 @@
+//! The few things the operating system knows and `std` does not ask it.
+
+use std::io;
+
+use crate::clock::{Nanos, SECOND};
+
+/// `CLOCK_MONOTONIC`.
+#[inline]
+pub fn monotonic() -> Nanos {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place to write to; the clock exists on every system this builds on, so the call
+    // cannot fail and always fills it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+}
+
+/// CPU time used, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In our own code.
+    pub user: Nanos,
+    /// In the kernel on our behalf.
+    pub system: Nanos,
+}
+
+impl CpuTime {
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+
+    /// Both together, of two threads.
+    pub fn plus(self, other: CpuTime) -> CpuTime {
+        CpuTime {
+            user: self.user + other.user,
+            system: self.system + other.system,
+        }
+    }
+
+    /// User and system time.
+    pub fn total(self) -> Nanos {
+        self.user + self.system
+    }
+}
+
+/// CPU time of the calling thread (of the whole process on macOS, which has no such count per thread).
+pub fn cpu_time() -> CpuTime {
+    #[cfg(target_os = "linux")]
+    let who = libc::RUSAGE_THREAD;
+    #[cfg(not(target_os = "linux"))]
+    let who = libc::RUSAGE_SELF;
+    // SAFETY: `rusage` is plain numbers, for which all zeroes is a value, and the call only writes to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &mut usage);
+        usage
+    };
+    let nanos = |time: libc::timeval| time.tv_sec as Nanos * SECOND + time.tv_usec as Nanos * 1_000;
+    CpuTime {
+        user: nanos(usage.ru_utime),
+        system: nanos(usage.ru_stime),
+    }
+}
+
+/// Lets this thread's timers fire within 1 ns of their time instead of within 50 us, Linux' default slack.
+pub fn sharpen_timers() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: PR_SET_TIMERSLACK takes one number and touches no memory of ours.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong)
+    };
+}
+
+/// Makes room for `wanted` open files by raising the soft limit; the error says which limit is in the way and the cure.
+pub fn allow_files(wanted: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place to write to.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur >= wanted {
+        return Ok(());
+    }
+    let hard = limit.rlim_max;
+    limit.rlim_cur = wanted.min(hard);
+    // SAFETY: `limit` is valid to read from; the soft limit is not above the hard one.
+    let raised = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0;
+    if raised && hard >= wanted {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "too few file descriptors: {wanted} are needed and the hard limit (RLIMIT_NOFILE) is {hard}; \
+         raise it with `ulimit -Hn {wanted}` as root, or use fewer connections"
+    )))
+}
+
+/// Lets the port of a bound socket be chosen when it connects, so that a port serves once per target and not once only.
+#[cfg(target_os = "linux")]
+pub fn bind_address_no_port(socket: &impl std::os::fd::AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open while `socket` is borrowed, and the option is one `int` that lives to the end.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_impossible_number_of_files_says_which_limit_and_the_cure() {
+        let text = allow_files(u64::MAX / 2).unwrap_err().to_string();
+        assert!(
+            text.contains("RLIMIT_NOFILE") && text.contains("ulimit -Hn"),
+            "{text}"
+        );
+        assert!(allow_files(16).is_ok());
+    }
+
+    #[test]
+    fn cpu_time_grows_with_work() {
+        let before = cpu_time();
+        let start = monotonic();
+        while monotonic() - start < 20_000_000 {}
+        assert!(cpu_time().since(before).total() > 1_000_000);
+    }
+}

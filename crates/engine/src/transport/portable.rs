@@ -1,0 +1,191 @@
+//! Transport for systems without epoll, over the `polling` crate (kqueue on macOS).
+//!
+//! One-shot registrations renewed after each wait: slower than epoll's edges, the same events.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use polling::{Event as Readiness, Events, Poller};
+
+use crate::clock::Nanos;
+
+use super::socket::Sockets;
+use super::{Event, Reading, Received, Sending, Token, Transport};
+
+const READ_BUFFER: usize = 512 * 1024;
+
+struct Link {
+    stream: TcpStream,
+    generation: u32,
+    connecting: bool,
+    unsent: Option<(Arc<[u8]>, usize)>,
+}
+
+/// See the module. Named like the transport it stands in for.
+pub struct Epoll {
+    sockets: Sockets,
+    poller: Poller,
+    ready: Events,
+    links: Vec<Option<Link>>,
+    buffer: Box<[u8]>,
+}
+
+impl Epoll {
+    /// A transport for up to `slots` connections to `target`.
+    pub fn new(target: SocketAddr, slots: usize) -> io::Result<Epoll> {
+        Ok(Epoll {
+            sockets: Sockets::new(target),
+            poller: Poller::new()?,
+            ready: Events::new(),
+            links: (0..slots).map(|_| None).collect(),
+            buffer: vec![0; READ_BUFFER].into(),
+        })
+    }
+
+    fn link(&mut self, token: Token) -> Option<&mut Link> {
+        let link = self.links.get_mut(token.slot as usize)?.as_mut()?;
+        (link.generation == token.generation).then_some(link)
+    }
+
+    fn renew(&self, slot: usize) -> io::Result<()> {
+        let Some(Some(link)) = self.links.get(slot) else {
+            return Ok(());
+        };
+        let writable = link.connecting || link.unsent.is_some();
+        self.poller
+            .modify(&link.stream, Readiness::new(slot, true, writable))
+    }
+
+    fn translate(&mut self, ready: Readiness, events: &mut Vec<Event>) {
+        let Some(Some(link)) = self.links.get_mut(ready.key) else {
+            return;
+        };
+        let token = Token {
+            slot: ready.key as u32,
+            generation: link.generation,
+        };
+        if link.connecting {
+            match link.stream.take_error() {
+                Ok(Some(error)) => {
+                    events.push(Event::NotConnected(
+                        token,
+                        error.raw_os_error().unwrap_or(libc::EIO),
+                    ));
+                    return;
+                }
+                _ if !ready.writable => return,
+                _ => link.connecting = false,
+            }
+            events.push(Event::Connected(token));
+        } else if ready.writable && link.unsent.is_some() && link.write() == Sending::Done {
+            events.push(Event::Sent(token));
+        }
+        if ready.readable {
+            events.push(Event::Readable(
+                token,
+                Reading {
+                    more: true,
+                    ..Reading::default()
+                },
+            ));
+        }
+    }
+}
+
+impl Link {
+    fn write(&mut self) -> Sending {
+        while let Some((request, sent)) = &mut self.unsent {
+            match (&self.stream).write(&request[*sent..]) {
+                Ok(count) => *sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Sending::Pending,
+                // The peer is gone, but an answer may lie in our receive buffer: the read will tell.
+                Err(_) => {
+                    self.unsent = None;
+                    return Sending::Pending;
+                }
+            }
+            if *sent == request.len() {
+                self.unsent = None;
+            }
+        }
+        Sending::Done
+    }
+}
+
+impl Transport for Epoll {
+    fn connect(&mut self, token: Token) -> io::Result<()> {
+        let stream = TcpStream::from(self.sockets.connect()?);
+        // SAFETY: the stream stays in `links` until `close` deletes it from the poller.
+        unsafe {
+            self.poller
+                .add(&stream, Readiness::all(token.slot as usize))?
+        };
+        let link = Link {
+            stream,
+            generation: token.generation,
+            connecting: true,
+            unsent: None,
+        };
+        self.links[token.slot as usize] = Some(link);
+        Ok(())
+    }
+
+    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
+        let Some(link) = self.link(token) else {
+            return Sending::Pending;
+        };
+        link.unsent = Some((request.clone(), 0));
+        let sending = link.write();
+        if sending == Sending::Pending {
+            // A registration that cannot be renewed belongs to a broken connection, which its time-out ends.
+            let _ = self.renew(token.slot as usize);
+        }
+        sending
+    }
+
+    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<'_> {
+        let Some(link) = self.links[token.slot as usize].as_ref() else {
+            return Received::Nothing;
+        };
+        while reading.more {
+            match (&link.stream).read(&mut self.buffer) {
+                Ok(0) => return Received::Closed,
+                Ok(count) => return Received::Bytes(&self.buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => reading.more = false,
+                Err(error) => return Received::Failed(error.raw_os_error().unwrap_or(libc::EIO)),
+            }
+        }
+        Received::Nothing
+    }
+
+    fn close(&mut self, token: Token) {
+        if self.link(token).is_some()
+            && let Some(link) = self.links[token.slot as usize].take()
+        {
+            // Dropping the stream closes it whether or not the poller still knew it.
+            let _ = self.poller.delete(&link.stream);
+        }
+    }
+
+    fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()> {
+        self.ready.clear();
+        self.poller.wait(
+            &mut self.ready,
+            Some(Duration::from_nanos(until.saturating_sub(now))),
+        )?;
+        let ready: Vec<Readiness> = self.ready.iter().collect();
+        for readiness in ready {
+            self.translate(readiness, events);
+            self.renew(readiness.key)?;
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "polling"
+    }
+}

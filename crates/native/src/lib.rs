@@ -1,0 +1,99 @@
+//! The Python face of the engine: plain data in, plain data out, the GIL released while a load runs.
+
+use pyo3::exceptions::{PyOSError, PyPermissionError, PyValueError};
+use pyo3::prelude::*;
+use velodrome_engine::engine::{self, EngineError};
+use velodrome_engine::spec::LoadSpec;
+use velodrome_engine::upstream::{self, UpstreamError};
+
+fn to_python(error: EngineError) -> PyErr {
+    match error {
+        EngineError::Spec(fault) => PyValueError::new_err(fault.to_string()),
+        EngineError::NotAllowed(sentence) => PyPermissionError::new_err(sentence),
+        EngineError::System(error) => PyOSError::new_err(error.to_string()),
+    }
+}
+
+/// Runs a whole load and returns its result, a `velodrome/load/1` document.
+#[pyfunction]
+#[pyo3(signature = (spec, body, expect_body, on_event))]
+fn load(
+    py: Python<'_>,
+    spec: &str,
+    body: &[u8],
+    expect_body: Option<&[u8]>,
+    on_event: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let spec =
+        LoadSpec::from_json(spec).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    // Copies: the bytes objects may not be read while the GIL is released.
+    let (body, expected) = (body.to_vec(), expect_body.map(<[u8]>::to_vec));
+    let mut raised = None;
+    let result = py.detach(|| {
+        engine::run(&spec, &body, expected.as_deref(), &mut |event| {
+            let told = Python::attach(|py| {
+                // Ctrl-C is noticed here: Python's own handler runs only when it is given the chance.
+                py.check_signals()?;
+                match &on_event {
+                    Some(listener) => listener.call1(py, (event,))?.extract::<Option<bool>>(py),
+                    None => Ok(None),
+                }
+            });
+            match told {
+                Ok(go_on) => go_on != Some(false),
+                Err(error) => {
+                    raised.get_or_insert(error);
+                    false
+                }
+            }
+        })
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => {
+            let result = result.map_err(to_python)?;
+            serde_json::to_string(&result).map_err(|error| PyValueError::new_err(error.to_string()))
+        }
+    }
+}
+
+/// The simulated third party: binds and starts its threads when made.
+#[pyclass(module = "velodrome._native")]
+struct Upstream(upstream::Upstream);
+
+#[pymethods]
+impl Upstream {
+    #[new]
+    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+        py.detach(|| upstream::Upstream::start(spec))
+            .map(Upstream)
+            .map_err(|error| match error {
+                UpstreamError::Spec(_) => PyValueError::new_err(error.to_string()),
+                UpstreamError::Listen { .. } | UpstreamError::System(_) => {
+                    PyOSError::new_err(error.to_string())
+                }
+            })
+    }
+
+    #[getter]
+    fn port(&self) -> u16 {
+        self.0.port()
+    }
+
+    fn facts(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.facts())
+    }
+
+    fn stop(&mut self, py: Python<'_>) -> String {
+        py.detach(|| self.0.stop())
+    }
+}
+
+/// The whole boundary; `_native.pyi` describes it.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    module.add("DEBUG", cfg!(debug_assertions))?;
+    module.add_class::<Upstream>()?;
+    module.add_function(wrap_pyfunction!(load, module)?)
+}

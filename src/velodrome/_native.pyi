@@ -1,0 +1,39 @@
+"""The whole boundary to the engine; only `run/` imports it. Schemas are described in `docs/results.md`."""
+
+from collections.abc import Callable
+
+VERSION: str
+DEBUG: bool
+"""Built without optimisation: what it measures is flagged `debug-build`."""
+
+def load(spec: str, body: bytes, expect_body: bytes | None, on_event: Callable[[str], bool] | None) -> str:
+    """Run a whole load and return its result, a `velodrome/load/1` document; blocks, with the GIL released.
+
+    `on_event` gets one JSON line per event on the calling thread, a tick at least four times a second; returning
+    False ends the load early, and what was measured is returned. What it raises, KeyboardInterrupt included, ends
+    the load too and is raised here.
+
+    Raises:
+        ValueError: the spec is wrong; one sentence says what.
+        PermissionError: the target is not this machine and not in `allow_target`.
+        OSError: the system does not allow this load, e.g. too few file descriptors; says which limit and the cure.
+    """
+
+class Upstream:
+    """The simulated third party. Making one binds and starts its threads; `spec` is JSON, every field optional.
+
+    Raises:
+        ValueError: the spec is wrong; all problems in one sentence.
+        OSError: the address is taken or not ours, or the system has no more threads or file descriptors.
+    """
+
+    def __new__(cls, spec: str) -> Upstream: ...
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+
+    def facts(self) -> str:
+        """What it did since it started (and under `since`: since last asked), as JSON; lateness in milliseconds."""
+
+    def stop(self) -> str:
+        """Close everything and return the last facts; again and again the same."""
