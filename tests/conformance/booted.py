@@ -1,115 +1,86 @@
-"""A stack under its real command line, in its own environment, in sight of all that it could leave behind."""
+"""A stack started as a race starts it, in sight of all that it could leave behind."""
 
 import contextlib
-import os
-import secrets
-import signal
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
-from velodrome.guest.stack import Launch, Stack
+import psutil
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import KnobValue, Launch, Process, Stack
+from velodrome.run.drivers.driver import Target
+from velodrome.run.limits import Bounds
+from velodrome.run.ports import fresh_port
+from velodrome.run.readiness import NotReady, await_right_answer
+from velodrome.run.server import Server, Serving, Stopped
 
 BOOT_S = 30.0
 STOP_S = 10.0
-MARK = "VELODROME_CONFORMANCE"
+LINES = 100
 
 
-@dataclass
+@dataclasses.dataclass
 class Booted:
-    """A running server."""
+    """A running server that has given a right answer."""
 
-    port: int
+    server: Server
     folder: Path
-    """Parent of its home, temporary and working folder."""
-    process: subprocess.Popen[bytes]
-    mark: str
-    stop_signal: int
+    """Its home and temporary folder."""
 
-    def processes(self) -> list[int]:
-        """Return every living process of its tree: those that carry its mark in their environment."""
-        found = []
-        for name in os.listdir("/proc"):
-            with contextlib.suppress(OSError):
-                if name.isdigit() and self.mark.encode() in Path("/proc", name, "environ").read_bytes():
-                    found.append(int(name))
-        return found
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.server.serving.port
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the living processes of its tree."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            first = psutil.Process(self.server.pid)
+            return [first, *first.children(recursive=True)]
+        return []
 
     def output(self) -> str:
         """Return what it has written to its standard output and error."""
-        return (self.folder / "output").read_text(errors="replace")
+        return "\n".join(self.server.last_lines(LINES))
 
-    def left_files(self) -> list[str]:
-        """Return what it has put into the folders it was given."""
-        return [str(path) for name in ("home", "tmp", "cwd") for path in (self.folder / name).rglob("*")]
+    def files(self) -> list[str]:
+        """Return what is in its home and temporary folder and, while it runs, where it was started."""
+        found = [*self.folder.rglob("*")]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += Path(psutil.Process(self.server.pid).cwd()).rglob("*")
+        return [str(path) for path in found]
 
-    def stop(self) -> float:
-        """Send the stop signal to the process that was started; return the seconds it took to end."""
-        began = time.monotonic()
-        self.process.send_signal(self.stop_signal)
-        self.process.wait(STOP_S)
-        return time.monotonic() - began
-
-    def wait_until_listening(self) -> None:
-        """Return when its port takes connections; fail when it has died or time is up."""
-        until = time.monotonic() + BOOT_S
-        while time.monotonic() < until:
-            assert self.process.poll() is None, f"died with {self.process.returncode}:\n{self.output()}"
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
-            time.sleep(0.01)
-        raise AssertionError(f"not listening after {BOOT_S:g} s:\n{self.output()}")
+    def stop(self) -> Stopped:
+        """Send the stop signal, and look what is left."""
+        return self.server.stop(STOP_S)
 
 
 @contextlib.contextmanager
 def booted(
-    stack: Stack, recipe: Recipe, python: Path, tree: Path, upstream: str, folder: Path, **knobs: int | str
+    stack: Stack,
+    recipe: Recipe,
+    python: Path,
+    tree: Path,
+    upstream: str,
+    folder: Path,
+    knobs: Mapping[str, KnobValue] | None = None,
 ) -> Iterator[Booted]:
-    """Start a stack with a recipe; kill what is left of its tree in the end."""
-    port = _free_port()
-    app = f"velodrome.guest.interfaces.{stack.interface}:app"
-    order = stack.command(Launch("127.0.0.1", port, app, stack.settings(knobs)))
-    for name in ("home", "tmp", "cwd"):
-        (folder / name).mkdir(parents=True)
-    mark = f"{MARK}={secrets.token_hex(8)}"
-    env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder / "home"),
-        "TMPDIR": str(folder / "tmp"),
-        "PYTHONPATH": str(tree),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONUNBUFFERED": "1",
-        RECIPE_VARIABLE: recipe.to_json(),
-        UPSTREAM_VARIABLE: upstream,
-        **dict([mark.split("=")]),
-        **order.env,
-    }
-    with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(
-            [python, *order.argv],
-            cwd=folder / "cwd",
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    server = Booted(port, folder, process, mark, order.stop_signal)
-    try:
-        yield server
-    finally:
-        for pid in {process.pid, *server.processes()}:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
+    """Start a stack with a recipe and wait for its first right answer."""
+    folder.mkdir(exist_ok=True)
 
+    def command(launch: Launch) -> Process:
+        # Folders that are not removed with the server, so that files can be found in them.
+        process = stack.command(launch)
+        return dataclasses.replace(process, env={**process.env, "HOME": str(folder), "TMPDIR": str(folder)})
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    watched = dataclasses.replace(stack, command=command)
+    serving = Serving(watched, recipe, python, tree, fresh_port(), knobs=knobs or {}, upstream=upstream)
+    with Server(serving, Bounds("nothing")) as server:
+        target = Target.of_recipe(server.url, recipe)
+        target = dataclasses.replace(target, expect_body=catalog.interface(stack.interface).answer(recipe))
+        ready = await_right_answer(target, server.exit, server.started, BOOT_S, recipe.wait_ms / 1000)
+        if isinstance(ready, NotReady):
+            raise AssertionError("\n".join([ready.reason, *server.last_lines(LINES)]))
+        yield Booted(server, folder)

@@ -55,12 +55,13 @@ def tree() -> Path:
 @pytest.fixture(scope="session")
 def python_of() -> Callable[[Stack], Path]:
     """The interpreter in a stack's own environment; all are made by whichever worker is first."""
-    runnable = [stack for stack in catalog.stacks().values() if environment.available(stack) is None]
-    made = environment.prepare(runnable)
+    stacks = catalog.stacks().values()
+    cannot = {stack.name: why for stack in stacks if (why := environment.cannot_run(stack))}
+    made = environment.prepare([stack for stack in stacks if stack.name not in cannot])
 
     def python(stack: Stack) -> Path:
-        if (why := environment.available(stack)) is not None and stack.name not in made:
-            pytest.skip(f"{stack.name}: {why}")
+        if stack.name in cannot:
+            pytest.skip(f"{stack.name}: {cannot[stack.name]}")
         one = made[stack.name]
         if isinstance(one, EnvironmentFailedError):
             raise one

@@ -79,10 +79,8 @@ def serve(file: Path, upstream: str, folder: Path) -> None:
     stack, recipe = entry.thing, catalog.recipe("hello")
     python = environment.environment_for(stack).python
     with booted(stack, recipe, python, guest_tree.export([file]), upstream, folder) as server:
-        server.wait_until_listening()
         with Wire(server.port) as wire:
             answer = wire.ask(recipe.method, recipe.upload)
             check(answer, stack, recipe, server)
             check_connection(wire, stack, recipe, server, answer)
-        server.stop()
         check_nothing_is_left(server)

@@ -100,13 +100,22 @@ def available(stack: Stack, asked: str | None = None) -> str | None:
     None is no promise for a stack that has no environment yet: its packages may not be had.
     Raises InterpreterNotFoundError.
     """
-    why = _cannot(stack, asked)
-    if why is None:
-        try:
-            find_uv()
-        except UvMissingError as error:
-            return str(error)
-        why = _failed_before(stack, asked)
+    try:
+        find_uv()
+    except UvMissingError as error:
+        return str(error)
+    return cannot_run(stack, asked) or _sentence(_failed_before(stack, asked))
+
+
+def cannot_run(stack: Stack, asked: str | None = None) -> str | None:
+    """Return why a stack cannot run on this system and interpreter, whatever is tried, or None.
+
+    Raises InterpreterNotFoundError.
+    """
+    return _sentence(_cannot(stack, asked))
+
+
+def _sentence(why: tuple[str, str] | None) -> str | None:
     return f"{why[0]}. Cure: {why[1]}" if why else None
 
 

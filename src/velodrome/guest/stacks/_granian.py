@@ -22,6 +22,8 @@ def serve(launch: Launch, interface: str, *more: str) -> Process:
             # As many connections as one worker holds; by default backlog / workers.
             "--backpressure=%s" % launch.text("connections"),
             "--http=1",
+            # It also ends a connection that is idle so long. No longer one is allowed; the default is 30 s.
+            "--http1-header-read-timeout=60000",
             "--no-ws",
             "--workers-kill-timeout=5",
             "--no-access-log",
