@@ -229,7 +229,7 @@ class UnreadableVerdictError(VelodromeError):
 
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem
-        super().__init__(f"cannot read {path}: {problem}. Judge the results again: velodrome report")
+        super().__init__(f"cannot read {path}: {problem}. Judge the results again: velodrome judge RUN")
 
 
 class ResultsInUseError(VelodromeError):
@@ -244,3 +244,17 @@ class ResultsExistError(UsageError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is there already; go on with it by --resume, or choose another --out")
+
+
+class BadOptionError(UsageError):
+    """Raised when an option of the command line has a value that makes no sense."""
+
+    def __init__(self, option: str, value: str, reason: str) -> None:
+        super().__init__(f"{option} {value}: {reason}")
+
+
+class UnknownDriverError(UsageError):
+    """Raised when a load asks for a generator that velodrome cannot drive."""
+
+    def __init__(self, driver: str, known: Sequence[str]) -> None:
+        super().__init__(f"no driver is called '{driver}'. There are: {', '.join(known)}")

@@ -65,7 +65,12 @@ class Results:
 
 def dump_header(header: Header) -> str:
     """Return the first line, without its end."""
-    plain = {
+    return _line(plain_header(header))
+
+
+def plain_header(header: Header) -> dict[str, Any]:
+    """Return the first line as JSON-ready values."""
+    return {
         "schema": SCHEMA,
         "study": plain_study(header.study),
         "seed": header.seed,
@@ -73,7 +78,6 @@ def dump_header(header: Header) -> str:
         "velodrome": header.velodrome,
         "started_at": header.started_at,
     }
-    return _line(plain)
 
 
 def dump_result(result: Result) -> str:

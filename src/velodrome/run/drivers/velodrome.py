@@ -126,3 +126,6 @@ def _lines(pipe: IO[bytes], deadline: float) -> Iterator[bytes]:
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
     raise TimeoutError
+
+
+driver = VelodromeDriver

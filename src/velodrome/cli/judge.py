@@ -1,0 +1,58 @@
+"""`velodrome judge`: judge and report stored results again, without running anything."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
+from velodrome.judge.verdict import judge
+from velodrome.model import results
+from velodrome.model.errors import ResultsError
+from velodrome.model.verdict import Verdict
+from velodrome.report import html, json, markdown, terminal
+
+RESULTS = "results.jsonl"
+
+
+def read(where: Path) -> results.Results:
+    """Read the results of a run, given its folder or file. Raises ResultsError."""
+    path = where / RESULTS if where.is_dir() else where
+    try:
+        return results.parse(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ResultsError(str(path), 0, error.strerror or str(error)) from error
+
+
+def judged(
+    where: Path, stacks: Mapping[str, Stack], more: tuple[Path, ...] = (), finished: str = ""
+) -> tuple[Verdict, dict[str, str]]:
+    """Judge what `where` holds, with `more` runs of the same study beside it, and write the reports into it.
+
+    Returns the verdict and what was written, name to path. Raises ResultsError, DifferentMachinesError or
+    OutputError.
+    """
+    runs = [read(one) for one in (where, *more)]
+    verdict = judge(runs, stacks, finished)
+    out = where if where.is_dir() else where.parent
+    json.write(out / "verdict.json", verdict)
+    markdown.write(out / "report.md", verdict)
+    every = [trial for run in runs for trial in run.trials]
+    html.write(out / "report.html", verdict, every, results.plain_header(runs[0].header))
+    return verdict, {"report": str(out / "report.html"), "results": str(out / RESULTS)}
+
+
+def command(
+    run: Annotated[list[Path], typer.Argument(help="Folders of runs of one study; reports go into the first.")],
+) -> None:
+    """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
+    verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]))
+    terminal.show(verdict, paths, terminal.console(sys.stdout))
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("judge")(command)

@@ -1,0 +1,93 @@
+"""`velodrome run`: race a study, then judge and report what was measured."""
+
+import platform
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from velodrome.cli import judge
+from velodrome.guest import catalog
+from velodrome.model.errors import BadOptionError
+from velodrome.model.study import Study
+from velodrome.plan import finding, matrix, timing
+from velodrome.report.live import RaceView
+from velodrome.run import guest_tree, placement, race
+from velodrome.run.drivers import choosing
+from velodrome.run.trial import Lab
+
+Extra = Annotated[list[str] | None, typer.Option("--stack", help="A stack of your own: ./mine.py; repeatable.")]
+
+
+def folder(study: str, out: Path | None, resume: bool) -> Path:
+    """Return where results go: `out`, or `runs/<date>-<study>`, numbered if there is one already.
+
+    To resume without `out` is to go on with the newest run of that study.
+    """
+    if out is not None:
+        return out
+    runs = Path("runs")
+    if resume:
+        earlier = sorted(runs.glob(f"*-{study}*/results.jsonl"), key=lambda path: path.stat().st_mtime)
+        if not earlier:
+            raise BadOptionError("--resume", study, "there is no earlier run of it in runs/; name one with --out")
+        return earlier[-1].parent
+    first = runs / f"{date.today().isoformat()}-{study}"
+    number = 2
+    found = first
+    while found.exists():
+        found = first.with_name(f"{first.name}-{number}")
+        number += 1
+    return found
+
+
+def chosen(study: Study, seed: int | None, blocks: int | None) -> Study:
+    """Return the study with what the command line sets over it."""
+    if blocks is not None and blocks < 1:
+        raise BadOptionError("--blocks", str(blocks), "at least 1 is needed")
+    return replace(
+        study,
+        seed=study.seed if seed is None else seed,
+        blocks=study.blocks if blocks is None else blocks,
+    )
+
+
+def command(
+    study: Annotated[str, typer.Argument(help="A study that ships (`velodrome studies`) or ./mine.toml.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for results and report (runs/<date>-<study>).")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="question/contestant, or a question; * and ? allowed.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
+    python: Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
+    stack: Extra = None,
+) -> None:
+    """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
+    extra = stack or []
+    stacks = catalog.stacks(extra)
+    asked = chosen(finding.load(study, stacks, catalog.recipes()), seed, blocks)
+    laid_out = matrix.lay_out(asked, stacks, only or (), python)
+    lab = Lab(stacks, guest_tree.export(extra), choosing.choose)
+    where = folder(asked.name, out, resume)
+    with RaceView(sys.stdout) as view:
+        view.started(
+            asked,
+            placement=placement.place(lab.cpus, asked.limits),
+            python=python or platform.python_version(),
+            trials=sum(len(heat.trials) for heat in laid_out.heats),
+            seconds=timing.race_s(laid_out.heats, stacks),
+            titles={one.label: stacks[one.stack].title for one in asked.contestants},
+        )
+        plan = race.Race(asked, laid_out.heats, where, resume, None if wait else 0.0)
+        ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
+        verdict, paths = judge.judged(where, stacks, finished=ended.how)
+        view.verdict(verdict, paths)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("run")(command)
