@@ -106,7 +106,7 @@ def build(recipe: Recipe, upstream: str) -> Converse:
                 return None
 
     def converse(connection: socket.socket, keep: bool) -> None:
-        try:
+        try:  # noqa: SIM105 - `suppress` costs more, and this is once per request where none is kept
             answer_all(connection, keep)
         except (PeerLeftError, OSError):
             pass

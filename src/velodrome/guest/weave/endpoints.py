@@ -7,7 +7,7 @@ from typing import Any
 from velodrome.guest.recipe import Recipe, filler
 from velodrome.guest.weave.compiled import compiled
 from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
+from velodrome.guest.weave.steps import Lines, Weave, indented
 
 
 def refuse(status: int) -> Lines:
@@ -21,15 +21,15 @@ def endpoint(recipe: Recipe, upstream: str, parameter: str, title: str) -> Any:
     `parameter` is how the function writes its parameter: FastAPI reads the annotation.
     """
     from starlette.requests import Request
-    from starlette.responses import Response, StreamingResponse
+    from starlette.responses import HTMLResponse, Response, StreamingResponse
 
     weave = Weave(recipe, upstream, Awaiting(), refuse, ("body = await request.body()",))
-    weave.names.update(Request=Request, Response=Response, StreamingResponse=StreamingResponse)
-    headers = {"content-type": CONTENT_TYPE}
+    weave.names.update(Request=Request, Response=Response)
+    weave.names.update(HTMLResponse=HTMLResponse, StreamingResponse=StreamingResponse)
     if weave.streams:
-        before, end = weave.pieces(), "return StreamingResponse(pieces(), headers=%r)" % headers
+        before, end = weave.pieces(), "return StreamingResponse(pieces(), media_type='text/html')"
     else:
-        before, end = [], "return Response(BODY, headers=%r)" % headers
+        before, end = [], "return HTMLResponse(BODY)"
         weave.names["BODY"] = filler(weave.size)
     lines = [*before, "async def endpoint(%s):" % parameter, *indented([*weave.lines, end])]
     return compiled("endpoint", lines, weave.names, title)

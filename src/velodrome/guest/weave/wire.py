@@ -90,16 +90,17 @@ def told(request_head: bytes, method: bytes) -> Tuple[int, bool, bool, int]:
     Last comes the status to refuse it with, 0 for none: a refused request's body is not read, so the
     connection has to be closed. `method` is the one that is served, with the blank behind it.
     """
-    lowered = request_head.lower()
-    line_end = lowered.find(b"\r\n")
-    closing = lowered.endswith(b" http/1.0", 0, line_end) or b"close" in field(lowered, b"\r\nconnection:")
     if not request_head.startswith(method):
         return 0, True, False, 405
+    lowered = request_head.lower()
+    closing = lowered.partition(b"\r\n")[0].endswith(b" http/1.0")
+    if b"\r\nconnection:" in lowered:
+        closing = closing or b"close" in field(lowered, b"\r\nconnection:")
     if b"\r\ntransfer-encoding:" in lowered:
         return 0, True, False, 411
-    length = field(lowered, b"\r\ncontent-length:")
-    if not length:
+    if b"\r\ncontent-length:" not in lowered:
         return 0, closing, False, 0
+    length = field(lowered, b"\r\ncontent-length:")
     if not length.isdigit():
         return 0, True, False, 400
     if int(length) > LONGEST_BODY:
