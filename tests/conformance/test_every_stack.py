@@ -23,7 +23,7 @@ PAIRS = [
     if catalog.serves(stack, recipe) is None
 ]
 TOGETHER = 12
-WORKERS_S = 15.0
+WORKERS_S = 20.0
 
 
 def test_no_plugin_is_broken() -> None:
@@ -57,13 +57,16 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
     knobs = {"workers": 3} if "workers" in stack.knobs else {}
     slots = stack.slots(stack.settings(knobs)) or TOGETHER
     with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path, knobs) as server:
+        at_least_s = 0.1 * math.ceil(TOGETHER / slots)
         until = time.monotonic() + WORKERS_S
-        processes, took_s = 0, WORKERS_S
-        # Again and again: workers start one after the other, and this machine may be busy with others.
-        while processes < len(knobs) * 3 or (slots > 1 and took_s > 0.1 * TOGETHER * 0.75):
-            assert time.monotonic() < until, f"{processes} processes, {took_s:.2f} s\n{server.output()}"
+        # Again and again: workers start one after the other, share unevenly, and this machine may be busy.
+        while True:
             processes, took_s = ask_together(server, stack, recipe)
-            assert took_s >= 0.1 * math.ceil(TOGETHER / slots) - 0.002, "it serves more at once than it says"
+            assert took_s >= at_least_s - 0.002, "it serves more at once than it says"
+            if processes >= 3 * len(knobs) and took_s < 2 * at_least_s + 0.1:
+                break
+            told = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
+            assert time.monotonic() < until, f"{told}\n{server.output()}"
         check_nothing_is_left(server)
 
 
