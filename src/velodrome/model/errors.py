@@ -54,7 +54,8 @@ class DriverError(VelodromeError):
     def __init__(self, driver: str, status: int, last_lines: Sequence[str]) -> None:
         self.last_lines = tuple(last_lines)
         how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
-        tail = f" Its last lines:\n  {chr(10).join(last_lines)}" if last_lines else ""
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        tail = f" Its last lines:{tail}" if tail else ""
         super().__init__(f"the load generator {driver} {how} and left no result; run the trial again.{tail}")
 
 
@@ -73,7 +74,8 @@ class UpstreamError(VelodromeError):
     """Raised when the simulated third party does not start, or dies."""
 
     def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
-        tail = f" Its last lines:\n  {chr(10).join(last_lines)}" if last_lines else ""
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        tail = f" Its last lines:{tail}" if tail else ""
         super().__init__(f"the simulated third party cannot serve: {reason}.{tail}")
 
 

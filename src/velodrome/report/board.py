@@ -16,9 +16,9 @@ from velodrome.report import names
 from velodrome.report.typeset import aligned, estimate, visible
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/req", "memory MB", "blocks")
-ALWAYS = (0, 1, 2, 3, 6)
-WHERE_THERE_IS_ROOM = (4, 5)
-ROOM_FOR_NAME = 24
+ALWAYS = (0, 1, 3, 6)
+WHERE_THERE_IS_ROOM = (2, 4, 5)
+ROOM_FOR_NAME = 22
 ROOM_FOR_REMARK = 36
 
 
@@ -170,24 +170,24 @@ def _standing_line(standing: Standing, tied: bool) -> Line:
 
 
 def table(sections: Sequence[tuple[str, Sequence[Line]]], width: int) -> list[Text]:
-    """Return the table as lines no wider than `width`; a narrow one leaves memory, then CPU, out."""
-    rows = [line for _, lines in sections for line in lines]
-    if not rows:
-        return []
-    texts = [[line.cells[column] for line in rows] for column in range(len(HEADS))]
-    texts = [texts[0], *(aligned(column) for column in texts[1:])]
-    sizes = [max(len(head), *map(len, column)) for head, column in zip(HEADS, texts, strict=True)]
-    columns = _columns(sizes, width)
-    texts, sizes = [texts[c] for c in columns], [sizes[c] for c in columns]
+    """Return the table as lines no wider than `width`; a narrow one leaves memory, CPU, p50 out."""
+    columns = [_aligned(lines) for _, lines in sections]
+    sizes = [max(map(len, (head, *(t for c in columns for t in c[at])))) for at, head in enumerate(HEADS)]
+    chosen = _columns(sizes, width)
+    sizes = [sizes[at] for at in chosen]
     sizes[0] = min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes))
-    found = [Text(_row([HEADS[c] for c in columns], sizes).rstrip(), style="dim")]
-    place = 0
-    for title, lines in sections:
+    found = [Text(_row([HEADS[at] for at in chosen], sizes).rstrip(), style="dim")]
+    for (title, lines), texts in zip(sections, columns, strict=True):
         found += [Text(f" {part}", style="bold") for part in _wrap(title, width - 1)]
-        for line in lines:
-            found += _contestant([column[place] for column in texts], sizes, line, width)
-            place += 1
+        for place, line in enumerate(lines):
+            found += _contestant([texts[at][place] for at in chosen], sizes, line, width)
     return found
+
+
+def _aligned(lines: Sequence[Line]) -> list[list[str]]:
+    """Return the columns of one question, decimal points under each other."""
+    first, *others = ([line.cells[at] for line in lines] for at in range(len(HEADS)))
+    return [first, *map(aligned, others)]
 
 
 def _columns(sizes: Sequence[int], width: int) -> list[int]:

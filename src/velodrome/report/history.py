@@ -61,7 +61,7 @@ def histories(answer: Answer, measured: Sequence[Measurement], style: Styles) ->
 def _by_label(measured: Sequence[Measurement]) -> Mapping[str, Sequence[Measurement]]:
     found: dict[str, list[Measurement]] = {}
     for one in sorted(measured, key=lambda m: m.trial.block):
-        found.setdefault(one.trial.contestant.label, []).append(one)
+        found.setdefault(names.label_of(one.trial), []).append(one)
     return found
 
 

@@ -90,7 +90,7 @@ def lead(verdict: Verdict, results: Results) -> str:
     """Return when, how much and with which seed, on one line."""
     began = min((result.started_at for result in results), default="")
     blocks = len({result.trial.block for result in results})
-    contestants = len({result.trial.contestant.label for result in results})
+    contestants = len({names.label_of(result.trial) for result in results})
     parts = [
         began.replace("T", " ").replace("Z", " UTC"),
         plural(len(verdict.answers), "question"),
@@ -118,7 +118,7 @@ def _reached(answer: Answer, measured: Sequence[Measurement]) -> dict[str, float
     """Return the most that each contestant reached in closed loop, also where it was set aside."""
     found: dict[str, float] = {}
     for one in measured:
-        label = one.trial.contestant.label
+        label = names.label_of(one.trial)
         if names.is_closed(one.trial.load.label):
             found[label] = max(found.get(label, 0.0), one.load.throughput_rps)
     return found

@@ -54,7 +54,7 @@ def _summary(answer: Answer) -> str:
 
 def _question(verdict: Verdict, answer: Answer) -> list[str]:
     parts = ["", f"## {escaped(names.sentence_case(answer.about))}", ""]
-    sentences = (answer.sentence, *answer.why, answer.to_settle)
+    sentences = (names.told(answer), *answer.why, answer.to_settle)
     parts += [f"{escaped(sentence)}  " for sentence in sentences if sentence]
     if answer.deploy:
         parts += ["", "Deploy:", "", _code(answer.deploy)]

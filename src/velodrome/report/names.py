@@ -5,21 +5,32 @@ from collections.abc import Iterable, Mapping
 from velodrome.model import quantity
 from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
+from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, LatencyView, Standing
 from velodrome.report.typeset import plural
 
 
+def label_of(trial: Trial) -> str:
+    """Return the label a verdict knows a contestant by: with its interpreter where the study sets one."""
+    return f"{trial.contestant.label}@{trial.python}" if trial.python else trial.contestant.label
+
+
 def contestant(title: str, label: str) -> str:
     """Return `gunicorn · gevent ×2` for the stack of that title, labelled `gunicorn-gevent[workers=2]`."""
-    _, bracket, rest = label.partition("[")
-    if not bracket:
-        return title
-    knobs = [knob.partition("=") for knob in rest.rstrip("]").split(",")]
+    plain, _, python = label.partition("@")
+    knobs = [knob.partition("=") for knob in plain.partition("[")[2].rstrip("]").split(",") if knob]
     workers = "".join(f" ×{value}" for name, _, value in knobs if name == "workers")
-    others = ", ".join(
+    others = [
         f"{value} {name}" if value.isdigit() else value for name, _, value in knobs if name != "workers"
-    )
-    return f"{title}{workers}{', ' if others else ''}{others}"
+    ]
+    interpreter = [f"Python {python}"] if python else []
+    return ", ".join([f"{title}{workers}", *others, *interpreter])
+
+
+def told(answer: Answer) -> str:
+    """Return the sentence of an answer as it reads under its question, which need not be said again."""
+    opening = f"For an endpoint that {answer.about}: "
+    return answer.sentence.removeprefix(opening)
 
 
 def of_standing(standing: Standing) -> str:

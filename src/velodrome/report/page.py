@@ -87,7 +87,7 @@ def cards(verdict: Verdict) -> list[Card]:
                 answer.outcome.value,
                 best,
                 beside,
-                visible(answer.sentence),
+                visible(names.told(answer)),
                 runner_up(answer),
                 [visible(sentence) for sentence in answer.why],
                 visible(answer.to_settle),

@@ -71,7 +71,7 @@ def rows(results: Sequence[Measurement | Failed], called: Mapping[str, str]) -> 
 
 def _row(result: Measurement | Failed, called: Mapping[str, str]) -> Row:
     trial = result.trial
-    label = trial.contestant.label
+    label = names.label_of(trial)
     head: tuple[float | str | None, ...] = (trial.question, label, trial.load.label, trial.block + 1)
     link = anchor(trial.question, label)
     if isinstance(result, Failed):
@@ -110,7 +110,7 @@ def cells(verdict: Verdict, results: Sequence[Measurement | Failed]) -> list[Cel
             here = [
                 r
                 for r in results
-                if r.trial.question == answer.question and r.trial.contestant.label == standing.contestant
+                if r.trial.question == answer.question and names.label_of(r.trial) == standing.contestant
             ]
             again = repeat(verdict.study, f"{answer.question}/{standing.contestant}")
             found.append(_cell(answer, standing, again, here))
@@ -151,12 +151,11 @@ def facts(
     verdict: Verdict, results: Sequence[Measurement | Failed], header: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     """Return machine, placement, seed and versions as pairs of name and value."""
-    found: dict[str, str] = {name: visible(str(value)) for name, value in verdict.environment.items()}
     machine = header.get("machine")
-    for name, value in machine.items() if isinstance(machine, Mapping) else ():
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            shown = quantity.memory(value) if "bytes" in name and isinstance(value, int) else str(value)
-            found.setdefault(str(name).replace("_bytes", "").replace("_", " "), visible(shown))
+    known = {**(machine if isinstance(machine, Mapping) else {}), **verdict.environment}
+    found = {
+        _fact_name(name): visible(_fact(name, value)) for name, value in known.items() if value is not None
+    }
     measured = next((r for r in results if isinstance(r, Measurement)), None)
     if measured is not None:
         placed = measured.placement
@@ -165,6 +164,16 @@ def facts(
         found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
         found["placement"] = "; ".join((placed.enforced_by, *placed.notes))
         found["generator"] = measured.load.generator_transport
-    found["velodrome"] = str(header.get("velodrome", ""))
+    found.setdefault("velodrome", str(header.get("velodrome", "")))
     found["seed"] = str(verdict.seed)
     return [(name, value) for name, value in found.items() if value]
+
+
+def _fact_name(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _fact(name: str, value: object) -> str:
+    """Return a fact of the machine as people read it: bytes with a unit, lists without brackets."""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value).strip("[]")
+    return quantity.memory(int(text)) if name.endswith("_bytes") and text.isdigit() else text

@@ -8,22 +8,24 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from velodrome.guest.recipe import STEPS
+from velodrome.model import results as results_file
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Verdict
 from velodrome.report.json import SCHEMA
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-RESULTS = "velodrome/results/1"
 HEADER = {
     "type": "object",
     "title": "Header",
     "description": "The first line of results.jsonl.",
     "properties": {
-        "schema": {"const": RESULTS},
+        "schema": {"const": results_file.SCHEMA},
         "study": {"type": "object"},
         "seed": {"type": "integer"},
         "machine": {"type": "object"},
         "velodrome": {"type": "string"},
+        "started_at": {"type": "string"},
     },
     "required": ["schema", "study", "seed", "machine", "velodrome"],
 }
@@ -47,6 +49,11 @@ def results() -> dict[str, Any]:
         found["properties"] = {"kind": {"const": kind}, **found["properties"]}
         found["required"] = ["kind", *found["required"]]
         lines.append(found)
+    for kind, step in STEPS.items():
+        # On disk a step is told by name: by their fields alone, steps cannot be told apart.
+        found = definitions[step.__name__]
+        found["properties"] = {"do": {"const": kind}, **found.get("properties", {})}
+        found["required"] = ["do", *found.get("required", ())]
     return {"$schema": DIALECT, "title": "Line of results.jsonl", "oneOf": lines, "$defs": definitions}
 
 

@@ -69,7 +69,7 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     else:
         found += [Text(f" {about}"), Text(f" {ARROW}  ") + Text(best, style="bold green")]
         found += _paragraph(f"({beside})", width) if beside else ()
-    for sentence in (answer.sentence, *answer.why, answer.to_settle):
+    for sentence in (names.told(answer), *answer.why, answer.to_settle):
         if sentence:
             found += _paragraph(visible(sentence), width)
     if answer.deploy:
@@ -112,11 +112,9 @@ def example_cell(verdict: Verdict) -> str:
 
 def repeat(study: str, cell: str) -> str:
     """Return the command that measures one cell again; quoted where a shell would read the brackets."""
-    return (
-        f"velodrome run {study} --only {cell}"
-        if "[" not in cell
-        else f"velodrome run {study} --only '{cell}'"
-    )
+    plain, _, python = cell.partition("@")
+    quoted = f"'{plain}'" if "[" in plain else plain
+    return f"velodrome run {study} --only {quoted}{f' --python {python}' if python else ''}"
 
 
 def _paragraph(text: str, width: int, indent: str = "   ", style: str = "") -> list[Text]:

@@ -48,14 +48,16 @@ def _padded(values: Sequence[str]) -> list[str]:
 
 def estimate(interval: Interval) -> str:
     """Return `197 ±2`, at most three digits of it: what an interval of a few blocks deserves."""
+    if interval.mid <= 0:
+        return quantity.number(interval.mid)
     half = (interval.high - interval.low) / 2
-    exponent = math.floor(math.log10(interval.mid)) - 2 if interval.mid > 0 else 0
-    if half >= 10**exponent:
+    exponent = math.floor(math.log10(interval.mid)) - 2
+    step = 10.0**exponent
+    if half >= 2 * step:
         return quantity.within(interval.mid, interval.low, interval.high)
-    middle, step = (
-        quantity.grouped(x, max(0, -exponent)) for x in (round(interval.mid, -exponent), 10**exponent)
-    )
-    return f"{middle} ±{step}"
+    places = max(0, -exponent)
+    spread = max(round(half / step), 1) * step
+    return f"{quantity.grouped(round(interval.mid, -exponent), places)} ±{quantity.grouped(spread, places)}"
 
 
 def visible(text: str) -> str:

@@ -1,0 +1,105 @@
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from tests.report import made_up
+from tests.report.made_up_verdict import verdict
+
+from velodrome.model.verdict import Verdict
+from velodrome.report import history, html, why
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return html.render(verdict(), made_up.results(), made_up.HEADER)
+
+
+def test_the_verdict_comes_first(page: str) -> None:
+    order = [
+        page.index(f'<section id="{name}"')
+        for name in ("verdict", "ranking", "latency", "cost", "time", "why", "proof")
+    ]
+    assert order == sorted(order)
+    assert page.index("granian · rsgi") > order[0]
+
+
+def test_nothing_loads_from_anywhere(page: str) -> None:
+    assert not re.findall(
+        r"""(?:src|href|action|data|poster)=["'](?!#|data:,")[^"']*["']""", page.replace('class="data"', "")
+    )
+    assert not re.search(r"https?://|@import|url\((?!#)", page)
+
+
+def test_what_a_server_said_is_text_everywhere(page: str) -> None:
+    assert "<script>document" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert page.count("<script") == 2
+    assert "&lt;script&gt;document.title" in page
+
+
+def test_what_the_script_reads_cannot_end_its_element() -> None:
+    told = html.for_script({"text": "</script><!-- & \u2028"})
+    assert not set("<>&\u2028") & set(told)
+    assert json.loads(told) == {"text": "</script><!-- & \u2028"}
+
+
+def test_numbers_that_are_none_do_not_break_the_page() -> None:
+    nan = made_up.measurement(made_up.RUNNERS[0], made_up.QUESTIONS[0], made_up.QUESTIONS[0].loads[0], 0)
+    broken = replace(nan, load=replace(nan.load, throughput_rps=float("nan"), mean_in_flight=None))
+    assert "NaN" not in html.render(verdict(), [broken], {})
+
+
+def test_every_figure_has_a_sentence_and_every_cell_its_details(page: str) -> None:
+    assert page.count("<figure>") == page.count("<figcaption>") == 9
+    assert "<figcaption></figcaption>" not in page
+    links = set(re.findall(r'href="#([^"]+)"', page))
+    targets = set(re.findall(r' id="([^"]+)"', page))
+    assert links <= targets
+    assert sum(target.startswith("cell-") for target in targets) == 30
+
+
+def test_a_race_without_results_still_makes_a_page() -> None:
+    empty = Verdict("s", "", 1, (), ())
+    assert "velodrome run s" in html.render(empty, [], {})
+
+
+def test_a_contestant_whose_every_trial_failed_is_told_with_its_last_words(page: str) -> None:
+    assert "start: waitress did not start within 10 s (exit 1)" in page
+    assert "ModuleNotFoundError: No module named &#39;shop&#39;" in page
+
+
+def test_a_second_without_answers_is_a_stall_only_where_answers_are_usual() -> None:
+    question = made_up.QUESTIONS[0]
+    tornado = next(r for r in made_up.RUNNERS if r.stack == "tornado")
+    stalled = made_up.measurement(tornado, question, question.loads[0], 0)
+    assert history.stalled(stalled) == [False, False, True, False, False]
+    slow = replace(stalled.load, series=tuple(replace(s, ok=s.ok and 2) for s in stalled.load.series))
+    assert not any(history.stalled(replace(stalled, load=slow)))
+
+
+def test_littles_law_is_written_as_arithmetic() -> None:
+    question = made_up.QUESTIONS[1]
+    made = made_up.measurement(made_up.RUNNERS[0], question, question.loads[0], 0)
+    assert re.fullmatch(r"19\d/s × 205 ms = [34]\d\.\d \(4\d\.\d\)", why.little(made))
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance, WCAG 2.2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_text_and_lines_stand_out_in_light_and_in_dark(page: str) -> None:
+    schemes = re.findall(r":root \{(.*?)\}", page, re.S)[:2]
+    assert len(schemes) == 2
+    for scheme in schemes:
+        colours = dict(re.findall(r"--([a-z0-9]+): (#[0-9a-f]{6});", scheme))
+        for name in ("ink", "muted", "aside", "accent", "flag", *(f"c{i}" for i in range(8))):
+            wanted = 3.0 if name.startswith("c") else 4.5
+            for ground in ("paper", "raised"):
+                light, dark = sorted((_luminance(colours[name]), _luminance(colours[ground])), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= wanted, (name, ground)

@@ -1,0 +1,136 @@
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from velodrome.report import load_text
+
+Golden = Callable[[str, str], None]
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    due = {
+        "mean": 0.4,
+        "p50": 0.312,
+        "p75": 0.4,
+        "p90": 0.523,
+        "p95": 0.8,
+        "p99": 1.91,
+        "p99.9": 7.43,
+        "max": 9.83,
+    }
+    sent = {
+        "mean": 0.4,
+        "p50": 0.29,
+        "p75": 0.36,
+        "p90": 0.47,
+        "p95": 0.6,
+        "p99": 1.12,
+        "p99.9": 3.01,
+        "max": 5.2,
+    }
+    lag = {
+        "mean": 0.01,
+        "p50": 0.01,
+        "p75": 0.01,
+        "p90": 0.02,
+        "p95": 0.03,
+        "p99": 0.04,
+        "p99.9": 0.1,
+        "max": 0.4,
+    }
+    found: dict[str, Any] = {
+        "schema": "velodrome/load/1",
+        "requests": 50_000,
+        "ok": 50_000,
+        "duration_s": 10.0,
+        "throughput_rps": 4_998.2,
+        "outcomes": {"ok": 50_000, "reset": 0, "timeout": 0},
+        "latency_ms": {"due": due, "sent": sent},
+        "lag_ms": lag,
+        "generator": {"cpu_s": 2.1, "transport": "io_uring", "saturated": False, "threads": 1},
+        "flags": [],
+        "examples": [],
+        "load": {"model": "open", "rate": 5_000.0, "arrivals": "constant", "connections": 50},
+    }
+    return found | changes
+
+
+NOTHING = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"))
+HOSTILE = {"outcome": "bad_status", "text": "HTTP/1.1 500 \x1b]0;owned\x07\u202e oops\r\n" + "x" * 500}
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    failing = document(
+        ok=49_900, outcomes={"ok": 49_900, "bad_status": 100}, examples=[HOSTILE], flags=["too-short"]
+    )
+    for made in (document(), failing):
+        assert max(map(len, load_text.lines(made, width))) <= width
+
+
+def test_a_load_reads_well(golden: Golden) -> None:
+    golden("load.txt", "\n".join(load_text.lines(document(), 80)) + "\n")
+
+
+def test_failures_are_told_with_examples_made_harmless(golden: Golden) -> None:
+    made = document(ok=49_900, outcomes={"ok": 49_900, "bad_status": 60, "timeout": 40}, examples=[HOSTILE])
+    text = "\n".join(load_text.lines(made, 80)) + "\n"
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    golden("load-failures.txt", text)
+
+
+def test_when_the_generator_was_the_limit_that_is_said_instead_of_blaming_the_server() -> None:
+    generator = {"cpu_s": 9.8, "transport": "epoll", "saturated": True, "threads": 1}
+    said = load_text.limit_sentence(document(generator=generator))
+    assert said.startswith("⚑ generator limited: 98 % of its core")
+    assert "use -t 2" in said
+
+
+def test_when_a_closed_loop_leaves_the_generator_room_the_server_was_the_limit() -> None:
+    closed = {"model": "closed", "rate": None, "arrivals": "constant", "connections": 1}
+    made = document(load=closed)
+    assert load_text.limit_sentence(made).endswith("The server was the limit, not us.")
+    assert load_text.load_name(made) == "closed loop, 1 connection, 10 s"
+
+
+def test_an_open_loop_that_was_kept_up_with_had_no_limit() -> None:
+    assert "nobody was at the limit" in load_text.limit_sentence(document())
+
+
+def test_a_load_that_got_no_answer_shows_dashes_and_no_picture() -> None:
+    made = document(
+        requests=10,
+        ok=0,
+        throughput_rps=0.0,
+        outcomes={"refused": 10},
+        latency_ms={"due": NOTHING, "sent": NOTHING},
+    )
+    text = "\n".join(load_text.lines(made, 80))
+    assert "NONE answered right" in text
+    assert "refused 10" in text
+    assert "│" not in text
+
+
+def test_in_a_pipe_progress_is_a_line_every_five_seconds_without_control_codes() -> None:
+    stream = io.StringIO()
+    progress = load_text.Progress(stream)
+    for at in range(1, 12):
+        tick = {
+            "event": "tick",
+            "at_s": float(at),
+            "rps": 100.0,
+            "errors": at // 10,
+            "p50_ms": 1.0,
+            "p99_ms": None,
+        }
+        assert progress.event(tick)
+    assert progress.event({"event": "connected", "opened": 3})
+    progress.end()
+    lines = stream.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["5.0", "10.0"]
+    assert "1 error" in lines[1]
+    assert "\x1b" not in stream.getvalue()
+    assert "\r" not in stream.getvalue()

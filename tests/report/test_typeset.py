@@ -1,0 +1,51 @@
+import pytest
+
+from velodrome.model.verdict import Interval
+from velodrome.report.typeset import (
+    FIGURE_SPACE,
+    POINT_SPACE,
+    aligned,
+    aligned_figures,
+    estimate,
+    plural,
+    visible,
+)
+
+
+def test_decimal_points_stand_under_each_other() -> None:
+    assert aligned(["197 ±2", "9.87 ±0.11", "–", ""]) == [
+        "197    ±2   ",
+        "  9.87 ±0.11",
+        "  –         ",
+        "            ",
+    ]
+
+
+def test_in_proportional_type_missing_decimals_become_spaces_as_wide_as_figures() -> None:
+    whole, exact, missing = aligned_figures(["113", "2.29", "–"])
+    assert whole == f"113{POINT_SPACE}{FIGURE_SPACE * 2}"
+    assert (exact, missing) == ("2.29", "–")
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(195, 197, 199), "197 ±2"),
+        (Interval(197.3, 197.5, 197.7), "198 ±1"),
+        (Interval(9.809, 9.819, 9.829), "9.82 ±0.01"),
+        (Interval(40_700, 41_234, 41_700), "41 200 ±500"),
+        (Interval(0, 0, 0), "0"),
+    ],
+)
+def test_an_estimate_claims_at_most_three_digits(interval: Interval, text: str) -> None:
+    assert estimate(interval) == text
+
+
+def test_control_and_direction_characters_of_a_server_are_shown_not_obeyed() -> None:
+    shown = visible("\x1b[31mred\u202e\nline\u2028é·⚑")
+    assert shown == "\\x1b[31mred\\u202e\\nline\\u2028é·⚑"
+    assert shown.isprintable()
+
+
+def test_one_is_not_plural() -> None:
+    assert (plural(1, "block"), plural(2000, "trial")) == ("1 block", "2 000 trials")
