@@ -29,6 +29,7 @@ stack = Stack(
     concurrency="tasks",
     command=_command,
     knobs={"backlog": 1000, "workers": 3},
+    python=(3, 10),  # the oldest that the interface's client runs on
 )
 
 

@@ -22,6 +22,7 @@ stack = Stack(
     concurrency="tasks",
     command=_command,
     knobs={"backlog": 1000},
+    python=(3, 10),  # the oldest that the interface's client runs on
 )
 
 

@@ -21,6 +21,7 @@ stack = Stack(
     command=_command,
     requires=("uvloop==0.23.0",),
     knobs={"backlog": 1000},
+    python=(3, 10),  # the oldest that the interface's client runs on
 )
 
 

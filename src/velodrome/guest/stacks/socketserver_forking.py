@@ -27,6 +27,7 @@ stack = Stack(
     knobs={"backlog": 1000, "workers": 40},
     keeps_alive=False,
     slots=one_per_worker,
+    python=(3, 10),  # the oldest that the interface's client runs on
 )
 
 

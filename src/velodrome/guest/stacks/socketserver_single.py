@@ -25,6 +25,7 @@ stack = Stack(
     knobs={"backlog": 1000},
     keeps_alive=False,
     slots=exactly_one,
+    python=(3, 10),  # the oldest that the interface's client runs on
 )
 
 

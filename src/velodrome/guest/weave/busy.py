@@ -1,18 +1,26 @@
 """CPU time that an endpoint burns: a loop in pure Python, as long as this interpreter needs it to be.
 
+    python -m velodrome.guest.weave.busy        prints the nanoseconds of one turn: 11.84
+
 The count is found once per process; requests then do constant *work*, not constant time: a handler that
-watched a clock would hide a slow or crowded machine, which is what a measurement is to show.
+watched a clock would hide a slow or crowded machine, which is what a measurement is to show. Servers that
+are compared should do the same work too: who runs them asks once, in a quiet moment, and gives the answer
+to all in `VELODROME_TURN_NS`; a server that is not told finds out by itself.
 """
 
 from __future__ import annotations
 
+import os
 import time
 
-ROUND = 40_000
-"""Turns of one calibration run: about 1 ms, long beside the clock's grain, short beside a time slice."""
+TURN_VARIABLE = "VELODROME_TURN_NS"
+"""Environment variable that may carry the nanoseconds of one turn of the loop into a server process."""
 
-ROUNDS = 25
-"""The fastest of so many runs counts: noise (another thread, an interrupt, a cold cache) only ever adds."""
+ROUND = 10_000
+"""Turns of one calibration run: a fraction of a millisecond, so that some runs meet no interrupt at all."""
+
+ROUNDS = 200
+"""The fastest of so many runs counts: noise (an interrupt, a cold cache, a busy sibling core) only adds."""
 
 
 def _turn(count: int) -> float:
@@ -31,4 +39,11 @@ def seconds_per_turn() -> float:
 
 def calibrated(us: float) -> int:
     """Return how many turns of the loop keep the CPU busy for `us` microseconds."""
-    return round(us / 1e6 / seconds_per_turn()) if us else 0
+    if not us:
+        return 0
+    told = os.environ.get(TURN_VARIABLE)
+    return round(us / 1e6 / (float(told) / 1e9 if told else seconds_per_turn()))
+
+
+if __name__ == "__main__":
+    print("%.4g" % (seconds_per_turn() * 1e9))
