@@ -99,7 +99,11 @@ def _question(entry: object, at: Path, recipes: Mapping[str, Recipe], findings: 
     table = findings.check_in_part(QuestionTable, entry, at)
     if table is None:
         return None
-    recipe = _recipe(table.recipe, table.name, (*at, "recipe"), recipes, findings) if table.recipe else None
+    recipe = (
+        _recipe(table.recipe, table.name, (*at, "recipe"), recipes, findings)
+        if "recipe" in table.model_fields_set
+        else None
+    )
     loads = [_load(load, (*at, "loads", index), findings) for index, load in enumerate(table.loads)]
     _once((*at, "loads"), [load.label if load else None for load in loads], findings)
     if len(findings.problems) > before or recipe is None:
@@ -108,7 +112,7 @@ def _question(entry: object, at: Path, recipes: Mapping[str, Recipe], findings: 
 
 
 def _recipe(
-    entry: str | dict[str, Any],
+    entry: object,
     question: str | None,
     at: Path,
     recipes: Mapping[str, Recipe],

@@ -88,7 +88,7 @@ class QuestionTable(Table):
     required = ("recipe", "loads")
 
     name: Name | None = None
-    recipe: str | dict[str, Any] = ""
+    recipe: Any = None
     loads: Annotated[list[Any], Field(min_length=1)] = []
 
 

@@ -52,9 +52,11 @@ def _unreadable(error: Exception, places: TomlMap, text: str) -> list[Problem]:
     if isinstance(error, RecursionError):
         return [Problem(1, 1, "tables or lists are nested too deeply; a study needs four levels")]
     match = _PLACE.fullmatch(str(error))
-    said, line, column = match.groups() if match else (str(error), None, None)
-    last = text.count("\n") + 1
-    first = Problem(int(line or last), int(column or 1), f"not TOML: {said[:1].lower()}{said[1:]}")
+    lines = text.rstrip().split("\n")
+    said = match[1] if match else str(error)
+    at_the_end = len(lines), len(lines[-1]) + 1
+    place = (int(match[2]), int(match[3])) if match and match[2] else at_the_end
+    first = Problem(*place, f"not TOML: {said[:1].lower()}{said[1:]}")
     further = [
         Problem(*place, f"not TOML: cannot read '{' '.join(broken.split())[:40]}'")
         for place, broken in places.broken

@@ -18,6 +18,9 @@ Path = tuple[str | int, ...]
 Place = tuple[int, int]
 """Line and column, counted from 1."""
 
+_DEEPEST = 32
+"""Further down nothing is mapped: no study goes there, and a hostile file must not exhaust the stack."""
+
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
 
 
@@ -78,6 +81,8 @@ class TomlMap:
             self._value(value, inner)
 
     def _value(self, node: Node, path: Path) -> None:
+        if len(path) > _DEEPEST:
+            return
         if node.type == "inline_table":
             self._pairs(node, path)
         elif node.type == "array":
@@ -108,9 +113,11 @@ def _keys(node: Node) -> list[str]:
         return [text]
 
 
-def _broken(node: Node) -> Iterator[Node]:
-    if node.is_error or node.is_missing:
-        yield node
-    elif node.has_error:
-        for child in node.children:
-            yield from _broken(child)
+def _broken(root: Node) -> Iterator[Node]:
+    left = [root]
+    while left:
+        node = left.pop()
+        if node.is_error or node.is_missing:
+            yield node
+        elif node.has_error:
+            left += reversed(node.children)

@@ -1,0 +1,49 @@
+"""What was run here, made general."""
+
+import pytest
+
+from velodrome.judge.deploying import deploy
+
+APP = "velodrome.guest.interfaces.asgi:app"
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (
+            (
+                "/cache/env-1/bin/python",
+                "-m",
+                "uvicorn",
+                "--host=127.0.0.1",
+                "--port=40123",
+                "--workers=2",
+                APP,
+            ),
+            "python -m uvicorn --host=127.0.0.1 --port=8000 --workers=2 yourmodule:app",
+        ),
+        (
+            ("/e/bin/python", "-m", "server", "--port", "40123", "--threads", "40123", APP),
+            "python -m server --port 8000 --threads 40123 yourmodule:app",
+        ),
+        (
+            ("/e/bin/python", "-m", "gunicorn", "--bind=127.0.0.1:40123", APP),
+            "python -m gunicorn --bind=127.0.0.1:8000 yourmodule:app",
+        ),
+        (
+            (
+                "/e/bin/python",
+                "-m",
+                "hypercorn",
+                "-b",
+                "127.0.0.1:40123",
+                "asgi:velodrome.guest.interfaces.asgi:make_app()",
+            ),
+            "python -m hypercorn -b 127.0.0.1:8000 'asgi:yourmodule:make_app()'",
+        ),
+        (("/e/bin/python", "-m", "velodrome.guest.stacks.tornado", "40123"), "velodrome stacks show mine"),
+        ((), "velodrome stacks show mine"),
+    ],
+)
+def test_interpreter_app_and_address_are_replaced(command: tuple[str, ...], line: str) -> None:
+    assert deploy(command, "mine") == line

@@ -1,0 +1,65 @@
+"""Ties are ties; a rank counts only those who are clearly better."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from velodrome.judge.comparing import Sample
+from velodrome.judge.ranking import equal, rank
+
+
+def sample(label: str, *values: float) -> Sample:
+    return Sample(label, dict(enumerate(values)))
+
+
+def test_nobody_is_ranked_when_nobody_gave_an_answer() -> None:
+    assert rank([]) is None
+    assert rank([Sample("a", {})]) is None
+
+
+def test_equals_share_the_first_rank() -> None:
+    ranking = rank([sample("a", 100, 101, 99), sample("b", 101, 99, 100), sample("c", 50, 51, 50)])
+    assert ranking is not None
+    assert (ranking.ranks, ranking.first) == ({"a": 1, "b": 1, "c": 3}, ("a", "b"))
+
+
+def test_a_clear_lead_is_a_rank() -> None:
+    ranking = rank([sample("a", 100, 101, 99), sample("b", 130, 131, 128), sample("c", 200, 198, 202)])
+    assert ranking is not None
+    assert ranking.order == ("c", "b", "a")
+    assert ranking.ranks == {"c": 1, "b": 2, "a": 3}
+
+
+def test_a_lead_below_the_margin_is_none_however_sure() -> None:
+    blocks = range(60)
+    ranking = rank([Sample("a", dict.fromkeys(blocks, 100.0)), Sample("b", dict.fromkeys(blocks, 102.5))])
+    assert ranking is not None
+    assert ranking.to_best["a"].settled
+    assert set(ranking.ranks.values()) == {1}
+
+
+def test_who_gave_no_right_answer_is_last_without_a_ratio() -> None:
+    ranking = rank([sample("a", 100, 100), Sample("mute", {}), sample("b", 10, 10)])
+    assert ranking is not None
+    assert ranking.order == ("a", "b", "mute")
+    assert ranking.ranks["mute"] == 3
+    assert "mute" not in ranking.to_best
+
+
+@pytest.mark.parametrize(("values", "told"), [((100.0,) * 40, True), ((100.0,), False)])
+def test_equal_means_that_no_lead_worth_naming_can_hide(values: tuple[float, ...], told: bool) -> None:
+    ranking = rank([sample("a", *values), sample("b", *values)])
+    assert ranking is not None
+    assert equal(ranking.to_best["b"]) is told
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.floats(1, 1e4), st.floats(1, 1e4), st.floats(1, 1e4)), min_size=1, max_size=6))
+def test_somebody_is_always_first_and_scale_changes_nothing(rows: list[tuple[float, float, float]]) -> None:
+    ranking = rank([sample(str(i), *row) for i, row in enumerate(rows)])
+    scaled = rank([sample(str(i), *(7 * value for value in row)) for i, row in enumerate(rows)])
+    assert ranking is not None
+    assert scaled is not None
+    assert ranking.ranks == scaled.ranks
+    assert ranking.ranks[ranking.order[0]] == 1
+    assert all(1 <= place <= len(rows) for place in ranking.ranks.values())

@@ -1,0 +1,56 @@
+"""Steps are told in words, and every kind of step can be written in a file."""
+
+import dataclasses
+
+import pytest
+
+from velodrome.guest.recipe import (
+    STEPS,
+    Body,
+    Call,
+    Cpu,
+    Query,
+    ReadBody,
+    Recipe,
+    Sleep,
+    Step,
+    Stream,
+    kind_of,
+    to_plain,
+)
+from velodrome.plan.findings import Findings
+from velodrome.plan.schema import WANTED
+from velodrome.plan.steps import read_step, told
+from velodrome.plan.toml_map import TomlMap
+
+EXAMPLES: dict[type, tuple[Step, str]] = {
+    Cpu: (Cpu(2000), "computes for 2 ms"),
+    Sleep: (Sleep(0.5), "sleeps 0.5 ms"),
+    Call: (Call(75, 3, parallel=True), "waits 75 ms on a third party 3 times at once"),
+    Query: (Query(20), "reads 20 rows from a database"),
+    ReadBody: (ReadBody(), "reads an upload"),
+    Body: (Body(220_000), "answers 220 000 bytes"),
+    Stream: (Stream(10, 1000, 20), "streams 10 × 1 000 bytes, 20 ms apart"),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_every_kind_of_step_is_read_and_told(kind: str) -> None:
+    step, words = EXAMPLES[STEPS[kind]]
+    (table,) = to_plain(Recipe("x", "x", (step,)))["steps"]
+    findings = Findings(TomlMap())
+    assert read_step(table, (), findings) == step
+    assert findings.problems == []
+    assert kind_of(step) == kind
+    assert told((step,)) == words
+
+
+def test_steps_are_joined_into_a_sentence() -> None:
+    assert (
+        told((Sleep(5), Call(200), Body(84)))
+        == "sleeps 5 ms, waits 200 ms on a third party and answers 84 bytes"
+    )
+
+
+def test_every_key_of_every_step_has_words_for_its_cure() -> None:
+    assert {field.name for step in STEPS.values() for field in dataclasses.fields(step)} <= set(WANTED)
