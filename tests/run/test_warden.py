@@ -1,18 +1,21 @@
 """Nothing that a warden started outlives its order, its velodrome or itself."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 import pytest
 
 from velodrome.model.errors import StartRefusedError
-from velodrome.run.ward import MARK, Group, Order, Ward
+from velodrome.run.ward import MARK, WARDEN, Group, Order, Ward
 
 PYTHON = os.path.realpath(sys.executable)
 
@@ -154,6 +157,21 @@ while "up" not in tree.tail.lines(): time.sleep(0.01)
 print(tree.mark, flush=True)
 time.sleep(600)
 """
+
+
+def test_velodrome_gone_before_its_server_is_up_leaves_nothing(tmp_path: Path) -> None:
+    # The warden learns of it when it reports the start: nobody takes the report.
+    ours, theirs = socket.socketpair()
+    code = f"import time; open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(600)"
+    plain = asdict(order(code)) | {"stdio": [0, os.open(os.devnull, os.O_WRONLY), 2]}
+    argv = [PYTHON, "-I", "-S", str(WARDEN), str(theirs.fileno())]
+    keep = (theirs.fileno(), plain["stdio"][1])
+    with subprocess.Popen(argv, pass_fds=keep, stdin=subprocess.DEVNULL) as warden:
+        theirs.close()
+        os.close(plain["stdio"][1])
+        ours.sendall(json.dumps(plain).encode() + b"\n")
+        ours.close()
+        assert warden.wait(10) == 0
 
 
 def carriers(mark: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 import random
 import socket
+from collections.abc import Container
 from pathlib import Path
 
 from velodrome.model.errors import NoPortError
@@ -22,7 +23,7 @@ def ephemeral(file: Path = EPHEMERAL) -> range:
     return range(low, high + 1)
 
 
-def fresh_port(host: str = "127.0.0.1", avoid: range | None = None) -> int:
+def fresh_port(host: str = "127.0.0.1", avoid: Container[int] | None = None) -> int:
     """Return a free port of `host` outside the ephemeral range where there is one. Raises NoPortError.
 
     Drawn at random, so that a port is not used again while connections of the last server linger on it.

@@ -20,6 +20,7 @@ PATIENCE_S = 2.0
 GRACE_S = 1.0
 """An answer must stay wrong this long to count: a master may answer before its workers are up."""
 SHOWN_BYTES = 200
+UNFINISHED = "it takes the connection but does not finish an answer"
 EXTRA_BYTES = 65_536
 """Read of an answer beyond its right length; an endless one is wrong long before."""
 
@@ -89,29 +90,32 @@ def _ask(target: Target, timeout_s: float) -> str | _Wrong | None:
     parts = urlsplit(target.url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_s)
     # A socket's own timeout begins anew with each byte: a server that trickles would hold us for ever.
-    alarm = threading.Timer(timeout_s, _cut, (connection,))
+    late = threading.Event()
+    alarm = threading.Timer(timeout_s, _cut, (connection, late))
     alarm.daemon = True
     try:
         connection.connect()
         alarm.start()
         headers = {"Connection": "close", **dict(target.headers)}
         connection.request(target.method, parts.path or "/", target.body or None, headers)
-        return _judge(target, connection.getresponse())
+        judged = _judge(target, connection.getresponse())
+        return UNFINISHED if late.is_set() else judged  # what was cut looks like a short answer
     except (http.client.HTTPException, OSError) as error:
-        return _why(error, alarm.finished.is_set())
+        return _why(error, late.is_set())
     finally:
         alarm.cancel()
         connection.close()
 
 
-def _cut(connection: http.client.HTTPConnection) -> None:
+def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+    late.set()
     with suppress(OSError, AttributeError):  # it may be closed or closing
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _why(error: Exception, late: bool) -> str | _Wrong:
     if late or isinstance(error, TimeoutError):
-        return "it takes the connection but does not finish an answer"
+        return UNFINISHED
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens on its port"
     if isinstance(error, http.client.RemoteDisconnected):
@@ -125,7 +129,10 @@ def _why(error: Exception, late: bool) -> str | _Wrong:
 
 def _judge(target: Target, response: http.client.HTTPResponse) -> _Wrong | None:
     wanted = target.expect_body
-    body = response.read(EXTRA_BYTES + (len(wanted) if wanted is not None else 0))
+    most = EXTRA_BYTES + (len(wanted) if wanted is not None else 0)
+    body = response.read(most)
+    if response.length and len(body) < most:
+        return _Wrong(f"its answer breaks off after {len(body)} of {len(body) + response.length} bytes")
     status = response.status
     right = 200 <= status < 300 if target.expect_status is None else status == target.expect_status
     if not right:

@@ -73,19 +73,21 @@ class Warden:
         os.set_blocking(wake, False)  # as set_wakeup_fd demands
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._asked_to_end)
+            signal.signal(number, self.mourn)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-
-    def _asked_to_end(self, *_: object) -> None:
-        self.ending = True
 
     def report(self, event: str, **facts: object) -> None:
         """Tell velodrome, if it still listens."""
         try:
-            line = json.dumps({"event": event, "monotonic_ns": time.monotonic_ns(), **facts})
-            self.control.sendall(line.encode() + b"\n")
+            facts |= {"event": event, "monotonic_ns": time.monotonic_ns()}
+            self.control.sendall(json.dumps(facts).encode() + b"\n")
         except OSError:
-            self.parent_gone = True
+            self.mourn()
+
+    def mourn(self, *_: object) -> None:
+        """Velodrome is gone, or this process is told to go: end everything, and soon."""
+        self.parent_gone = self.ending = True
+        self.deadline_s = min(self.deadline_s, float(self.order["orphan_deadline_s"]))
 
     def run(self) -> None:
         """Start the child, watch it, end the tree, clean up; every path ends in the clean-up."""
@@ -98,8 +100,7 @@ class Warden:
                 self.listen(None)
             self.end_tree()
         except RefusedError as refused:
-            stage, what, errno = refused.args
-            self.report("refused", stage=stage, what=what, errno=errno)
+            self.report("refused", **dict(zip(("stage", "what", "errno"), refused.args, strict=True)))
         finally:
             if self.child:
                 self.kill_rest()
@@ -163,8 +164,7 @@ class Warden:
         except OSError:
             data = b""
         if not data:
-            self.parent_gone = self.ending = True
-            self.deadline_s = min(self.deadline_s, float(self.order["orphan_deadline_s"]))
+            self.mourn()
         self.pending += data
         self.obey()
 
