@@ -35,7 +35,9 @@ def imported(tree: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_imports_only_along_the_arrows(path: Path) -> None:
     room = path.relative_to(ROOT).parts[0]
-    rooms = {name.split(".")[1] for name in imported(ast.parse(path.read_text())) if name.startswith("velodrome.")}
+    rooms = {
+        name.split(".")[1] for name in imported(ast.parse(path.read_text())) if name.startswith("velodrome.")
+    }
     assert rooms <= MAY_IMPORT[room], f"{room} may not import {sorted(rooms - MAY_IMPORT[room])}"
 
 

@@ -30,12 +30,19 @@ sys.exit("failed" in globals())
 
 
 def test_each_module_imports_alone_without_warning_or_effect() -> None:
-    result = subprocess.run([sys.executable, "-W", "error", "-c", PROBE, *MODULES], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROBE, *MODULES], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_judging_and_reporting_work_without_the_engine() -> None:
     block = "import sys; sys.modules['velodrome._native'] = None\n"
     names = [name for name in MODULES if name.split(".")[1] in ("guest", "model", "plan", "judge", "report")]
-    result = subprocess.run([sys.executable, "-c", block + "\n".join(f"import {name}" for name in names)], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", block + "\n".join(f"import {name}" for name in names)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr

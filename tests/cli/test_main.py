@@ -5,9 +5,13 @@ import sys
 
 import pytest
 
+from velodrome import _native
+
 
 def velodrome(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "velodrome", *words], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "velodrome", *words], capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_without_arguments_it_says_what_there_is() -> None:
@@ -17,8 +21,6 @@ def test_without_arguments_it_says_what_there_is() -> None:
 
 
 def test_the_version_is_the_crates() -> None:
-    from velodrome import _native
-
     assert velodrome("--version").stdout == f"velodrome {_native.VERSION}\n"
 
 

@@ -7,7 +7,16 @@ from velodrome.model import duration
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("10s", 10), ("500ms", 0.5), ("1.5m", 90), ("2h", 7200), ("3", 3), (" 250 us ", 0.00025), ("1min", 60), (".5s", 0.5)],
+    [
+        ("10s", 10),
+        ("500ms", 0.5),
+        ("1.5m", 90),
+        ("2h", 7200),
+        ("3", 3),
+        (" 250 us ", 0.00025),
+        ("1min", 60),
+        (".5s", 0.5),
+    ],
 )
 def test_a_span_is_read_in_seconds(text: str, seconds: float) -> None:
     assert duration.seconds(text) == pytest.approx(seconds)

@@ -35,7 +35,14 @@ def test_a_difference_is_told_in_percent_with_signs(interval: Interval, text: st
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(48e6, "48 MB"), (1.93e9, "1.9 GB"), (220e3, "220 kB"), (84, "84 bytes"), (None, "–"), (999_960, "1.0 MB")],
+    [
+        (48e6, "48 MB"),
+        (1.93e9, "1.9 GB"),
+        (220e3, "220 kB"),
+        (84, "84 bytes"),
+        (None, "–"),
+        (999_960, "1.0 MB"),
+    ],
 )
 def test_memory_has_a_unit(count: float | None, text: str) -> None:
     assert quantity.memory(count) == text
@@ -43,9 +50,15 @@ def test_memory_has_a_unit(count: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "text"),
-    [(197.2, 195, 199.3, "197 ±2"), (18_437, 18_125, 18_749, "18 400 ±300"), (10.02, 9.98, 10.06, "10.02 ±0.04")],
+    [
+        (197.2, 195, 199.3, "197 ±2"),
+        (18_437, 18_125, 18_749, "18 400 ±300"),
+        (10.02, 9.98, 10.06, "10.02 ±0.04"),
+    ],
 )
-def test_an_estimate_is_rounded_to_what_its_interval_deserves(value: float, low: float, high: float, text: str) -> None:
+def test_an_estimate_is_rounded_to_what_its_interval_deserves(
+    value: float, low: float, high: float, text: str
+) -> None:
     assert quantity.within(value, low, high) == text
 
 

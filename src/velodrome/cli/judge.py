@@ -46,7 +46,9 @@ def judged(
 
 
 def command(
-    run: Annotated[list[Path], typer.Argument(help="Folders of runs of one study; reports go into the first.")],
+    run: Annotated[
+        list[Path], typer.Argument(help="Folders of runs of one study; reports go into the first.")
+    ],
 ) -> None:
     """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
     verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]))

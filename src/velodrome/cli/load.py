@@ -43,15 +43,35 @@ def _header(text: str) -> list[str]:
 
 def command(
     url: Annotated[str, typer.Argument(help="http://127.0.0.1:8000/path")],
-    connections: Annotated[int | None, typer.Option("-c", "--connections", help="Connections; in open loop, the most that may be open at once (50; open loop 1000).")] = None,
-    span: Annotated[str | None, typer.Option("-z", "--duration", help="How long: 10s, 500ms, 2m (10s).")] = None,
-    requests: Annotated[int | None, typer.Option("-n", "--requests", help="How many requests, instead of how long.")] = None,
-    rate: Annotated[float | None, typer.Option("-R", "-q", "--rate", help="Open loop: requests per second, whatever the server does.")] = None,
-    arrivals: Annotated[Literal["constant", "poisson"], typer.Option(help="Spacing of an open loop.")] = "constant",
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            "-c",
+            "--connections",
+            help="Connections; in open loop, the most that may be open at once (50; open loop 1000).",
+        ),
+    ] = None,
+    span: Annotated[
+        str | None, typer.Option("-z", "--duration", help="How long: 10s, 500ms, 2m (10s).")
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option("-n", "--requests", help="How many requests, instead of how long.")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("-R", "-q", "--rate", help="Open loop: requests per second, whatever the server does."),
+    ] = None,
+    arrivals: Annotated[
+        Literal["constant", "poisson"], typer.Option(help="Spacing of an open loop.")
+    ] = "constant",
     threads: Annotated[int, typer.Option("-t", "--threads", help="Threads of the generator.")] = 1,
-    keepalive: Annotated[bool, typer.Option("--keepalive/--no-keepalive", help="Use a connection again.")] = True,
+    keepalive: Annotated[
+        bool, typer.Option("--keepalive/--no-keepalive", help="Use a connection again.")
+    ] = True,
     method: Annotated[str, typer.Option("--method", "-X")] = "GET",
-    header: Annotated[list[str] | None, typer.Option("-H", "--header", help="'Name: value'; repeatable.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("-H", "--header", help="'Name: value'; repeatable.")
+    ] = None,
     body: Annotated[str | None, typer.Option(help="Body of the request, or @file.")] = None,
     timeout: Annotated[str, typer.Option(help="An answer later than this is a failure.")] = "10s",
     expect_status: Annotated[int | None, typer.Option(help="The right status (any 2xx).")] = None,
@@ -61,8 +81,12 @@ def command(
     drain: Annotated[str, typer.Option(help="Wait this long for answers at the end.")] = "2s",
     seed: Annotated[int, typer.Option(help="Draws Poisson arrivals.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the velodrome/load/1 document.")] = False,
-    hdr: Annotated[Path | None, typer.Option("--hdr", help="Write both histograms as an HdrHistogram log.")] = None,
-    allow_target: Annotated[list[str] | None, typer.Option(help="Permit load on this host; repeatable.")] = None,
+    hdr: Annotated[
+        Path | None, typer.Option("--hdr", help="Write both histograms as an HdrHistogram log.")
+    ] = None,
+    allow_target: Annotated[
+        list[str] | None, typer.Option(help="Permit load on this host; repeatable.")
+    ] = None,
 ) -> None:
     """Load URL in closed loop, or with -R in open loop, and report latency from due and from sent."""
     if span is not None and requests is not None:
@@ -89,7 +113,9 @@ def command(
     else:
         spec["duration_s"] = _span("-z", span or DEFAULT_SPAN)
     progress = load_text.Progress(sys.stderr)
-    document = engine.load(spec, _bytes("--body", body) or b"", _bytes("--expect-body", expect_body), progress.event)
+    document = engine.load(
+        spec, _bytes("--body", body) or b"", _bytes("--expect-body", expect_body), progress.event
+    )
     progress.end()
     if hdr is not None:
         hlog.write(hdr, document)

@@ -38,7 +38,9 @@ def application(asked: str | None) -> typer.Typer:
 
     @app.callback(invoke_without_command=True)
     def root(
-        show_version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version and end."),
+        show_version: bool = typer.Option(
+            False, "--version", is_eager=True, help="Print the version and end."
+        ),
     ) -> None:
         if show_version:
             typer.echo(f"velodrome {version('velodrome')}")
@@ -67,5 +69,3 @@ def main() -> None:
         # The reader went away (`velodrome stacks | head`); the interpreter must not complain at exit.
         sys.stdout = None  # type: ignore[assignment]
         sys.exit(141)
-
-

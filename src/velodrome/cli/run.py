@@ -19,7 +19,9 @@ from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
 from velodrome.run.trial import Lab
 
-Extra = Annotated[list[str] | None, typer.Option("--stack", help="A stack of your own: ./mine.py; repeatable.")]
+Extra = Annotated[
+    list[str] | None, typer.Option("--stack", help="A stack of your own: ./mine.py; repeatable.")
+]
 
 
 def folder(study: str, out: Path | None, resume: bool) -> Path:
@@ -33,7 +35,9 @@ def folder(study: str, out: Path | None, resume: bool) -> Path:
     if resume:
         earlier = sorted(runs.glob(f"*-{study}*/results.jsonl"), key=lambda path: path.stat().st_mtime)
         if not earlier:
-            raise BadOptionError("--resume", study, "there is no earlier run of it in runs/; name one with --out")
+            raise BadOptionError(
+                "--resume", study, "there is no earlier run of it in runs/; name one with --out"
+            )
         return earlier[-1].parent
     first = runs / f"{date.today().isoformat()}-{study}"
     number = 2
@@ -57,8 +61,12 @@ def chosen(study: Study, seed: int | None, blocks: int | None) -> Study:
 
 def command(
     study: Annotated[str, typer.Argument(help="A study that ships (`velodrome studies`) or ./mine.toml.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for results and report (runs/<date>-<study>).")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="question/contestant, or a question; * and ? allowed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results and report (runs/<date>-<study>).")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="question/contestant, or a question; * and ? allowed.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,

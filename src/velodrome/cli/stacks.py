@@ -13,7 +13,9 @@ from velodrome.report import listing
 from velodrome.run import environment
 
 YOUR_APP = "yourmodule:app"
-Extra = Annotated[list[str] | None, typer.Option("--stack", help="A stack of your own: ./mine.py; repeatable.")]
+Extra = Annotated[
+    list[str] | None, typer.Option("--stack", help="A stack of your own: ./mine.py; repeatable.")
+]
 
 
 def find(name: str, extra: list[str]) -> Stack:
@@ -28,7 +30,11 @@ def show_all(stack: Extra = None) -> None:
     """List every stack: what it is, whether it runs here and, if not, why and the cure."""
     extra = stack or []
     rows = [(found, environment.available(found)) for found in catalog.stacks(extra).values()]
-    broken = [(entry.name, entry.origin, entry.error) for entry in catalog.entries(catalog.STACK, extra) if entry.error]
+    broken = [
+        (entry.name, entry.origin, entry.error)
+        for entry in catalog.entries(catalog.STACK, extra)
+        if entry.error
+    ]
     listing.stacks(rows, broken, sys.stdout)
 
 
@@ -46,7 +52,13 @@ def show_one(
     if command:
         print(" ".join([*variables, line]))
     else:
-        listing.stack(found, catalog.requires(found), environment.available(found), " ".join([*variables, line]), sys.stdout)
+        listing.stack(
+            found,
+            catalog.requires(found),
+            environment.available(found),
+            " ".join([*variables, line]),
+            sys.stdout,
+        )
 
 
 def _process(found: Stack, words: list[str]) -> Process:

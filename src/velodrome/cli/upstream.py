@@ -38,9 +38,16 @@ def _stall(text: str | None) -> dict[str, float] | None:
 
 
 def command(
-    latency: Annotated[str, typer.Option(help="200ms, lognormal(50ms,0.4), uniform(10ms,20ms), exponential(50ms), or a file with one latency a line.")] = "0ms",
+    latency: Annotated[
+        str,
+        typer.Option(
+            help="200ms, lognormal(50ms,0.4), uniform(10ms,20ms), exponential(50ms), or a file with one latency a line."
+        ),
+    ] = "0ms",
     errors: Annotated[str, typer.Option(help="Share answered with status 500: 1% or 0.01.")] = "0%",
-    stall: Annotated[str | None, typer.Option(help="1s/10s: answer nothing for one second in every ten.")] = None,
+    stall: Annotated[
+        str | None, typer.Option(help="1s/10s: answer nothing for one second in every ten.")
+    ] = None,
     body: Annotated[int, typer.Option(help="Bytes of each answer.")] = 64,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 0,

@@ -171,7 +171,10 @@ class Recipe:
             for field in dataclasses.fields(step):
                 value = getattr(step, field.name)
                 if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
-                    found.append("steps[%d] (%s): %s is %s; it cannot be negative" % (number, kind_of(step), field.name, value))
+                    found.append(
+                        "steps[%d] (%s): %s is %s; it cannot be negative"
+                        % (number, kind_of(step), field.name, value)
+                    )
         return found
 
     def to_json(self) -> str:
@@ -188,7 +191,8 @@ def to_plain(recipe: Recipe) -> Dict[str, Any]:
     """Return the recipe as JSON-ready values; a step is `{"do": kind, …}`, defaults left out."""
     plain: Dict[str, Any] = {"name": recipe.name, "about": recipe.about}
     plain["steps"] = [
-        {"do": kind_of(step), **{f.name: getattr(step, f.name) for f in dataclasses.fields(step)}} for step in recipe.steps
+        {"do": kind_of(step), **{f.name: getattr(step, f.name) for f in dataclasses.fields(step)}}
+        for step in recipe.steps
     ]
     plain["method"] = recipe.method
     plain["upload_bytes"] = recipe.upload_bytes
@@ -197,8 +201,12 @@ def to_plain(recipe: Recipe) -> Dict[str, Any]:
 
 def from_plain(plain: Mapping[str, Any]) -> Recipe:
     """Read what `to_plain` made. Raises KeyError or TypeError on anything else."""
-    steps = tuple(STEPS[step["do"]](**{k: v for k, v in step.items() if k != "do"}) for step in plain["steps"])
-    return Recipe(plain["name"], plain["about"], steps, plain.get("method", "GET"), plain.get("upload_bytes", 0))
+    steps = tuple(
+        STEPS[step["do"]](**{k: v for k, v in step.items() if k != "do"}) for step in plain["steps"]
+    )
+    return Recipe(
+        plain["name"], plain["about"], steps, plain.get("method", "GET"), plain.get("upload_bytes", 0)
+    )
 
 
 def served_here() -> Tuple[Recipe, str]:

@@ -1,6 +1,6 @@
 """A question with a budget."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model.limits import Limits
@@ -32,6 +32,6 @@ class Study:
     """Orders the trials of every block."""
     budget_s: float | None = None
     """No block is begun that would not end within this many seconds; the verdict says so."""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     sources: tuple[str, ...] = ()
     """Where the question comes from."""
