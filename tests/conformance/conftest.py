@@ -1,12 +1,7 @@
 """What every stack is conformance-tested with: its environment, the guest tree, a third party."""
 
-import re
-import threading
-import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -14,36 +9,14 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import environment, guest_tree
-
-
-class ThirdParty(BaseHTTPRequestHandler):
-    """Answers after the latency that the request asks for (`GET /?latency=75ms`)."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        asked = parse_qs(urlsplit(self.path).query)["latency"][0]
-        found = re.fullmatch(r"([0-9.]+)ms", asked)
-        assert found is not None, asked
-        time.sleep(float(found[1]) / 1000)
-        body = b"x" * 64
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+from velodrome.run import upstream as third_party
 
 
 @pytest.fixture(scope="session")
 def upstream() -> Iterator[str]:
     """The base URL of a third party."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), ThirdParty) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with third_party.start() as running:
+        yield running.url
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.conformance.booted import booted
 from tests.conformance.wire import Wire
+
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 
