@@ -13,6 +13,7 @@ pub mod epoll;
 #[path = "portable.rs"]
 pub mod epoll;
 pub mod os;
+pub mod simulated;
 mod socket;
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
