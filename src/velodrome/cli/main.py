@@ -67,5 +67,5 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         # The reader went away (`velodrome stacks | head`); the interpreter must not complain at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(141)

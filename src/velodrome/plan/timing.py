@@ -7,7 +7,7 @@ from velodrome.model.capacity import ceiling
 from velodrome.model.load import Closed
 from velodrome.model.trial import Heat, Trial
 
-START_S = 0.75
+START_S = 0.4
 """Start of a server until its first right answer has been checked; typical of two CPUs in 2026."""
 STOP_S = 0.15
 """Orderly stop of a server and of the third party."""
