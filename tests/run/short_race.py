@@ -20,10 +20,11 @@ from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree
+from velodrome.run.drivers.choosing import choose
 from velodrome.run.environment import Environment
 from velodrome.run.interpreter import find
 from velodrome.run.race import Race, run
-from velodrome.run.trial import Lab, engine
+from velodrome.run.trial import DriverOf, Lab
 
 HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 CALLS = Recipe("calls", "asks a third party", (Call(latency_ms=5), Body(84)))
@@ -59,11 +60,16 @@ def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
     )
 
 
-def lab(real: bool = False) -> Lab:
+def whole() -> Study:
+    """The study this process runs: with engine and third party, so that there is most to leave behind."""
+    return study(CALLS, blocks=1)
+
+
+def lab(driver: DriverOf = plain) -> Lab:
     return Lab(
         stacks=catalog.stacks([HOSTILE]),
         guest_tree=guest_tree.export([HOSTILE]),
-        driver=engine if real else plain,
+        driver=driver,
         environment=bare,
         stop_seconds=0.2,
     )
@@ -92,11 +98,10 @@ class Told:
 
 def main() -> int:
     out, *options = sys.argv[1:]
-    real = "--real" in options
-    asked = study(CALLS if real else made.HELLO)
+    asked = whole()
     race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)
     try:
-        run(race, lab(real), Told(aloud=True))
+        run(race, lab(choose), Told(aloud=True))
     except VelodromeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

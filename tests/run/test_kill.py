@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.short_race import heats, study
+from tests.run.short_race import heats, whole
 
 from velodrome.model.measurement import Measurement
 from velodrome.run import limits, store
@@ -20,8 +20,9 @@ from velodrome.run import limits, store
 ROOT = Path(__file__).parents[2]
 TOKEN = "VELODROME_KILL_TEST"
 SEED = 4711
-WHOLE_S = 6.0
+WHOLE_S = 3.6
 """About what the whole race takes; moments are drawn from here."""
+TRIALS = sum(len(heat.trials) for heat in heats(whole()))
 
 
 class Running:
@@ -79,24 +80,19 @@ def assert_nothing_is_left(running: Running) -> None:
     assert eventually(lambda: not running.groups()), running.groups()
 
 
-def assert_resume_completes(out: Path, cache: Path, *options: str) -> None:
-    resumed = Running(out, cache, "--resume", *options)
+def assert_resume_completes(out: Path, cache: Path) -> None:
+    resumed = Running(out, cache, "--resume")
     keys = resumed.told()
     assert resumed.process.returncode == 0
+    assert len(keys) == TRIALS
     assert set(keys) == {result.trial.key for result in store.read(out).trials}
     assert all(isinstance(result, Measurement) for result in store.read(out).trials)
     assert_nothing_is_left(resumed)
 
 
-def expected(count: int) -> int:
-    asked = study()
-    assert count <= sum(len(heat.trials) for heat in heats(asked))
-    return sum(len(heat.trials) for heat in heats(asked))
-
-
-def killed_at(moment_s: float, tmp_path: Path, number: int, *options: str) -> None:
-    out, cache = tmp_path / f"out{number}", tmp_path / "cache"
-    running = Running(out, cache, *options)
+def killed_at(moment_s: float, tmp_path: Path) -> None:
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    running = Running(out, cache)
     time.sleep(moment_s)  # not a wait for anything: the moment of the kill is what is tested
     running.process.kill()
     told = running.told()
@@ -104,8 +100,7 @@ def killed_at(moment_s: float, tmp_path: Path, number: int, *options: str) -> No
     if (out / store.NAME).exists():
         if told:
             assert set(told) <= {result.trial.key for result in store.read(out).trials}
-        assert_resume_completes(out, cache, *options)
-        assert len(store.read(out).trials) == expected(len(told))
+        assert_resume_completes(out, cache)
     else:
         assert told == []
 
@@ -113,16 +108,15 @@ def killed_at(moment_s: float, tmp_path: Path, number: int, *options: str) -> No
 MOMENTS = [random.Random(f"{SEED}/{number}").uniform(0.0, WHOLE_S) for number in range(30)]
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_a_race_killed_at_any_moment_leaves_nothing_and_resumes(tmp_path: Path, number: int) -> None:
-    killed_at(MOMENTS[number], tmp_path, number)
+    killed_at(MOMENTS[number], tmp_path)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", range(30))
 def test_a_race_killed_at_thirty_moments_leaves_nothing_and_resumes(tmp_path: Path, number: int) -> None:
-    killed_at(MOMENTS[number], tmp_path, number)
+    killed_at(MOMENTS[number], tmp_path)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
@@ -138,7 +132,7 @@ def test_a_race_stopped_in_order_says_how_to_go_on_and_leaves_nothing(
     running.process.send_signal(stop)
     _, errors = running.process.communicate(timeout=30)
     assert running.process.returncode == 3
-    assert "of 8 trials are kept in" in errors
+    assert f"of {TRIALS} trials are kept in" in errors
     assert "Go on with --resume" in errors
     assert running.left() == []
     assert_nothing_is_left(running)

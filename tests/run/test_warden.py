@@ -139,6 +139,15 @@ def test_megabytes_of_output_neither_block_nor_are_kept() -> None:
         assert sum(map(len, tree.tail.lines(10_000))) < 70_000
 
 
+def test_standard_output_can_be_kept_apart_from_errors(tmp_path: Path) -> None:
+    code = "import os, sys; print('out'); print(os.listdir('/proc/self/fd'), file=sys.stderr)"
+    with (tmp_path / "said").open("wb") as said, Ward(order(code), said.fileno()) as ward:
+        assert ward.wait(10) is not None
+        assert ward.tail.settle(5)
+        assert ward.tail.lines() == ("['0', '1', '2', '3']",)  # 3 is the folder it lists: nothing leaks in
+    assert (tmp_path / "said").read_text() == "out\n"
+
+
 def test_affinity_and_limits_hold_inside() -> None:
     cpu = max(os.sched_getaffinity(0))
     code = "import os, resource; print(os.sched_getaffinity(0), resource.getrlimit(resource.RLIMIT_NOFILE))"
@@ -163,12 +172,13 @@ def test_velodrome_gone_before_its_server_is_up_leaves_nothing(tmp_path: Path) -
     # The warden learns of it when it reports the start: nobody takes the report.
     ours, theirs = socket.socketpair()
     code = f"import time; open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(600)"
-    plain = asdict(order(code)) | {"stdio": [0, os.open(os.devnull, os.O_WRONLY), 2]}
+    output = os.open(os.devnull, os.O_WRONLY)
+    plain = asdict(order(code)) | {"stdio": [0, output, output]}
     argv = [PYTHON, "-I", "-S", str(WARDEN), str(theirs.fileno())]
-    keep = (theirs.fileno(), plain["stdio"][1])
+    keep = (theirs.fileno(), output)
     with subprocess.Popen(argv, pass_fds=keep, stdin=subprocess.DEVNULL) as warden:
         theirs.close()
-        os.close(plain["stdio"][1])
+        os.close(output)
         ours.sendall(json.dumps(plain).encode() + b"\n")
         ours.close()
         assert warden.wait(10) == 0

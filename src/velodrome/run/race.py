@@ -4,14 +4,15 @@ finished = run(race, lab, follower)      # Ctrl-C: RaceInterruptedError; what wa
 """
 
 import os
+import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -147,14 +148,41 @@ def _prepared(race: Race, lab: Lab, follower: Follower) -> Lab:
             raise found
         return found
 
-    pool = ThreadPoolExecutor(2)
-    try:
-        tasks = [pool.submit(make, name, python or None) for name, python in wanted if name in lab.stacks]
-        for task in tasks:
-            task.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    _two_at_a_time([partial(make, name, python or None) for name, python in wanted if name in lab.stacks])
     return replace(lab, environment=look_up)
+
+
+def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
+    """Run all tasks; raise the first exception of any.
+
+    By daemon threads, not by a pool of concurrent.futures: that one waits for its threads even when the process
+    is to end, and Ctrl-C must not wait for a download.
+    """
+    waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+    count = 0
+    for task in tasks:
+        waiting.put(task)
+        count += 1
+
+    def work() -> None:
+        while True:
+            try:
+                task = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                task()
+                ended.put(None)
+            except Exception as error:
+                ended.put(error)
+
+    for _ in range(min(2, count)):
+        threading.Thread(target=work, name="environment", daemon=True).start()
+    for _ in range(count):
+        error = ended.get()
+        if error is not None:
+            raise error
 
 
 class _Course:

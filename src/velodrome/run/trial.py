@@ -20,14 +20,14 @@ from typing import Protocol
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model.errors import EnvironmentFailedError, LimitError, UnknownNameError, VelodromeError
+from velodrome.model.errors import EnvironmentFailedError, LimitError, VelodromeError
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import Failed, FailureKind, Measurement, Placement, UpstreamFacts
 from velodrome.model.results import Result
 from velodrome.model.trial import Heat, Trial
 from velodrome.run import limits, placement, ports, readiness, upstream, validity
+from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver, LoadEvent, Target
-from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.environment import Environment, environment_for
 from velodrome.run.limits import Bounds, Hierarchy
 from velodrome.run.readiness import NotReady
@@ -46,20 +46,13 @@ class DriverOf(Protocol):
         """Raise UsageError for a driver that is not known."""
 
 
-def engine(name: str, placed: Placement, seed: int) -> Driver:
-    """Return velodrome's own driver, with a thread for each CPU it has to itself."""
-    if name != VelodromeDriver.name:
-        raise UnknownNameError("driver", name, (VelodromeDriver.name,))
-    return VelodromeDriver(placed.load_cpus, threads=len(placed.load_cpus), seed=seed)
-
-
 @dataclass(frozen=True)
 class Lab:
     """What all heats of a race share: plain data, and the parts that tests replace."""
 
     stacks: Mapping[str, Stack]
     guest_tree: Path
-    driver: DriverOf = engine
+    driver: DriverOf = choose
     cpus: tuple[int, ...] = field(default_factory=placement.usable_cpus)
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""

@@ -6,10 +6,15 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from uv import find_uv_bin
 
 from velodrome.model.errors import UvMissingError
+from velodrome.run.ward import Order, Ward
+
+LAST_LINES = 200
+"""Of what uv says on standard error: more than it ever tells about one failure."""
 
 FOREIGN = (
     "VIRTUAL_ENV",
@@ -41,17 +46,16 @@ def quiet_environment() -> dict[str, str]:
 
 
 def run_uv(arguments: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run uv to its end and return what it said; the caller judges the exit status.
+    """Run uv to its end and return what it said; the caller judges the exit status. Ends when velodrome does.
 
     `cwd` is a folder of velodrome's own, so that no project file near the user's decides what uv does;
     the user's own configuration of uv (mirrors, certificates) counts.
     """
-    return subprocess.run(
-        [find_uv(), "--no-progress", "--color=never", *arguments],
-        cwd=cwd,
-        env=quiet_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = (find_uv(), "--no-progress", "--color=never", *arguments)
+    with TemporaryFile() as said, Ward(Order(argv, quiet_environment(), str(cwd)), said.fileno()) as ward:
+        while (ended := ward.wait(3600.0)) is None:
+            continue
+        ward.stop()
+        said.seek(0)
+        out = said.read().decode(errors="replace")
+        return subprocess.CompletedProcess(argv, ended.code, out, "\n".join(ward.tail.lines(LAST_LINES)))

@@ -100,8 +100,10 @@ class Ending:
 class Ward:
     """Starts when created. Raises StartRefusedError when the kernel refuses a part of the order."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, stdout: int | None = None) -> None:
+        """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors."""
         self.order = order
+        self._stdout = stdout
         self.mark = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._pending = b""
@@ -121,10 +123,11 @@ class Ward:
     def _spawn(self, theirs: socket.socket) -> None:
         read, write = os.pipe()
         self.tail = Tail(read)
+        output = write if self._stdout is None else self._stdout
         try:
             self._warden = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(WARDEN), str(theirs.fileno())],
-                pass_fds=(theirs.fileno(), write),
+                pass_fds=(theirs.fileno(), write, output),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=write,
@@ -133,7 +136,7 @@ class Ward:
         finally:
             os.close(write)
         theirs.close()
-        order = asdict(self.order) | {"stdio": [0, write, write], "env": {**self.order.env, MARK: self.mark}}
+        order = asdict(self.order) | {"stdio": [0, output, write], "env": {**self.order.env, MARK: self.mark}}
         self._control.sendall(json.dumps(order).encode() + b"\n")
 
     def _await_start(self) -> None:

@@ -28,7 +28,6 @@ KILL_SECONDS = 10.0
 """After SIGKILL a process is gone at once, unless it sleeps uninterruptibly in the kernel: then we say so."""
 ORPHAN_SECONDS = 1.0
 """How long workers may outlive a master that has ended by itself."""
-OOM_FILES = ("memory.events", "memory.oom_control")
 
 
 def prctl(option: int, value: int) -> None:
@@ -232,7 +231,8 @@ class Warden:
 
     def oom_kills(self) -> int:
         """Return how many processes of the tree the kernel killed for want of memory."""
-        files = [os.path.join(group["path"], name) for group in self.order["groups"] for name in OOM_FILES]
+        names = ("memory.events", "memory.oom_control")  # cgroup v2, v1
+        files = [os.path.join(group["path"], name) for group in self.order["groups"] for name in names]
         for path in filter(os.path.exists, files):
             with open(path) as counters:
                 return sum(int(line.split()[1]) for line in counters if line.startswith("oom_kill "))
@@ -285,13 +285,13 @@ def main() -> None:
     control.set_inheritable(False)
     data = b""
     while b"\n" not in data:
-        piece = control.recv(65536)
-        if not piece:
+        if not (piece := control.recv(65536)):
             return
         data += piece
     line, _, pending = data.partition(b"\n")
     order = json.loads(line) | {"warden": os.getpid()}
-    os.set_inheritable(order["stdio"][1], False)
+    for number in order["stdio"][1:]:
+        os.set_inheritable(number, False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     Warden(control, order, pending).run()
 
