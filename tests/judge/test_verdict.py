@@ -342,3 +342,16 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
         assert first <= valid, "a flagged measurement never wins"
         assert one.sentence.endswith(".")
         assert "nan" not in f"{one}".lower().replace("granian", "")
+
+
+def test_answers_to_requests_of_the_warm_up_count_as_throughput_and_cost() -> None:
+    # Two sync workers under 40 connections: what arrives within the span was sent before it; `ok` is 0.
+    slow = steady("sync", [10, 10, 10], THIRD_Q)
+    for one in slow:
+        object.__setattr__(one.load, "ok", 0)
+        object.__setattr__(one.load, "outcomes", {"ok": 0, "unfinished": one.load.requests})
+    row = answer([*slow, *steady("uvicorn", [197, 198, 196], THIRD_Q)], THIRD_Q).standings[1]
+    assert row.throughput_rps is not None
+    assert row.cpu_us_per_request is not None
+    assert (row.rank, round(row.throughput_rps.mid), round(row.cpu_us_per_request.mid)) == (2, 10, 500)
+    assert row.latency[0].errors == 0

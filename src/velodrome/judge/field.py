@@ -103,7 +103,7 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
     valid = runner.valid_under(load)
     if not valid:
         return None
-    if not any(one.load.ok for one in valid):
+    if not any(one.load.answers for one in valid):
         return Sample(runner.label, {})
     if isinstance(load.pace, Open):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
@@ -154,11 +154,17 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         achieved_rps=sum(one.load.throughput_rps * one.load.duration_s for one in shown) / span
         if span
         else 0.0,
-        errors=sum(one.load.requests - one.load.ok for one in shown),
+        errors=sum(_failures(one, load) for one in shown),
         requests=sum(one.load.requests for one in shown),
         curve_due=due.curve(),
         curve_sent=sent.curve(),
     )
+
+
+def _failures(one: Measurement, load: Load) -> int:
+    """Return requests without a right answer. A closed loop always ends with some in flight: those are none."""
+    unfinished = one.load.outcomes.get("unfinished", 0) if isinstance(load.pace, Closed) else 0
+    return one.load.requests - one.load.ok - unfinished
 
 
 def _merged(texts: list[str]) -> Histogram:
@@ -184,7 +190,7 @@ def _grain(measured: Sequence[Measurement], question: Question, pace: Closed | O
     and so keeps a closed loop in step, one wave of all connections. Of a uniform phase at both ends the
     variance is 1/6 of that unit squared.
     """
-    counts = [max(one.load.throughput_rps * one.load.duration_s, 0.5) for one in measured]
+    counts = [max(one.load.answers, 0.5) for one in measured]
     mean = sum(counts) / len(counts)
     in_flight = [one.load.mean_in_flight for one in measured if one.load.mean_in_flight is not None]
     waiting = question.recipe.wait_ms > 0 and isinstance(pace, Closed)

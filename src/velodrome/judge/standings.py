@@ -36,7 +36,7 @@ def rates_of(question: Question, runners: Sequence[Runner]) -> dict[str, Interva
     found = alone([throughput(runner, question, load) for runner in runners])
     for runner in runners:
         shown = runner.shown_under(load)
-        if shown and not any(one.load.ok for one in shown):
+        if shown and not any(one.load.answers for one in shown):
             # No ratio exists to nothing: at most, it gave less than one answer in all that time.
             found[runner.label] = Interval(0.0, 0.0, 1 / max(sum(one.load.duration_s for one in shown), 1e-9))
     return found

@@ -72,6 +72,12 @@ class LoadFacts:
     hdr_sent: str
     examples: tuple[str, ...] = ()
     """The first few failures, as text the server may have chosen: escape before showing."""
+
+    @property
+    def answers(self) -> float:
+        """Right answers that arrived within the span; `ok` are those to requests sent in it, whenever they came."""
+        return self.throughput_rps * self.duration_s
+
     answered_before_read: int | None = None
     """Answers that were complete before their request was wholly sent."""
     generator_threads: int = 1
@@ -199,8 +205,8 @@ class Measurement:
 
     @property
     def cpu_us_per_request(self) -> float | None:
-        """Server CPU per answered request, microseconds."""
-        return self.server.cpu_s * 1e6 / self.load.ok if self.load.ok else None
+        """Server CPU per right answer, microseconds; both over the measured span."""
+        return self.server.cpu_s * 1e6 / self.load.answers if self.load.answers else None
 
 
 class FailureKind(StrEnum):
