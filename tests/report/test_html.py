@@ -6,8 +6,10 @@ import pytest
 from tests.report import made_up
 from tests.report.made_up_verdict import verdict
 
+from velodrome.model.measurement import WorkerUse
 from velodrome.model.verdict import Verdict
-from velodrome.report import history, html, why
+from velodrome.report import history, html, names, why
+from velodrome.report.page import latency, styles
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def test_every_figure_has_a_sentence_and_every_cell_its_details(page: str) -> No
 
 def test_a_race_without_results_still_makes_a_page() -> None:
     empty = Verdict("s", "", 1, (), ())
-    assert "velodrome run s" in html.render(empty, [], {})
+    assert "<span>velodrome</span> <span>run</span> <span>s</span>" in html.render(empty, [], {})
 
 
 def test_a_contestant_whose_every_trial_failed_is_told_with_its_last_words(page: str) -> None:
@@ -103,3 +105,61 @@ def test_text_and_lines_stand_out_in_light_and_in_dark(page: str) -> None:
             for ground in ("paper", "raised"):
                 light, dark = sorted((_luminance(colours[name]), _luminance(colours[ground])), reverse=True)
                 assert (light + 0.05) / (dark + 0.05) >= wanted, (name, ground)
+
+
+def test_a_last_second_cut_short_is_a_rate_all_the_same() -> None:
+    made = made_up.measurement(made_up.RUNNERS[0], made_up.QUESTIONS[0], made_up.QUESTIONS[0].loads[0], 0)
+    series = tuple(replace(second, ok=70) for second in made.load.series[:2])
+    short = replace(made, load=replace(made.load, duration_s=1.7, series=series))
+    assert history.rates(short) == [70.0, pytest.approx(100.0)]
+    sliver = replace(short, load=replace(short.load, duration_s=1.02))
+    assert history.rates(sliver) == [70.0, None]
+
+
+def test_the_first_sample_tells_the_cpu_since_the_span_began() -> None:
+    sample = made_up.results()[0].server.samples[1]  # type: ignore[union-attr]
+    assert history.cpu_shares([replace(sample, at_s=0.5, cpu_s=0.25)]) == [50.0]
+
+
+def test_a_master_that_only_watches_is_not_counted_among_the_workers() -> None:
+    made = made_up.measurement(made_up.RUNNERS[4], made_up.QUESTIONS[0], made_up.QUESTIONS[0].loads[0], 0)
+    master = WorkerUse(1, 0.001, 0)
+    watched = replace(made, server=replace(made.server, workers=(master, *made.server.workers)))
+    assert why.balance(watched) == "71 / 29 % of CPU, 28 / 12 connections"
+
+
+def test_percentiles_that_nobody_has_get_no_column_and_no_sentence() -> None:
+    judged = verdict()
+    short = tuple(
+        replace(s, latency=tuple(replace(v, p99_ms=None, p99_9_ms=None) for v in s.latency))
+        for s in judged.answers[0].standings
+    )
+    panel = latency(replace(judged.answers[0], standings=short), styles(judged))
+    assert panel.heads == ("p50", "p90", "max")
+    assert panel.see.startswith("9 of 10 requests were answered within")
+    assert (
+        names.far_percentile(replace(judged, answers=(replace(judged.answers[0], standings=short),)))[0]
+        == "p90"
+    )
+
+
+def test_what_was_set_aside_is_not_on_the_front_of_cost(page: str) -> None:
+    section = page[page.index('id="cost"') : page.index('id="time"')]
+    third_party = section.split("<figure>")[2]
+    assert "socketserver" not in third_party
+
+
+def test_many_set_aside_results_do_not_bury_the_verdict() -> None:
+    judged = replace(verdict(), set_aside=tuple(f"reason {number}." for number in range(60)))
+    page = html.render(judged, made_up.results(), made_up.HEADER)
+    assert "<summary>55 more</summary>" in page
+
+
+def test_a_ranked_contestant_with_several_flags_shows_their_number_others_the_gravest() -> None:
+    first = verdict().answers[0].standings[0]
+    flagged = replace(
+        first, notes=("open-500, too short", "closed-40, set aside: other load"), ceiling="2 ÷ 0.2 s = 10/s"
+    )
+    assert names.remark(flagged) == "ceiling: 2 ÷ 0.2 s = 10/s; ⚑ 2 flags, see the report"
+    unranked = replace(flagged, rank=None, ceiling="")
+    assert names.remark(unranked) == "⚑ closed-40, set aside: other load (+1 more in the report)"

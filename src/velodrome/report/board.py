@@ -139,10 +139,10 @@ def _titled(about: str, ranking: str, latency: str) -> str:
     return " · ".join(filter(None, (names.sentence_case(visible(about)), loads)))
 
 
-def answer_lines(answer: Answer) -> list[Line]:
+def answer_lines(answer: Answer, far: str = "p99_ms") -> list[Line]:
     """Return the rows of a question that is answered, ties and all."""
     ranks = [standing.rank for standing in answer.standings]
-    return [_standing_line(standing, ranks.count(standing.rank) > 1) for standing in answer.standings]
+    return [_standing_line(standing, ranks.count(standing.rank) > 1, far) for standing in answer.standings]
 
 
 def _rank(standing: Standing, tied: bool) -> str:
@@ -151,32 +151,32 @@ def _rank(standing: Standing, tied: bool) -> str:
     return place.rjust(3)
 
 
-def _standing_line(standing: Standing, tied: bool) -> Line:
+def _standing_line(standing: Standing, tied: bool, far: str) -> Line:
     rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
     view = names.latency_view(standing.latency)
     cells = (
         f"{_rank(standing, tied)} {names.of_standing(standing)}",
         estimate(rate) if rate else quantity.MISSING,
         quantity.milliseconds(view.p50_ms) if view else quantity.MISSING,
-        quantity.milliseconds(view.p99_ms) if view else quantity.MISSING,
+        quantity.milliseconds(getattr(view, far)) if view else quantity.MISSING,
         estimate(cpu) if cpu else quantity.MISSING,
         quantity.megabytes(standing.memory_bytes),
         f"{standing.blocks_valid}/{standing.blocks_done}",
     )
-    ceiling = f"ceiling: {standing.ceiling}" if standing.ceiling else ""
-    reasons = [f"⚑ {reason}" for reason in (standing.failed, *standing.notes) if reason]
-    remark = "; ".join(filter(None, (*reasons, ceiling)))
+    remark = names.remark(standing)
     return Line(cells, visible(remark), standing.rank is None)
 
 
-def table(sections: Sequence[tuple[str, Sequence[Line]]], width: int) -> list[Text]:
+def table(
+    sections: Sequence[tuple[str, Sequence[Line]]], width: int, heads: Sequence[str] = HEADS
+) -> list[Text]:
     """Return the table as lines no wider than `width`; a narrow one leaves memory, CPU, p50 out."""
     columns = [_aligned(lines) for _, lines in sections]
-    sizes = [max(map(len, (head, *(t for c in columns for t in c[at])))) for at, head in enumerate(HEADS)]
+    sizes = [max(map(len, (head, *(t for c in columns for t in c[at])))) for at, head in enumerate(heads)]
     chosen = _columns(sizes, width)
     sizes = [sizes[at] for at in chosen]
     sizes[0] = min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes))
-    found = [Text(_row([HEADS[at] for at in chosen], sizes).rstrip(), style="dim")]
+    found = [Text(_row([heads[at] for at in chosen], sizes).rstrip(), style="dim")]
     for (title, lines), texts in zip(sections, columns, strict=True):
         found += [Text(f" {part}", style="bold") for part in _wrap(title, width - 1)]
         for place, line in enumerate(lines):

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from velodrome.report.axis import lookup, steps, ticks_to
 from velodrome.report.svg import ASIDE, INK, MUTED, PAPER, drawn
-from velodrome.report.text_plot import MARKS, tail
+from velodrome.report.text_plot import MARKS, at, tail
 
 WIDTH = 340
 ROW = 34
@@ -160,9 +160,7 @@ def latency(curves: Sequence[Curve], low: float, high: float, label: str) -> Mar
     )
     layers: list[alt.Chart] = []
     for curve in curves:
-        points = [
-            {"x": tail(p), "y": min(max(ms, low), high)} for p, ms in curve.points if p < 100 and ms > 0
-        ]
+        points = [{"x": x, "y": min(max(ms, low), high)} for x, ms in from_median(curve.points)]
         mark = alt.Chart(alt.InlineData(values=points)).mark_line(
             strokeWidth=2, color=curve.colour, strokeDash=list(curve.dash), interpolate="monotone", aria=False
         )
@@ -197,6 +195,13 @@ def _one_axis(chart: alt.LayerChart) -> alt.LayerChart:
     for layer in chart.layer[1:-1]:
         layer.encoding.y.axis = None
     return chart
+
+
+def from_median(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return (place on the log-tail axis, milliseconds) from p50 on: what is left of it has no room on the axis."""
+    median = at(points, tail(50))
+    found = [(tail(p), ms) for p, ms in points if 50 < p < 100 and ms > 0]
+    return [(tail(50), median), *found] if median else found
 
 
 def cost(points: Sequence[Cost], front: Sequence[tuple[float, float]], label: str) -> Markup:

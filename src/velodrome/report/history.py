@@ -20,6 +20,10 @@ ENOUGH_TO_SEE_A_STALL = 5
 """Answers a second; a server slower than this has empty seconds without standing still."""
 
 
+SHORTEST_S = 0.1
+"""Of a last second shorter than this no rate is told."""
+
+
 @dataclass(frozen=True)
 class Strip:
     """One contestant: a line for each quantity and the range of its values."""
@@ -79,7 +83,7 @@ def _see(strips: Sequence[Strip], measured: Sequence[Measurement]) -> str:
 def _strip(answer: Answer, label: str, name: str, blocks: Sequence[Measurement], style: Styles) -> Strip:
     stalls = [stalled(m) for m in blocks]
     quantities: tuple[Sequence[Block], ...] = (
-        [[float(s.ok) for s in m.load.series] for m in blocks],
+        [rates(m) for m in blocks],
         [[s.p99_ms for s in m.load.series] for m in blocks],
         [cpu_shares(m.server.samples) for m in blocks],
         [[s.rss_bytes / 1e6 for s in m.server.samples] for m in blocks],
@@ -99,10 +103,18 @@ def stalled(measurement: Measurement) -> list[bool]:
     return [usual >= ENOUGH_TO_SEE_A_STALL and ok == 0 for ok in answered]
 
 
+def rates(measurement: Measurement) -> list[float | None]:
+    """Return right answers per second in each second; the last one may be cut short by the end of the span."""
+    lengths = (min(1.0, measurement.load.duration_s - at) for at in range(len(measurement.load.series)))
+    pairs = zip(measurement.load.series, lengths, strict=True)
+    return [second.ok / length if length > SHORTEST_S else None for second, length in pairs]
+
+
 def cpu_shares(samples: Sequence[ServerSample]) -> list[float | None]:
     """Return the percentage of one CPU used between each two samples."""
+    start = ServerSample(0.0, 0.0, 0, 0, 0, None, None)
     found: list[float | None] = []
-    for before, after in pairwise(samples):
+    for before, after in pairwise([start, *(sample for sample in samples if sample.at_s > 0)]):
         passed = after.at_s - before.at_s
         found.append(100 * (after.cpu_s - before.cpu_s) / passed if passed > 0 else None)
     return found

@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Answer, Verdict
 from velodrome.report import history, names, page, proof, why
@@ -23,7 +24,6 @@ from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
 Results = Sequence[Measurement | Failed]
-LATENCY_HEADS = ("p50", "p99", "p99.9", "max")
 COST_HEADS = ("req/CPU-s", "CPU µs/req", "MB")
 
 
@@ -41,9 +41,8 @@ def render(verdict: Verdict, results: Results, header: Mapping[str, Any]) -> str
         "cards": page.cards(verdict),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
-        "ranking": [page.ranking(a, _reached(a, measured[a.question]), style) for a in verdict.answers],
+        "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
         "latency": [page.latency(a, style) for a in verdict.answers],
-        "latency_heads": LATENCY_HEADS,
         "cost": [page.cost(a, style) for a in verdict.answers],
         "cost_heads": COST_HEADS,
         "histories": [h for a in verdict.answers for h in history.histories(a, measured[a.question], style)],
@@ -92,7 +91,7 @@ def lead(verdict: Verdict, results: Results) -> str:
     blocks = len({result.trial.block for result in results})
     contestants = len({names.label_of(result.trial) for result in results})
     parts = [
-        began.replace("T", " ").replace("Z", " UTC"),
+        f"{began[:16].replace('T', ' ')} UTC" if began else "",
         plural(len(verdict.answers), "question"),
         plural(contestants, "contestant"),
         plural(len(results), "trial"),
@@ -114,13 +113,24 @@ def _measured(question: str, results: Results) -> list[Measurement]:
     return [r for r in results if isinstance(r, Measurement) and r.trial.question == question]
 
 
-def _reached(answer: Answer, measured: Sequence[Measurement]) -> dict[str, float]:
-    """Return the most that each contestant reached in closed loop, also where it was set aside."""
+def _ranking(answer: Answer, measured: Sequence[Measurement], style: page.Styles) -> page.Panel:
+    ranked = [one for one in measured if names.is_closed(one.trial.load.label)] or list(measured)
+    reasons: dict[str, dict[str, str]] = {}
+    for one in ranked:
+        for flag in one.flags:
+            if flag.severity is Severity.INVALID:
+                # Blocks tell the same reason with other figures: the first stands for them.
+                told = reasons.setdefault(names.label_of(one.trial), {})
+                told.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
+    return page.ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
+
+
+def _reached(measured: Sequence[Measurement]) -> dict[str, float]:
+    """Return the most that each contestant reached, also where it was set aside."""
     found: dict[str, float] = {}
     for one in measured:
         label = names.label_of(one.trial)
-        if names.is_closed(one.trial.load.label):
-            found[label] = max(found.get(label, 0.0), one.load.throughput_rps)
+        found[label] = max(found.get(label, 0.0), one.load.throughput_rps)
     return found
 
 

@@ -11,7 +11,7 @@ from velodrome.report.terminal import repeat
 from velodrome.report.typeset import estimate, visible
 
 HEAD = (
-    "| | stack | requests/s | p50 ms | p99 ms | CPU µs/request | memory MB | blocks | remarks |",
+    "| | stack | requests/s | p50 ms | {far} ms | CPU µs/request | memory MB | blocks | remarks |",
     "|--:|:--|--:|--:|--:|--:|--:|--:|:--|",
 )
 SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
@@ -58,9 +58,10 @@ def _question(verdict: Verdict, answer: Answer) -> list[str]:
     parts += [f"{escaped(sentence)}  " for sentence in sentences if sentence]
     if answer.deploy:
         parts += ["", "Deploy:", "", _code(answer.deploy)]
+    far, field = names.far_percentile(verdict)
     ranks = [standing.rank for standing in answer.standings]
-    parts += ["", _loads(answer), "", *HEAD]
-    parts += [_row(standing, ranks.count(standing.rank) > 1) for standing in answer.standings]
+    parts += ["", _loads(answer), "", HEAD[0].format(far=far), HEAD[1]]
+    parts += [_row(standing, ranks.count(standing.rank) > 1, field) for standing in answer.standings]
     if answer.best:
         parts += [
             "",
@@ -83,22 +84,20 @@ def _loads(answer: Answer) -> str:
     )
 
 
-def _row(standing: Standing, tied: bool) -> str:
+def _row(standing: Standing, tied: bool, far: str) -> str:
     view = names.latency_view(standing.latency)
     rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
     place = "⚑" if standing.rank is None else f"{'=' if tied else ''}{standing.rank}"
-    remarks = [f"⚑ {reason}" for reason in (standing.failed, *standing.notes) if reason]
-    remarks += [f"ceiling: {standing.ceiling}"] if standing.ceiling else []
     cells = (
         place,
         escaped(names.of_standing(standing)),
         estimate(rate) if rate else quantity.MISSING,
         quantity.milliseconds(view.p50_ms) if view else quantity.MISSING,
-        quantity.milliseconds(view.p99_ms) if view else quantity.MISSING,
+        quantity.milliseconds(getattr(view, far)) if view else quantity.MISSING,
         estimate(cpu) if cpu else quantity.MISSING,
         quantity.megabytes(standing.memory_bytes),
         f"{standing.blocks_valid}/{standing.blocks_done}",
-        escaped("; ".join(remarks)),
+        escaped(names.remark(standing)),
     )
     return f"| {' | '.join(cells)} |"
 

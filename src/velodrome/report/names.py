@@ -6,7 +6,7 @@ from velodrome.model import quantity
 from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
 from velodrome.model.trial import Trial
-from velodrome.model.verdict import Answer, LatencyView, Standing
+from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report.typeset import plural
 
 
@@ -107,3 +107,25 @@ def headline(answer: Answer) -> tuple[str, str]:
     if answer.outcome.value == "tie":
         return best[0], f"tied: {joined(best[1:])}" if best[1:] else ""
     return (f"cannot tell {best[0]} from {joined(best[1:])}", "") if best[1:] else ("cannot tell", "")
+
+
+def far_percentile(verdict: Verdict) -> tuple[str, str]:
+    """Return name and field of the highest percentile that most contestants have: p99, or p90 of short spans."""
+    views = [latency_view(s.latency) for answer in verdict.answers for s in answer.standings]
+    known = [view for view in views if view is not None]
+    enough = sum(view.p99_ms is not None for view in known) * 2 > len(known)
+    return ("p99", "p99_ms") if enough or not known else ("p90", "p90_ms")
+
+
+def remark(standing: Standing) -> str:
+    """Return ceiling and flags in a line: the gravest sentence of who has no rank, of others their only one."""
+    told = (
+        [standing.failed]
+        if standing.failed
+        else sorted(standing.notes, key=lambda note: "set aside" not in note)
+    )
+    more = f" (+{len(told) - 1} more in the report)" if len(told) > 1 else ""
+    flags = f"⚑ {told[0]}{more}" if told else ""
+    if standing.rank is not None and len(told) > 1:
+        flags = f"⚑ {len(told)} flags, see the report"
+    return "; ".join(filter(None, (f"ceiling: {standing.ceiling}" if standing.ceiling else "", flags)))

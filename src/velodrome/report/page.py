@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from velodrome.model import quantity
-from velodrome.model.verdict import Answer, Standing, Verdict
+from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report import charts, names
 from velodrome.report.svg import style_of
 from velodrome.report.terminal import repeat
@@ -14,6 +14,9 @@ from velodrome.report.text_plot import at, tail
 from velodrome.report.typeset import aligned_figures, estimate, visible
 
 NO_FIGURE = Markup("")
+WHY_IN_CARD = 2
+"""All of it stands under «Why»; a card is to be read at a glance."""
+
 Styles = Mapping[str, tuple[str, list[int]]]
 """Colour and dash of each contestant, the same in every figure."""
 
@@ -59,6 +62,7 @@ class Panel:
     aside: Sequence[str] = ()
     figure_sent: Markup = NO_FIGURE
     keys_sent: Sequence[Key] = ()
+    heads: Sequence[str] = ()
 
 
 def styles(verdict: Verdict) -> Styles:
@@ -89,7 +93,7 @@ def cards(verdict: Verdict) -> list[Card]:
                 beside,
                 visible(names.told(answer)),
                 runner_up(answer),
-                [visible(sentence) for sentence in answer.why],
+                [visible(sentence) for sentence in answer.why[:WHY_IN_CARD]],
                 visible(answer.to_settle),
                 answer.deploy,
                 repeat(verdict.study, f"{answer.question}/{answer.best[0]}") if answer.best else "",
@@ -109,30 +113,39 @@ def runner_up(answer: Answer) -> str:
     return f"Next: {names.of_standing(next_one)}, {rate} requests/s{ratio}."
 
 
-def ranking(answer: Answer, rates: Mapping[str, float], style: Styles) -> Panel:
-    """Return the ranking of a question. `rates` holds what set-aside contestants reached, by label."""
+def ranking(
+    answer: Answer, rates: Mapping[str, float], reasons: Mapping[str, Sequence[str]], style: Styles
+) -> Panel:
+    """Return the ranking of a question.
+
+    `rates` holds what contestants reached where that was set aside, `reasons` why it was; both by label.
+    """
     ranks = [standing.rank for standing in answer.standings]
-    rows = [
-        _ranked(s, rates.get(s.contestant), style[s.contestant][0], ranks.count(s.rank) > 1)
-        for s in answer.standings
-    ]
+    rows, aside = [], []
+    for standing in answer.standings:
+        told = _aside(standing, reasons.get(standing.contestant, ()))
+        if standing.rank is None:
+            aside.append(told)
+        tied = ranks.count(standing.rank) > 1
+        colour = style[standing.contestant][0]
+        rows.append(_ranked(standing, rates.get(standing.contestant), colour, tied, told))
     see = _front(answer)
-    if any(standing.ceiling for standing in answer.standings):
+    ceilings = _ceilings(answer)
+    if ceilings:
         see += " Whoever has an upright stroke is held by it: waiting sets that ceiling."
-    aside = [_aside(standing) for standing in answer.standings if standing.rank is None]
-    ceilings = [
-        f"{names.of_standing(s)}: ceiling {s.ceiling}" for s in answer.standings if s.ceiling and s.rank
-    ]
     load = next((v.load for s in answer.standings for v in s.latency if names.is_closed(v.load)), "")
-    figure = charts.ranking(rows, f"Ranking by requests per second: {names.sentence_case(answer.about)}")
-    return Panel(
-        names.sentence_case(answer.about),
-        names.load_label(load),
-        see.strip(),
-        figure,
-        (),
-        [*aside, *ceilings],
-    )
+    about = names.sentence_case(answer.about)
+    figure = charts.ranking(rows, f"Ranking by requests per second: {about}")
+    return Panel(about, names.load_label(load), see, figure, (), [*aside, *ceilings])
+
+
+def _ceilings(answer: Answer) -> list[str]:
+    """Return each ceiling once, with all whom it holds."""
+    found: dict[str, list[str]] = {}
+    for standing in answer.standings:
+        if standing.ceiling and standing.rank is not None:
+            found.setdefault(standing.ceiling, []).append(names.of_standing(standing))
+    return [f"ceiling {ceiling}: {names.joined(who)}" for ceiling, who in found.items()]
 
 
 def _front(answer: Answer) -> str:
@@ -145,7 +158,7 @@ def _front(answer: Answer) -> str:
     return f"{len(first)} share the first place: their differences are not settled."
 
 
-def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool) -> charts.Ranked:
+def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool, aside: str) -> charts.Ranked:
     rate, name = standing.throughput_rps, names.of_standing(standing)
     if rate is not None and standing.rank is not None:
         value = estimate(rate)
@@ -154,14 +167,18 @@ def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool)
         hint = f"{name}: {value} requests/s"
         return charts.Ranked(title, value, *three, standing.ceiling_rps, standing.rank, colour, hint)
     shown = quantity.number(measured) if measured else "failed" if standing.failed else quantity.MISSING
-    return charts.Ranked(
-        f"⚑  {name}", shown, measured, measured, measured, None, None, colour, _aside(standing)
-    )
+    return charts.Ranked(f"⚑  {name}", shown, measured, measured, measured, None, None, colour, aside)
 
 
-def _aside(standing: Standing) -> str:
-    reason = standing.failed or "; ".join(standing.notes) or "nothing valid was measured"
-    return f"⚑ {names.of_standing(standing)}: {visible(reason)}"
+def _aside(standing: Standing, reasons: Sequence[str]) -> str:
+    """Return why a contestant has no rank: the first reasons, the others are in its details."""
+    told = [standing.failed] if standing.failed else list(reasons or standing.notes)
+    more = f" (and {len(told) - 2} more)" if len(told) > 2 else ""
+    said = " ".join(told[:2]) or "nothing valid was measured"
+    return f"⚑ {names.of_standing(standing)}: {visible(said)}{more}"
+
+
+PERCENTILES = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
 
 
 def latency(answer: Answer, style: Styles) -> Panel:
@@ -171,42 +188,61 @@ def latency(answer: Answer, style: Styles) -> Panel:
     about = names.sentence_case(answer.about)
     if not seen:
         return Panel(about, "", "No latency was measured.", NO_FIGURE)
-    known = [ms for _, v in seen for _, ms in (*v.curve_due, *v.curve_sent) if ms > 0]
-    low, high = min(known) / 1.15, max(known) * 1.15
+    known = [ms for _, v in seen for p, ms in (*v.curve_due, *v.curve_sent) if ms > 0 and p >= 50]
+    low, high = min(known, default=1.0) / 1.15, max(known, default=1.0) * 1.15
     high = max(high, low * 2)
-    drawn = {}
+    drawn: dict[str, Markup] = {}
+    keys: dict[str, list[Key]] = {}
+    heads: Sequence[str] = ()
     for kind in ("due", "sent"):
+        sides = [v.curve_due if kind == "due" else v.curve_sent for _, v in seen]
         curves = [
-            charts.Curve(number, v.curve_due if kind == "due" else v.curve_sent, *style[s.contestant])
-            for number, (s, v) in enumerate(seen, 1)
+            charts.Curve(number, side, *style[s.contestant])
+            for number, ((s, _), side) in enumerate(zip(seen, sides, strict=True), 1)
         ]
         drawn[kind] = charts.latency(curves, low, high, f"Latency by percentile, from {kind}: {about}")
-    due: list[Key] = []
-    sent: list[Key] = []
-    for number, (standing, view) in enumerate(seen, 1):
-        from_due = [view.p50_ms, view.p99_ms, view.p99_9_ms, view.max_ms]
-        from_sent = [at(view.curve_sent, tail(p)) for p in (50.0, 99.0, 99.9)]
-        from_sent.append(view.curve_sent[-1][1] if view.curve_sent else None)
-        for keys, values in ((due, from_due), (sent, from_sent)):
-            keys.append(_key(answer, number, standing, [quantity.milliseconds(v) for v in values], style))
-    best = min(seen, key=lambda pair: pair[1].p99_ms or float("inf"))
-    worst = max(seen, key=lambda pair: pair[1].p99_ms or 0.0)
-    see = (
-        f"99 of 100 requests were answered within {quantity.milliseconds(best[1].p99_ms)} ms by "
-        f"{names.of_standing(best[0])}, within {quantity.milliseconds(worst[1].p99_ms)} ms by "
-        f"{names.of_standing(worst[0])}. "
-        "A line that turns upwards to the right keeps a few waiting."
-    )
-    return Panel(
-        about,
-        names.load_label(seen[0][1].load),
-        see,
-        drawn["due"],
-        _aligned(due),
-        (),
-        drawn["sent"],
-        _aligned(sent),
-    )
+        values = [_percentiles(view, kind) for _, view in seen]
+        if kind == "due":
+            heads = _worth_a_column(values)
+        keys[kind] = _aligned(
+            [
+                _key(answer, n, s, [quantity.milliseconds(found.get(head)) for head in heads], style)
+                for n, ((s, _), found) in enumerate(zip(seen, values, strict=True), 1)
+            ]
+        )
+    load = names.load_label(seen[0][1].load)
+    see = _slowest_and_fastest(seen)
+    return Panel(about, load, see, drawn["due"], keys["due"], (), drawn["sent"], keys["sent"], heads)
+
+
+def _percentiles(view: LatencyView, kind: str) -> dict[str, float | None]:
+    """Return the percentiles that rest on enough requests (those the verdict gives), and the maximum."""
+    enough = {"p50": view.p50_ms, "p90": view.p90_ms, "p99": view.p99_ms, "p99.9": view.p99_9_ms}
+    if kind == "due":
+        return {**enough, "max": view.max_ms}
+    sent = {
+        name: at(view.curve_sent, tail(p)) if enough[name] is not None else None for name, p in PERCENTILES
+    }
+    return {**sent, "max": view.curve_sent[-1][1] if view.curve_sent else None}
+
+
+def _worth_a_column(values: Sequence[Mapping[str, float | None]]) -> tuple[str, ...]:
+    """Return the percentiles that anybody has; p90 only where there is room."""
+    heads = [head for head in (*(name for name, _ in PERCENTILES), "max") if any(v.get(head) for v in values)]
+    return tuple(head for head in heads if head != "p90" or len(heads) <= 4)
+
+
+def _slowest_and_fastest(seen: Sequence[tuple[Standing, LatencyView]]) -> str:
+    """Say what the curves show at the highest percentile that most of them have."""
+    end = "A line that turns upwards to the right keeps a few waiting."
+    for words, field in (("99 of 100", "p99_ms"), ("9 of 10", "p90_ms"), ("Half of the", "p50_ms")):
+        values = [(getattr(view, field), names.of_standing(s)) for s, view in seen if getattr(view, field)]
+        if len(values) * 2 > len(seen):
+            (fast, first), (slow, last) = min(values), max(values)
+            told = f"{quantity.milliseconds(fast)} ms by {first}"
+            told += f", within {quantity.milliseconds(slow)} ms by {last}" if len(values) > 1 else ""
+            return f"{words} requests were answered within {told}. {end}"
+    return end
 
 
 def _aligned(keys: Sequence[Key]) -> list[Key]:
@@ -228,7 +264,8 @@ def cost(answer: Answer, style: Styles) -> Panel:
     keys: list[Key] = []
     for standing in answer.standings:
         cpu, memory = standing.cpu_us_per_request, standing.memory_bytes
-        if cpu is None or cpu.mid <= 0 or not memory:
+        # What was set aside wins nothing, so it has no place on the front either.
+        if standing.rank is None or cpu is None or cpu.mid <= 0 or not memory:
             continue
         number = len(points) + 1
         name, rate = names.of_standing(standing), 1e6 / cpu.mid

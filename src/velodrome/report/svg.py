@@ -27,7 +27,11 @@ def style_of(place: int) -> tuple[str, list[int]]:
 def drawn(chart: alt.LayerChart | alt.FacetChart, label: str) -> Markup:
     """Return the chart as SVG that scales with its column; `label` tells it to those who do not see it."""
     configured = (
-        chart.configure(background="transparent", font="sans-serif", padding=2)
+        chart.configure(
+            background="transparent",
+            font="sans-serif",
+            padding={"left": 12, "right": 4, "top": 2, "bottom": 2},
+        )
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=MUTED,

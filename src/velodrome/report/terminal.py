@@ -34,8 +34,10 @@ def console(stream: TextIO) -> Console:
 
 def race_table(verdict: Verdict, width: int) -> list[Text]:
     """Return the table of all questions with their final intervals."""
-    sections = [(board.answer_heading(answer), board.answer_lines(answer)) for answer in verdict.answers]
-    return board.table(sections, width)
+    title, far = names.far_percentile(verdict)
+    heads = [head if head != "p99 ms" else f"{title} ms" for head in board.HEADS]
+    sections = [(board.answer_heading(answer), board.answer_lines(answer, far)) for answer in verdict.answers]
+    return board.table(sections, width, heads)
 
 
 def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> list[Text]:

@@ -20,6 +20,10 @@ HEADS = (
 )
 
 
+IDLE = 0.05
+"""Share of the CPU time below which a process without a connection does not serve."""
+
+
 @dataclass(frozen=True)
 class Reason:
     """The facts that explain one contestant: texts under `HEADS`."""
@@ -65,13 +69,14 @@ def _cpu(measurement: Measurement) -> str:
 
 def balance(measurement: Measurement) -> str:
     """Return how the workers shared the CPU time, and the connections where they are known."""
-    workers = [w for w in measurement.server.workers if w.cpu_s > 0]
-    total = sum(w.cpu_s for w in workers)
+    total = sum(w.cpu_s for w in measurement.server.workers)
+    # A master that only watches its workers is not one of them.
+    workers = [w for w in measurement.server.workers if w.connections or w.cpu_s > IDLE * total]
     if len(workers) < 2 or not total:
         return "one"
     shares = " / ".join(f"{100 * w.cpu_s / total:.0f}" for w in workers[:8])
     connections = [w.connections for w in workers if w.connections is not None]
-    known = len(connections) == len(workers)
+    known = len(connections) == len(workers) and any(connections)
     held = f" of CPU, {' / '.join(map(str, connections[:8]))} connections" if known else " of CPU"
     return f"{shares} %{held}"
 
@@ -89,7 +94,8 @@ def generator(measurement: Measurement) -> str:
     """Return what the generator used and how late it was."""
     load = measurement.load
     share = load.generator_cpu_s / max(load.duration_s, 1e-9)
-    return f"{quantity.percent(share)}, {quantity.milliseconds(load.lag.p99)} ms"
+    lag = f", {quantity.milliseconds(load.lag.p99)} ms" if load.lag.p99 is not None else ""
+    return f"{quantity.percent(share)}{lag}"
 
 
 def sentence(measured: Sequence[Measurement]) -> str:
@@ -100,7 +106,9 @@ def sentence(measured: Sequence[Measurement]) -> str:
     )
     if not gaps:
         return seen
-    return f"{seen}Counted and expected differ by {quantity.percent(statistics.median(gaps))} in the median."
+    return (
+        f"{seen}Counted and expected differ by {quantity.percent(statistics.median(gaps), 1)} in the median."
+    )
 
 
 def _gap(measurement: Measurement) -> float | None:
