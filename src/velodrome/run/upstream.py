@@ -25,7 +25,6 @@ class Upstream:
 
     def __init__(self, child: lifeline.Child, host: str) -> None:
         self._child, self._host = child, host
-        self._before: Mapping[str, Any] = {}
         self.port = int(self._answer()["port"])
 
     @property
@@ -38,31 +37,24 @@ class Upstream:
         """Base URL, without a final slash."""
         return f"http://{self._host}:{self.port}"
 
-    def facts(self) -> Mapping[str, Any]:
-        """Return what it did since it started, as `_native.Upstream.facts` tells it. Raises UpstreamError."""
-        return self._ask(b"facts\n")
-
     def begin(self) -> None:
         """The measured span begins. Raises UpstreamError when the process is gone."""
-        self._before = self._ask(b"begin\n")
+        self._ask()
 
     def end(self) -> UpstreamFacts:
-        """The measured span is over: return what happened since `begin`. Raises UpstreamError.
-
-        Requests and CPU are differences; lateness (answer written after it fell due) is of the whole time
-        since `begin` where the engine can tell it, else since the start.
-        """
-        now, before = self.facts(), self._before
+        """The measured span is over: return what happened since `begin`. Raises UpstreamError."""
+        since = self._ask()["since"]
         return UpstreamFacts(
-            requests=now["requests"] - before.get("requests", 0),
-            cpu_s=max(0.0, now["cpu_s"] - before.get("cpu_s", 0.0)),
-            late_p50_ms=now["late_ms"]["p50"],
-            late_p99_ms=now["late_ms"]["p99"],
+            requests=since["requests"],
+            cpu_s=since["cpu_s"],
+            late_p50_ms=since["late_ms"]["p50"],
+            late_p99_ms=since["late_ms"]["p99"],
         )
 
-    def _ask(self, command: bytes) -> Mapping[str, Any]:
+    def _ask(self) -> Mapping[str, Any]:
+        """Return the facts so far; under `since` those since the last time they were asked for."""
         try:
-            self._child.input.write(command)
+            self._child.input.write(b"facts\n")
         except (BrokenPipeError, ValueError) as error:
             raise UpstreamError("its process has ended", self._child.last_lines()) from error
         return self._answer()

@@ -1,5 +1,7 @@
 """Were the answers right, did every connection get some, and are they enough for the figures shown?"""
 
+import math
+
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, percent
 
@@ -60,13 +62,14 @@ def never_in(evidence: Evidence) -> Flag | None:
     rounds = facts.throughput_rps * facts.duration_s / closed.connections
     if outside <= 0 or rounds < ROUNDS:
         return None
+    served = facts.connections_answered
+    each = facts.throughput_rps * facts.duration_s / max(served, 1)
     return Flag(
         FlagKind.CONNECTIONS_NEVER_IN,
         Severity.INVALID,
-        f"{count(outside)} of {count(closed.connections)} connections never got an answer, while the others "
-        "got "
-        f"{count(facts.throughput_rps * facts.duration_s / max(facts.connections_answered, 1))} each: "
-        f"this is the load of {count(facts.connections_answered)} connections.",
+        f"{count(outside)} of {count(closed.connections)} connections never got an answer, while "
+        f"{'the one that did' if served == 1 else f'the {count(served)} that did'} got {count(each)} each: "
+        f"this is the load of {count(served)} connection{'' if served == 1 else 's'}.",
         "A server that keeps a worker for each connection needs as many workers or threads as connections, "
         "or a proxy in front; a longer listen queue (backlog) lets more wait.",
         {"outside": outside, "connections": closed.connections},
@@ -79,6 +82,17 @@ def too_short(evidence: Evidence) -> Flag | None:
     if number >= BEYOND * 100:
         return None
     if number < BEYOND:
+        in_span = round(evidence.facts.throughput_rps * evidence.facts.duration_s)
+        if evidence.closed and in_span >= BEYOND:
+            # A queue as long as the span: what was answered in it had been sent before it began.
+            return Flag(
+                FlagKind.TOO_SHORT,
+                Severity.NOTE,
+                f"{in_span} answers arrived, but only {number} to requests sent in the same span: throughput can be "
+                "told, latency cannot.",
+                "Run longer (-z) than a request waits.",
+                {"answered": number, "in_span": in_span},
+            )
         return Flag(
             FlagKind.TOO_SHORT,
             Severity.INVALID,
@@ -86,13 +100,13 @@ def too_short(evidence: Evidence) -> Flag | None:
             "Run longer (-z), or send more at once.",
             {"answered": number},
         )
-    highest = 100 * (1 - BEYOND / number)
+    highest = math.floor(100 * (1 - BEYOND / number))
     return Flag(
         FlagKind.TOO_SHORT,
         Severity.NOTE,
         f"{number:,} requests were answered: p99 rests on the slowest {count(max(1, round(number / 100)))} "
         "of them; "
-        f"p{highest:.0f} is the highest percentile with {BEYOND} beyond it.",
+        f"p{highest} is the highest percentile with {BEYOND} beyond it.",
         f"Run {count(BEYOND * 100 / number)} times as long for p99, or take the blocks together.",
         {"answered": number, "highest_percentile": highest},
     )
