@@ -80,6 +80,12 @@ impl Agenda {
         }
     }
 
+    /// Whether `connecting` connections under way are all that a closed loop's remaining requests can use.
+    pub fn is_served_by(&self, connecting: u64) -> bool {
+        self.left
+            .is_some_and(|left| left + self.waiting() <= connecting)
+    }
+
     /// When the next request of an open loop falls due; `Nanos::MAX` when none will.
     #[inline]
     pub fn next_due(&self) -> Nanos {

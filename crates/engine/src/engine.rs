@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::agenda::Agenda;
 use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos};
+use crate::course::Course;
 use crate::pace::Arrivals;
 use crate::progress::Progress;
 use crate::protocol::Http1;
@@ -18,8 +19,9 @@ use crate::record::{Record, Slice};
 use crate::results::LoadResult;
 use crate::spec::{Length, LoadSpec, SpecError, TransportChoice};
 use crate::target::{Target, TargetError};
-use crate::timeline::Course;
 use crate::transport::epoll::Epoll;
+#[cfg(target_os = "linux")]
+use crate::transport::uring::Uring;
 use crate::transport::{Transport, os};
 use crate::worker::{Orders, Worker};
 
@@ -200,6 +202,10 @@ fn work(
     let slots = share(spec.connections, thread, spec.threads);
     match Kind::open(spec.transport, target.address, slots as usize) {
         Ok(Kind::Epoll(transport)) => go(spec, thread, target, expected, course, slices, transport),
+        #[cfg(target_os = "linux")]
+        Ok(Kind::Uring(transport)) => {
+            go(spec, thread, target, expected, course, slices, *transport)
+        }
         Err(error) => {
             course.line_up(&Monotonic, false);
             Err(error)
@@ -210,14 +216,33 @@ fn work(
 /// The transports a real load can use.
 enum Kind {
     Epoll(Epoll),
+    #[cfg(target_os = "linux")]
+    Uring(Box<Uring>),
 }
 
 impl Kind {
+    #[cfg(target_os = "linux")]
+    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Kind> {
+        if choice == TransportChoice::Epoll {
+            return Epoll::new(address, slots).map(Kind::Epoll);
+        }
+        match (choice, Uring::new(address, slots)) {
+            (_, Ok(uring)) => Ok(Kind::Uring(Box::new(uring))),
+            (TransportChoice::IoUring, Err(error)) => Err(io::Error::other(format!(
+                "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission (kernel.io_uring_disabled, \
+                 seccomp filters of containers); --transport auto takes epoll then"
+            ))),
+            _ => Epoll::new(address, slots).map(Kind::Epoll),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
     fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Kind> {
         match choice {
-            TransportChoice::Auto | TransportChoice::IoUring | TransportChoice::Epoll => {
-                Epoll::new(address, slots).map(Kind::Epoll)
-            }
+            TransportChoice::IoUring => Err(io::Error::other(
+                "io_uring is Linux'; leave --transport at auto",
+            )),
+            _ => Epoll::new(address, slots).map(Kind::Epoll),
         }
     }
 }

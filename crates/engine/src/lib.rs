@@ -6,6 +6,8 @@
 
 pub mod agenda;
 pub mod clock;
+pub mod course;
+pub mod durations;
 pub mod engine;
 pub mod outcome;
 pub mod pace;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::clock::{Nanos, SECOND};
-use crate::record::{Coarse, SLICE, SLICES_PER_SECOND, Slice, coarse};
+use crate::durations::{Coarse, coarse};
+use crate::record::{SLICE, SLICES_PER_SECOND, Slice};
 
 /// One second of the measured span, all threads together.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,66 +1,16 @@
 //! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
-//!
-//! A histogram holds 1 ns to 1 h with three significant digits in 33 x 1024 counters (270 kB); recording is an index
-//! computation and one addition.
 
 use std::sync::mpsc::Sender;
 
-use hdrhistogram::Histogram;
-
-use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::clock::{MILLISECOND, Nanos};
+use crate::durations::{Coarse, Durations, coarse};
 use crate::outcome::{Outcome, Outcomes};
 use crate::transport::os::CpuTime;
 
-/// The longest duration a histogram tells apart; what is longer is recorded as this.
-pub const LONGEST: Nanos = 3_600 * SECOND;
 /// The timeline is reported in slices of this length.
 pub const SLICE: Nanos = 250 * MILLISECOND;
 /// Slices in a second of the series.
 pub const SLICES_PER_SECOND: i64 = 4;
-
-/// A histogram of durations together with their exact largest.
-#[derive(Clone, Debug)]
-pub struct Durations {
-    /// The counters, nanoseconds.
-    pub histogram: Histogram<u64>,
-    /// The largest, not rounded to a bucket.
-    pub max: Nanos,
-}
-
-impl Default for Durations {
-    fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST, 3);
-        Durations {
-            histogram: histogram.expect("the bounds are constants that are in order"),
-            max: 0,
-        }
-    }
-}
-
-impl Durations {
-    /// Records one duration.
-    #[inline]
-    pub fn record(&mut self, duration: Nanos) {
-        self.histogram.saturating_record(duration);
-        self.max = self.max.max(duration);
-    }
-
-    /// Adds those of another thread.
-    pub fn add(&mut self, other: &Durations) {
-        self.histogram
-            .add(&other.histogram)
-            .expect("both have the same bounds");
-        self.max = self.max.max(other.max);
-    }
-}
-
-/// Latencies of a slice, with two digits: small enough (18 kB) to be handed on four times a second.
-pub type Coarse = Histogram<u32>;
-
-/// An empty histogram for a slice.
-pub fn coarse() -> Coarse {
-    Histogram::new_with_bounds(1, LONGEST, 2).expect("the bounds are constants that are in order")
-}
 
 /// What one thread saw in one slice of the timeline.
 #[derive(Clone, Debug)]

@@ -8,10 +8,11 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use crate::clock::{MILLISECOND, seconds};
+use crate::durations::Durations;
 use crate::outcome::Outcome;
 use crate::pace::Spread;
 use crate::progress::{Second, milliseconds};
-use crate::record::{Durations, Record};
+use crate::record::Record;
 use crate::spec::LoadSpec;
 
 /// Milliseconds; None where too few requests, or none, say anything.

@@ -55,9 +55,9 @@ pub struct Slot<P> {
     pub failures: u8,
 }
 
-impl<P: Protocol> Slot<P> {
+impl<P: Protocol> Default for Slot<P> {
     /// A slot without a connection.
-    pub fn new() -> Slot<P> {
+    fn default() -> Slot<P> {
         Slot {
             protocol: P::new(),
             state: State::Vacant,
@@ -74,7 +74,9 @@ impl<P: Protocol> Slot<P> {
             failures: 0,
         }
     }
+}
 
+impl<P: Protocol> Slot<P> {
     /// Names the slot's present connection to the transport.
     #[inline]
     pub fn token(&self, index: u32) -> Token {

@@ -77,7 +77,7 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
             clock,
             agenda,
             record,
-            slots: (0..slots).map(|_| Slot::new()).collect(),
+            slots: (0..slots).map(|_| Slot::default()).collect(),
             free: VecDeque::with_capacity(slots),
             vacant: (0..slots as u32).rev().collect(),
             pausing: BinaryHeap::new(),
@@ -248,7 +248,8 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
     }
 
     pub(crate) fn wants_connections(&self, now: Nanos) -> bool {
-        self.agenda.waiting() > 0 || self.agenda.is_running(now)
+        let wanted = self.agenda.waiting() > 0 || self.agenda.is_running(now);
+        wanted && !self.agenda.is_served_by(self.connecting)
     }
 
     /// The connection of this slot is free: the next request, or idleness.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use crate::clock::Nanos;
 
 #[cfg(target_os = "linux")]
+mod buffers;
+#[cfg(target_os = "linux")]
 pub mod epoll;
 #[cfg(not(target_os = "linux"))]
 #[path = "portable.rs"]
@@ -15,6 +17,8 @@ pub mod epoll;
 pub mod os;
 pub mod simulated;
 mod socket;
+#[cfg(target_os = "linux")]
+pub mod uring;
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

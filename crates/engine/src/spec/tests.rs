@@ -1,0 +1,76 @@
+//! Specs as users get them wrong.
+
+use super::*;
+
+fn reason(fields: &str) -> String {
+    let json = format!(r#"{{"url": "http://127.0.0.1/"{fields}}}"#);
+    LoadSpec::from_json(&json)
+        .map(|_| String::new())
+        .unwrap_or_else(|error| error.0)
+}
+
+#[test]
+fn defaults_are_those_of_the_contract() {
+    let spec = LoadSpec::from_json(r#"{"url": "http://127.0.0.1/", "duration_s": 1}"#).unwrap();
+    assert_eq!(
+        (spec.connections, spec.threads, spec.check_every),
+        (50, 1, 1)
+    );
+    assert_eq!(
+        (spec.timeout_s, spec.drain_s, spec.warmup_s),
+        (10.0, 2.0, 0.0)
+    );
+    assert!(spec.keepalive && spec.rate.is_none());
+    assert_eq!(spec.length(), Length::Span(1_000_000_000));
+}
+
+#[test]
+fn every_absurd_value_is_named_in_one_sentence() {
+    let rows = [
+        ("", "neither duration_s nor requests"),
+        (r#", "duration_s": 1, "requests": 5"#, "both"),
+        (r#", "duration_s": 0"#, "duration_s: 0"),
+        (r#", "duration_s": -1"#, "duration_s: -1"),
+        (r#", "duration_s": 1e300"#, "duration_s"),
+        (r#", "requests": 0"#, "requests: 0"),
+        (r#", "requests": -3"#, "the load cannot be read"),
+        (r#", "duration_s": 1, "connections": 0"#, "connections: 0"),
+        (
+            r#", "duration_s": 1, "connections": 2000000"#,
+            "connections: 2000000",
+        ),
+        (
+            r#", "duration_s": 1, "connections": 2, "threads": 3"#,
+            "threads: 3 threads for 2 connections",
+        ),
+        (r#", "duration_s": 1, "rate": 0"#, "rate: 0"),
+        (r#", "duration_s": 1, "rate": -5"#, "rate: -5"),
+        (r#", "duration_s": 1, "rate": 1e12"#, "rate"),
+        (r#", "duration_s": 1, "timeout_s": 0"#, "timeout_s: 0"),
+        (r#", "duration_s": 1, "warmup_s": -1"#, "warmup_s: -1"),
+        (
+            r#", "duration_s": 1, "expect_status": 42"#,
+            "expect_status: 42",
+        ),
+        (r#", "duration_s": 1, "check_every": 0"#, "check_every: 0"),
+        (r#", "duration_s": 1, "method": "GE T""#, "method"),
+        (r#", "duration_s": 1, "headers": [["A b", "c"]]"#, "headers"),
+        (
+            r#", "duration_s": 1, "headers": [["A", "c\r\nB: d"]]"#,
+            "control character",
+        ),
+        (
+            r#", "duration_s": 1, "headers": [["Content-Length", "7"]]"#,
+            "written by the generator itself",
+        ),
+        (r#", "duration_s": 1, "colour": "red""#, "colour"),
+        (r#", "duration_s": 1, "transport": "pigeon""#, "pigeon"),
+    ];
+    for (fields, wanted) in rows {
+        assert!(
+            reason(fields).contains(wanted),
+            "{fields}: {}",
+            reason(fields)
+        );
+    }
+}

@@ -1,0 +1,350 @@
+//! Transport over io_uring: multishot receives into provided buffers, sends submitted in batches.
+//!
+//! A request on a kept-alive connection costs its share of one `io_uring_enter` per batch and no other system call.
+//! Needs Linux 6.1; where it is older or forbids io_uring, [`Uring::new`] says so and epoll serves.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+use socket2::{SockAddr, Socket};
+
+use crate::clock::{Nanos, SECOND};
+
+use super::buffers::{Buffers, GROUP};
+use super::socket::Sockets;
+use super::{Event, Reading, Received, Sending, Token, Transport};
+
+const ENTRIES: u32 = 2048;
+const COMPLETIONS: u32 = 16384;
+/// A request up to this size fits into a fresh socket buffer, so its completion would tell nothing and is not asked for.
+const SMALL: usize = 4096;
+/// Slots are packed into 24 bits of a completion's label.
+const MAX_SLOTS: usize = 1 << 24;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Connect,
+    Receive,
+    Send,
+}
+
+struct Link {
+    socket: Socket,
+    generation: u32,
+    /// Bytes of the large request in flight that are out.
+    sent: usize,
+}
+
+/// See the module.
+pub struct Uring {
+    ring: ManuallyDrop<IoUring>,
+    buffers: ManuallyDrop<Buffers>,
+    /// The kernel reads the address while it connects: it must not move.
+    target: ManuallyDrop<Box<SockAddr>>,
+    /// Every request ever sent; the kernel may read one until its connection is gone. A load has one.
+    requests: ManuallyDrop<Vec<Arc<[u8]>>>,
+    sockets: Sockets,
+    links: Vec<Option<Link>>,
+    /// Receives that ended because all buffers were lent.
+    starved: Vec<Token>,
+    completions: Vec<(u64, i32, u32)>,
+}
+
+fn label(operation: Operation, token: Token) -> u64 {
+    u64::from(token.generation) << 32 | (operation as u64) << 24 | u64::from(token.slot)
+}
+
+fn unlabel(label: u64) -> (Operation, Token) {
+    let operation = match (label >> 24) as u8 {
+        0 => Operation::Connect,
+        1 => Operation::Receive,
+        _ => Operation::Send,
+    };
+    (
+        operation,
+        Token {
+            slot: label as u32 & (MAX_SLOTS as u32 - 1),
+            generation: (label >> 32) as u32,
+        },
+    )
+}
+
+impl Uring {
+    /// A transport for up to `slots` connections to `target`; an error where this system has no such io_uring.
+    pub fn new(target: SocketAddr, slots: usize) -> io::Result<Uring> {
+        if slots > MAX_SLOTS {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        }
+        let ring = IoUring::builder()
+            // Only this thread submits, and completions are worked off when it asks: without the two, each completion
+            // interrupts it, and io_uring is slower than epoll.
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_cqsize(COMPLETIONS)
+            .build(ENTRIES)?;
+        super::os::sharpen_timers();
+        let buffers = Buffers::register(&ring, slots)?;
+        let sockets = Sockets::new(target);
+        Ok(Uring {
+            ring: ManuallyDrop::new(ring),
+            buffers: ManuallyDrop::new(buffers),
+            target: ManuallyDrop::new(Box::new(sockets.target())),
+            requests: ManuallyDrop::new(Vec::new()),
+            sockets,
+            links: (0..slots).map(|_| None).collect(),
+            starved: Vec::new(),
+            completions: Vec::with_capacity(COMPLETIONS as usize),
+        })
+    }
+
+    fn link(&mut self, token: Token) -> Option<&mut Link> {
+        let link = self.links.get_mut(token.slot as usize)?.as_mut()?;
+        (link.generation == token.generation).then_some(link)
+    }
+
+    /// Queues an operation, submitting what is queued if there is no room.
+    fn push(&mut self, entry: &Entry) {
+        loop {
+            // SAFETY: every entry made here points only to memory that outlives its operation: the target's address,
+            // the requests and the buffers are freed in `drop`, after the kernel has let go of all operations.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            // A full completion queue refuses (EBUSY) until it is read; the kernel keeps what has no room.
+            if self.ring.submit().is_err() {
+                self.collect();
+            }
+        }
+    }
+
+    /// Moves completions out of the ring.
+    fn collect(&mut self) {
+        let completions = &mut self.completions;
+        completions.extend(
+            self.ring
+                .completion()
+                .map(|done| (done.user_data(), done.result(), done.flags())),
+        );
+    }
+
+    fn receive(&mut self, token: Token) {
+        let Some(link) = self.link(token) else { return };
+        let fd = Fd(link.socket.as_raw_fd());
+        self.push(
+            &opcode::RecvMulti::new(fd, GROUP)
+                .build()
+                .user_data(label(Operation::Receive, token)),
+        );
+    }
+
+    fn start_connect(&mut self, token: Token) -> io::Result<()> {
+        let socket = self.sockets.open()?;
+        let fd = Fd(socket.as_raw_fd());
+        self.links[token.slot as usize] = Some(Link {
+            socket,
+            generation: token.generation,
+            sent: 0,
+        });
+        let connect = opcode::Connect::new(fd, self.target.as_ptr().cast(), self.target.len());
+        self.push(&connect.build().user_data(label(Operation::Connect, token)));
+        Ok(())
+    }
+
+    /// Submits the rest of a request.
+    fn push_send(&mut self, token: Token, request: &Arc<[u8]>) {
+        let Some(link) = self.link(token) else { return };
+        let (fd, rest) = (Fd(link.socket.as_raw_fd()), &request[link.sent..]);
+        let send = opcode::Send::new(fd, rest.as_ptr(), rest.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(label(Operation::Send, token));
+        let quiet = if request.len() <= SMALL {
+            Flags::SKIP_SUCCESS
+        } else {
+            Flags::empty()
+        };
+        self.push(&send.flags(quiet));
+    }
+
+    fn connected(&mut self, token: Token, result: i32, events: &mut Vec<Event>) {
+        if result == -libc::EADDRNOTAVAIL
+            && self.sockets.next_source()
+            && self.start_connect(token).is_ok()
+        {
+            return;
+        }
+        if result < 0 {
+            return events.push(Event::NotConnected(token, -result));
+        }
+        self.receive(token);
+        events.push(Event::Connected(token));
+    }
+
+    fn arrived(
+        &mut self,
+        token: Token,
+        result: i32,
+        flags: u32,
+        current: bool,
+        events: &mut Vec<Event>,
+    ) {
+        let buffer = cqueue::buffer_select(flags);
+        if let Some(buffer) = buffer {
+            self.buffers.lent(buffer);
+        }
+        if !current {
+            return;
+        }
+        let ended = !cqueue::more(flags);
+        if result == -libc::ENOBUFS {
+            return self.starved.push(token);
+        }
+        let reading = Reading {
+            more: true,
+            buffer: buffer.unwrap_or(0),
+            length: result,
+        };
+        events.push(Event::Readable(token, reading));
+        if ended && result > 0 {
+            self.starved.push(token);
+        }
+    }
+
+    fn sent(&mut self, token: Token, result: i32, events: &mut Vec<Event>) {
+        // A send that failed has lost its peer; the receive tells, after an answer that may have come before.
+        let Ok(count) = usize::try_from(result) else {
+            return;
+        };
+        let Some(request) = self.requests.last().cloned() else {
+            return;
+        };
+        let Some(link) = self.link(token) else { return };
+        link.sent += count;
+        if link.sent >= request.len() {
+            events.push(Event::Sent(token));
+        } else {
+            self.push_send(token, &request);
+        }
+    }
+}
+
+impl Transport for Uring {
+    fn connect(&mut self, token: Token) -> io::Result<()> {
+        self.start_connect(token)
+    }
+
+    #[inline]
+    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
+        if !self
+            .requests
+            .last()
+            .is_some_and(|last| Arc::ptr_eq(last, request))
+        {
+            self.requests.push(request.clone());
+        }
+        if let Some(link) = self.link(token) {
+            link.sent = 0;
+        }
+        self.push_send(token, request);
+        if request.len() <= SMALL {
+            Sending::Done
+        } else {
+            Sending::Pending
+        }
+    }
+
+    #[inline]
+    fn received(&mut self, _token: Token, reading: &mut Reading) -> Received<'_> {
+        if !std::mem::take(&mut reading.more) {
+            return Received::Nothing;
+        }
+        match usize::try_from(reading.length) {
+            Ok(0) => Received::Closed,
+            Ok(length) => Received::Bytes(self.buffers.bytes(reading.buffer, length)),
+            Err(_) => Received::Failed(-reading.length),
+        }
+    }
+
+    fn close(&mut self, token: Token) {
+        if self.link(token).is_some()
+            && let Some(link) = self.links[token.slot as usize].take()
+        {
+            // The queued operations name the descriptor by number, which the next socket may get.
+            let _ = self.ring.submit();
+            // An operation under way keeps the socket open until it ends, and the shutdown ends it. It fails where the
+            // peer was faster.
+            let _ = link.socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()> {
+        self.buffers.give_back();
+        for token in std::mem::take(&mut self.starved) {
+            self.receive(token);
+        }
+        let wait = until.saturating_sub(now);
+        let timeout = Timespec::new()
+            .sec(wait / SECOND)
+            .nsec((wait % SECOND) as u32);
+        let waited = self
+            .ring
+            .submitter()
+            .submit_with_args(1, &SubmitArgs::new().timespec(&timeout));
+        match waited.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(_) | Err((Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN), _)) => {}
+            Err((_, error)) => return Err(error),
+        }
+        self.collect();
+        let mut completions = std::mem::take(&mut self.completions);
+        for (label, result, flags) in completions.drain(..) {
+            let (operation, token) = unlabel(label);
+            let current = self.link(token).is_some();
+            match operation {
+                Operation::Receive => self.arrived(token, result, flags, current, events),
+                Operation::Connect if current => self.connected(token, result, events),
+                Operation::Send if current => self.sent(token, result, events),
+                _ => {}
+            }
+        }
+        // Operations queued meanwhile may have collected more: they wait for the next poll.
+        completions.append(&mut self.completions);
+        self.completions = completions;
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        let _ = self.ring.submit();
+        self.links.clear();
+        let cancelled = self
+            .ring
+            .submitter()
+            .register_sync_cancel(Some(Timespec::new().sec(1)), CancelBuilder::any());
+        let gone = cancelled.is_ok()
+            || cancelled.is_err_and(|error| error.raw_os_error() == Some(libc::ENOENT));
+        // SAFETY: each is dropped here only, once, and not used after. The ring goes first: with no operation left, the
+        // kernel then knows none of the memory.
+        unsafe { ManuallyDrop::drop(&mut self.ring) };
+        if gone {
+            // SAFETY: as above.
+            unsafe {
+                ManuallyDrop::drop(&mut self.buffers);
+                ManuallyDrop::drop(&mut self.requests);
+                ManuallyDrop::drop(&mut self.target);
+            }
+        }
+        // Otherwise operations may still be under way: memory they know is leaked rather than reused under them.
+    }
+}

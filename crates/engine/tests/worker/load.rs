@@ -1,0 +1,108 @@
+//! A load on a simulated clock against a scripted server.
+
+use std::sync::Arc;
+
+use velodrome_engine::agenda::Agenda;
+use velodrome_engine::clock::{self, Nanos, SECOND};
+use velodrome_engine::course::Course;
+use velodrome_engine::pace::{Arrivals, Spread};
+use velodrome_engine::protocol::Http1;
+use velodrome_engine::record::Record;
+use velodrome_engine::transport::Token;
+use velodrome_engine::transport::simulated::{Act, Script, Simulated};
+use velodrome_engine::worker::{Orders, Worker};
+
+pub const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// When the timeline begins.
+pub const START: Nanos = SECOND;
+
+/// A server whose answer to request `n` (counted over all connections) is told by a function.
+struct Server<F> {
+    accept: Act,
+    requests: u64,
+    answer: F,
+}
+
+impl<F: FnMut(u64, Nanos) -> Vec<(Nanos, Act)>> Script for Server<F> {
+    fn connection(&mut self, _: Token, now: Nanos) -> Vec<(Nanos, Act)> {
+        vec![(now, self.accept.clone())]
+    }
+
+    fn request(&mut self, _: Token, now: Nanos) -> Vec<(Nanos, Act)> {
+        self.requests += 1;
+        (self.answer)(self.requests - 1, now)
+    }
+}
+
+/// A load of 10 s at most with a time-out of 2 s and a drain of 1 s, changed by each test as it needs.
+pub struct Load {
+    pub rate: Option<f64>,
+    pub requests: Option<u64>,
+    pub connections: usize,
+    pub keepalive: bool,
+    pub warmup: Nanos,
+    pub accept: Act,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            rate: None,
+            requests: None,
+            connections: 1,
+            keepalive: true,
+            warmup: 0,
+            accept: Act::Accept,
+        }
+    }
+}
+
+impl Load {
+    pub fn run(self, answer: impl FnMut(u64, Nanos) -> Vec<(Nanos, Act)>) -> Record {
+        let orders = Orders {
+            request: Arc::from(&b"GET / HTTP/1.1\r\n\r\n"[..]),
+            head: false,
+            idempotent: true,
+            expected: Some(Arc::from(&b"ok"[..])),
+            status: None,
+            check_every: 1,
+            keepalive: self.keepalive,
+            timeout: 2 * SECOND,
+        };
+        let clock = clock::Simulated::default();
+        // A real clock is never at 0, which the start of the timeline uses for «not yet».
+        clock.advance_to(START);
+        let transport = Simulated::new(
+            clock.clone(),
+            Server {
+                accept: self.accept,
+                requests: 0,
+                answer,
+            },
+        );
+        let arrivals = self
+            .rate
+            .map(|rate| Arrivals::new(Spread::Constant, rate, 1, 0, 1));
+        let agenda = Agenda::new(arrivals, self.requests);
+        let span = self.requests.is_none().then_some(10 * SECOND);
+        let course = Course::new(self.warmup, span, SECOND, 1);
+        let record = Record::new(0, 5, None);
+        Worker::<Http1, _, _>::new(orders, transport, clock, agenda, record, self.connections)
+            .run(&course)
+            .unwrap()
+    }
+}
+
+pub fn after(pause: Nanos, now: Nanos) -> Vec<(Nanos, Act)> {
+    vec![(now + pause, Act::Send(RIGHT.to_vec()))]
+}
+
+pub fn at(durations: &velodrome_engine::durations::Durations, quantile: f64) -> f64 {
+    durations.histogram.value_at_quantile(quantile) as f64 / 1e6
+}
+
+/// Compares with the three digits a histogram keeps.
+pub fn near(value: f64, wanted: f64) -> bool {
+    (value - wanted).abs() <= wanted * 0.002 + 1e-6
+}

@@ -1,0 +1,148 @@
+//! The worker on a simulated clock: what it measures, to the nanosecond, without waiting.
+
+mod failures;
+mod load;
+
+use load::{Load, START, after, at, near};
+use velodrome_engine::clock::{MILLISECOND, SECOND};
+use velodrome_engine::outcome::Outcome;
+
+#[test]
+fn a_stalled_server_shows_in_due_latency_and_not_in_sent_latency() {
+    let load = Load {
+        rate: Some(100.0),
+        ..Load::default()
+    };
+    let record = load.run(|_, now| {
+        let frozen = (START + 2 * SECOND..START + 3 * SECOND).contains(&now);
+        if frozen {
+            after(START + 3 * SECOND - now + MILLISECOND, now)
+        } else {
+            after(MILLISECOND, now)
+        }
+    });
+    assert_eq!(record.outcomes.of(Outcome::Ok), 1_000);
+    assert_eq!(record.outcomes.total(), 1_000, "nothing was skipped");
+    // One request met the stall; 99 fell due behind it and waited for the only connection.
+    assert!(
+        near(at(&record.sent, 0.99), 1.0),
+        "{}",
+        at(&record.sent, 0.99)
+    );
+    assert!(
+        near(at(&record.sent, 1.0), 1001.0),
+        "{}",
+        at(&record.sent, 1.0)
+    );
+    assert!(
+        (450.0..600.0).contains(&at(&record.due, 0.95)),
+        "{}",
+        at(&record.due, 0.95)
+    );
+    assert!(
+        (890.0..920.0).contains(&at(&record.due, 0.99)),
+        "{}",
+        at(&record.due, 0.99)
+    );
+    // It was the server's doing, and the generator does not take the blame.
+    assert_eq!(record.lag.max, 0);
+    assert!(record.capped >= 99, "{}", record.capped);
+}
+
+#[test]
+fn with_connections_to_grow_into_the_stall_shows_in_both() {
+    let load = Load {
+        rate: Some(100.0),
+        connections: 200,
+        ..Load::default()
+    };
+    let record = load.run(|_, now| {
+        let frozen = (START + 2 * SECOND..START + 3 * SECOND).contains(&now);
+        if frozen {
+            after(START + 3 * SECOND - now + MILLISECOND, now)
+        } else {
+            after(MILLISECOND, now)
+        }
+    });
+    assert!(near(at(&record.due, 0.95), at(&record.sent, 0.95)));
+    assert_eq!(record.capped, 0);
+    assert_eq!(
+        record.connections.opened, 101,
+        "one per request that met the stall"
+    );
+}
+
+#[test]
+fn a_closed_loop_keeps_every_connection_busy() {
+    let record = Load {
+        connections: 4,
+        ..Load::default()
+    }
+    .run(|_, now| after(100 * MILLISECOND, now));
+    assert_eq!(record.outcomes.of(Outcome::Ok), 400);
+    assert_eq!(
+        record.flight_time,
+        u128::from(4 * 10 * SECOND),
+        "four in flight all the time"
+    );
+    assert_eq!(
+        record.ok_in_span, 396,
+        "the last four arrive at the end of the span, outside it"
+    );
+    assert_eq!(
+        (
+            record.connections.opened,
+            record.connections.reopened,
+            record.connections.answered
+        ),
+        (4, 0, 4)
+    );
+}
+
+#[test]
+fn the_warm_up_is_recorded_nowhere_but_its_late_answers_count_as_throughput() {
+    let load = Load {
+        rate: Some(10.0),
+        warmup: SECOND,
+        connections: 20,
+        ..Load::default()
+    };
+    let record = load.run(|n, now| {
+        after(
+            if n < 10 {
+                500 * MILLISECOND
+            } else {
+                MILLISECOND
+            },
+            now,
+        )
+    });
+    assert_eq!(record.outcomes.total(), 100);
+    assert!(
+        near(at(&record.due, 1.0), 1.0),
+        "no latency of the warm-up: {}",
+        at(&record.due, 1.0)
+    );
+    assert_eq!(
+        record.ok_in_span, 105,
+        "five requests of the warm-up were answered in the span"
+    );
+}
+
+#[test]
+fn a_count_ends_the_load_at_exactly_that_many() {
+    for rate in [None, Some(1_000.0)] {
+        let load = Load {
+            requests: Some(777),
+            rate,
+            connections: 10,
+            ..Load::default()
+        };
+        let record = load.run(|_, now| after(MILLISECOND, now));
+        assert_eq!(
+            (record.outcomes.of(Outcome::Ok), record.outcomes.total()),
+            (777, 777),
+            "{rate:?}"
+        );
+    }
+}
