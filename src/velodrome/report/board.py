@@ -62,7 +62,12 @@ class Progress:
         p50 = quantity.milliseconds(self.p50_ms) if self.p50_ms is not None else ""
         p99 = quantity.milliseconds(self.p99_ms) if self.p99_ms is not None else ""
         memory = quantity.megabytes(self.memory_bytes) if self.memory_bytes else ""
-        remark = "; ".join(f"⚑ {reason}" for reason in ([self.failed] if self.failed else self.flags))
+        told = (
+            [self.failed]
+            if self.failed
+            else sorted(self.flags, key=lambda sentence: not self.flags[sentence])
+        )
+        remark = names.flags(told, bool(self.rates))
         done = f"{len(self.blocks)}/{blocks}"
         name = f"⚑ {self.name}" if set_aside else f"  {self.name}"
         return Line((name, rate, p50, p99, cpu, memory, done), visible(remark), set_aside)

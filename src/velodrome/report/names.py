@@ -1,6 +1,6 @@
 """What contestants, questions and loads are called in a report."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from velodrome.model import quantity
 from velodrome.model.load import Closed, Load
@@ -118,14 +118,21 @@ def far_percentile(verdict: Verdict) -> tuple[str, str]:
 
 
 def remark(standing: Standing) -> str:
-    """Return ceiling and flags in a line: the gravest sentence of who has no rank, of others their only one."""
+    """Return ceiling and flags of a contestant in a line."""
     told = (
         [standing.failed]
         if standing.failed
         else sorted(standing.notes, key=lambda note: "set aside" not in note)
     )
+    ceiling = f"ceiling: {standing.ceiling}" if standing.ceiling else ""
+    return "; ".join(filter(None, (ceiling, flags(told, standing.rank is not None))))
+
+
+def flags(told: Sequence[str], ranked: bool) -> str:
+    """Return the gravest sentence (the first) of who has no rank, and of others their only one or how many."""
+    if not told:
+        return ""
+    if ranked and len(told) > 1:
+        return f"⚑ {len(told)} flags, see the report"
     more = f" (+{len(told) - 1} more in the report)" if len(told) > 1 else ""
-    flags = f"⚑ {told[0]}{more}" if told else ""
-    if standing.rank is not None and len(told) > 1:
-        flags = f"⚑ {len(told)} flags, see the report"
-    return "; ".join(filter(None, (f"ceiling: {standing.ceiling}" if standing.ceiling else "", flags)))
+    return f"⚑ {told[0]}{more}"
