@@ -1,0 +1,36 @@
+"""The page on study files tells the truth: its examples are read, its mistakes are made."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import STEPS
+from velodrome.model.errors import StudyFileError
+from velodrome.plan.schema import LoadTable, StudyTable
+from velodrome.plan.study_file import parse
+
+PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
+SMALLEST, WHOLE, WRONG = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", [SMALLEST, WHOLE])
+def test_the_examples_are_studies(text: str) -> None:
+    assert parse(text, "mine.toml", catalog.stacks(), catalog.recipes()).questions
+
+
+def test_the_example_with_mistakes_gives_what_the_page_shows() -> None:
+    with pytest.raises(StudyFileError) as caught:
+        parse(WRONG, "mine.toml", catalog.stacks(), catalog.recipes())
+    lines = str(caught.value).splitlines()
+    # Which names are nearest depends on which stacks there are, so that part is not compared.
+    for line in lines:
+        assert line.partition("; nearest: uvicorn")[0] in PAGE
+
+
+def test_every_key_is_on_the_page() -> None:
+    for key in (*StudyTable.model_fields, *LoadTable.model_fields):
+        assert re.search(rf"\b{key} = |`{key}`|\[\[{key}\]\]", PAGE), key
+    for kind in STEPS:
+        assert f"| `{kind}` |" in PAGE
