@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.plan.made import RECIPES, STACKS
 
 from velodrome.model.errors import NothingSelectedError
-from velodrome.plan.matrix import lay_out, matches, order
+from velodrome.plan.matrix import lay_out, matches, narrowed, order
 from velodrome.plan.study_file import parse
 
 STUDY = parse(
@@ -89,6 +89,13 @@ def test_a_filtered_race_keeps_the_order_of_the_whole() -> None:
     assert cells("hello", "third/uvicorn") == [
         cell for cell in cells() if matches(cell, "hello") or cell == "third/uvicorn"
     ]
+
+
+def test_a_filtered_race_is_a_study_of_what_it_runs() -> None:
+    small = narrowed(STUDY, lay_out(STUDY, STACKS, ("third/gunicorn*",)).heats)
+    assert [question.name for question in small.questions] == ["third"]
+    assert [contestant.label for contestant in small.contestants] == ["gunicorn-sync[workers=2]"]
+    assert narrowed(STUDY, lay_out(STUDY, STACKS).heats) == STUDY
 
 
 def test_a_pattern_that_matches_nothing_names_the_nearest() -> None:

@@ -79,6 +79,7 @@ def command(
     stacks = catalog.stacks(extra)
     asked = chosen(finding.load(study, stacks, catalog.recipes()), seed, blocks)
     laid_out = matrix.lay_out(asked, stacks, only or (), python)
+    asked = matrix.narrowed(asked, laid_out.heats)
     lab = Lab(stacks, guest_tree.export(extra), choosing.choose)
     where = folder(asked.name, out, resume)
     with RaceView(sys.stdout) as view:

@@ -5,7 +5,7 @@ one before it has ended. So a machine that gets slower in the course of a race g
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from random import Random
 
@@ -51,6 +51,18 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
         if not only or any(matches(cells[index], pattern) for pattern in only)
     ]
     return Matrix(tuple(heats), tuple(left_out))
+
+
+def narrowed(study: Study, heats: Sequence[Heat]) -> Study:
+    """Return the study without the questions and contestants that none of these heats is about."""
+    trials = [trial for heat in heats for trial in heat.trials]
+    questions = {trial.question for trial in trials}
+    contestants = {trial.contestant.label for trial in trials}
+    return replace(
+        study,
+        questions=tuple(one for one in study.questions if one.name in questions),
+        contestants=tuple(one for one in study.contestants if one.label in contestants),
+    )
 
 
 def order(seed: int, block: int, count: int) -> list[int]:
