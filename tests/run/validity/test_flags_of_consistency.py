@@ -45,9 +45,21 @@ def test_an_open_loop_is_held_against_requests_seen_in_flight(raised: Flags) -> 
     assert FlagKind.LITTLES_LAW not in raised({"mean_in_flight": None}, pace=pace)
 
 
-def test_opening_a_connection_for_each_request_is_no_breach(raised: Flags) -> None:
-    facts = {"sent": replace(FLAT, mean=5.0), "mean_in_flight": 20.0}
-    assert FlagKind.LITTLES_LAW not in raised(facts, keepalive=False)
+@pytest.mark.parametrize("closes", [{"connections_reopened": 40_000}, {"keepalive": False}])
+def test_opening_a_connection_for_each_request_is_no_breach(raised: Flags, closes: dict[str, int]) -> None:
+    facts: dict[str, object] = {"sent": replace(FLAT, mean=5.0), "due": FLAT}
+    keepalive = "keepalive" not in closes
+    facts |= {name: value for name, value in closes.items() if name != "keepalive"}
+    assert FlagKind.LITTLES_LAW not in raised(facts, keepalive=keepalive)
+    facts["due"] = replace(FLAT, mean=5.0)
+    assert FlagKind.LITTLES_LAW in raised(facts, keepalive=keepalive)
+
+
+def test_the_law_is_not_held_against_a_queue_that_grows(raised: Flags) -> None:
+    facts = {"throughput_rps": 40.0, "sent": replace(FLAT, mean=900.0), "mean_in_flight": 246.0}
+    found = raised(facts, pace=Open(300, connections=400))
+    assert FlagKind.NOT_STATIONARY in found
+    assert FlagKind.LITTLES_LAW not in found
 
 
 def test_errors_are_told_as_errors_not_as_a_broken_law(raised: Flags) -> None:

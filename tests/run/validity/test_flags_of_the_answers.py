@@ -59,13 +59,23 @@ def test_an_open_loop_opens_what_it_needs_so_none_is_kept_out(raised: Flags) -> 
 def test_a_percentile_needs_ten_requests_beyond_it(
     raised: Flags, answered: int, severity: Severity | None
 ) -> None:
-    facts = {"requests": answered, "outcomes": {"ok": answered}, "throughput_rps": answered / 10, "duration_s": 10.0}
+    facts = {
+        "requests": answered,
+        "outcomes": {"ok": answered},
+        "throughput_rps": answered / 10,
+        "duration_s": 10.0,
+    }
     flag = raised(facts).get(FlagKind.TOO_SHORT)
     assert (flag.severity if flag else None) is severity
 
 
 def test_answers_to_requests_sent_before_the_span_are_throughput_without_latency(raised: Flags) -> None:
-    queued = {"requests": 20, "outcomes": {"ok": 0, "unfinished": 20}, "throughput_rps": 10.0, "duration_s": 2.0}
+    queued = {
+        "requests": 20,
+        "outcomes": {"ok": 0, "unfinished": 20},
+        "throughput_rps": 10.0,
+        "duration_s": 2.0,
+    }
     flag = raised(queued)[FlagKind.TOO_SHORT]
     assert flag.severity is Severity.NOTE
     assert flag.sentence.startswith("20 answers arrived, but only 0 to requests sent in the same span")

@@ -36,7 +36,8 @@ def test_several_generator_threads_share_several_cores(raised: Flags) -> None:
         (0.4, 0.5, None),  # below half a millisecond nothing turns on it
         (0.9, 10.0, None),  # 9 %
         (2.0, 10.0, Severity.NOTE),
-        (6.0, 10.0, Severity.INVALID),
+        (6.0, 10.0, Severity.NOTE),  # most of it is ours, but every virtual machine pauses that long
+        (15.0, 20.0, Severity.INVALID),
     ],
 )
 def test_lag_counts_by_its_share_of_the_latency_shown(
@@ -47,6 +48,13 @@ def test_lag_counts_by_its_share_of_the_latency_shown(
     )
     flag = found.get(FlagKind.GENERATOR_LAGGED)
     assert (flag.severity if flag else None) is severity
+
+
+def test_lag_at_the_median_spoils_the_run_at_any_length(raised: Flags) -> None:
+    facts = {"lag": latency(p50=1.5, p99=1.5), "due": latency(p50=2.0, p99=20.0)}
+    flag = raised(facts, pace=Open(4000, connections=500))[FlagKind.GENERATOR_LAGGED]
+    assert flag.severity is Severity.INVALID
+    assert "at p50 is 1.5 ms" in flag.sentence
 
 
 def test_missing_percentiles_are_no_lag(raised: Flags) -> None:
@@ -77,9 +85,12 @@ def test_enough_connections_cap_nothing(raised: Flags) -> None:
     )
 
 
-def test_what_the_engine_saw_of_the_cap_is_believed(raised: Flags) -> None:
+def test_what_the_engine_saw_of_the_cap_is_believed_and_no_arithmetic_made_up(raised: Flags) -> None:
     facts = {"engine_flags": ("capped-by-connections",)}
-    assert FlagKind.CAPPED_BY_CONNECTIONS in raised(facts, pace=Open(4000, connections=50))
+    flag = raised(facts, pace=Open(4000, connections=50))[FlagKind.CAPPED_BY_CONNECTIONS]
+    assert flag.severity is Severity.NOTE
+    assert "All 50 connections were in use for a time" in flag.sentence
+    assert "needs" not in flag.sentence
 
 
 def test_a_debug_build_measures_nothing(raised: Flags) -> None:

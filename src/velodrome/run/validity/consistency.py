@@ -12,6 +12,8 @@ LITTLE = 0.1
 """Relative: three times the spread of throughput between repeats on a small virtual machine (3.5 %)."""
 LITTLE_LEAST = 0.5
 """Requests in flight: below one of them, a mean of samples is too coarse to judge by."""
+REOPENED = 0.01
+"""Connections opened again per request: from here on the server closes them as a habit."""
 TREND = 0.2
 """Relative change from first to last second: more than five times that spread."""
 TREND_LATENCY = 0.5
@@ -29,37 +31,36 @@ BEHIND = 0.1
 def littles_law(evidence: Evidence) -> Flag | None:
     """Mean concurrency must be throughput x mean latency (Little 1961, doi:10.1287/opre.9.3.383).
 
-    Closed loop: the connections asked for. Open loop: requests in flight as sampled. Requests that straddle
-    the ends of the span are worth latency / duration, which is allowed for.
+    Closed loop: the connections asked for. Open loop: requests in flight as sampled, where the server kept up
+    (the law is about a steady state). Requests that straddle the ends of the span are worth latency /
+    duration, which is allowed for. Where connections are opened for single requests the time from due counts:
+    opening is in it.
     """
     facts = evidence.facts
-    if facts.sent.mean is None or facts.throughput_rps <= 0 or evidence.failures > 0.01 * facts.requests:
+    opening = not evidence.load.keepalive or facts.connections_reopened > REOPENED * facts.requests
+    mean_ms = facts.due.mean if opening and evidence.closed else facts.sent.mean
+    if mean_ms is None or facts.throughput_rps <= 0 or evidence.failures > 0.01 * facts.requests:
         return None
-    latency_s = facts.sent.mean / 1e3
+    if fell_behind(evidence) is not None:
+        return None
+    latency_s = mean_ms / 1e3
     by_law = facts.throughput_rps * latency_s
-    # Without keep-alive a connection is also busy with being opened, which is no latency of a request.
-    closed = evidence.closed if evidence.load.keepalive else None
-    actual = float(closed.connections) if closed else facts.mean_in_flight
+    actual = float(evidence.closed.connections) if evidence.closed else facts.mean_in_flight
     if actual is None:
         return None
     allowed = actual * (LITTLE + latency_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
     if abs(by_law - actual) <= allowed:
         return None
-    whose = "connections were asked for" if closed else "requests were in flight on average"
+    whose = "connections were asked for" if evidence.closed else "requests were in flight on average"
     return Flag(
         FlagKind.LITTLES_LAW,
         Severity.INVALID,
-        f"{count(facts.throughput_rps)}/s × {milliseconds(facts.sent.mean)} makes {count(by_law)} requests "
-        "in flight, "
+        f"{count(facts.throughput_rps)}/s × {milliseconds(mean_ms)} makes {count(by_law)} requests in "
+        "flight, "
         f"but {count(actual)} {whose}: one of these figures is not what it seems.",
-        "Look for connections that wait unserved, for a saturated generator, or a run too short for its "
+        "Look for connections that are never made, for a saturated generator, or a run too short for its "
         "latency.",
-        {
-            "by_law": by_law,
-            "actual": actual,
-            "throughput_rps": facts.throughput_rps,
-            "mean_ms": facts.sent.mean,
-        },
+        {"by_law": by_law, "actual": actual, "throughput_rps": facts.throughput_rps, "mean_ms": mean_ms},
     )
 
 
