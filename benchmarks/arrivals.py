@@ -11,7 +11,7 @@ from statistics import median
 
 import generators
 from generators import Generator, Shot
-from rounds import Table, absent, interleaved, middle, show, spread
+from rounds import Table, absent, extent, interleaved, middle, show
 from track import Recorder, drive
 
 RATE = 10_000
@@ -70,9 +70,9 @@ def tables(rounds: int) -> list[Table]:
         (
             f"{generator.name} {generator.version}",
             f"{middle(one.p50 for one in runs):.1f} µs",
-            spread([one.p50 for one in runs]),
+            extent([one.p50 for one in runs], 1),
             f"{middle(one.p99 for one in runs):.0f} µs",
-            spread([one.p99 for one in runs]),
+            extent([one.p99 for one in runs], 0),
             f"{middle(one.worst for one in runs) / 1000:.1f} ms",
             f"{middle(one.arrived / (RATE * DURATION_S) for one in runs) * 100:.1f} %",
             f"{middle(one.cpu_s / DURATION_S for one in runs) * 100:.0f} %",
@@ -83,7 +83,7 @@ def tables(rounds: int) -> list[Table]:
         f"Arrivals at {RATE}/s",
         f"Deviation from the ideal schedule, {CONNECTIONS} connections; "
         f"{rounds} interleaved rounds of {DURATION_S:g} s, medians.",
-        ("generator", "p50", "spread", "p99", "spread", "worst", "arrived", "of its CPU"),
+        ("generator", "p50", "of rounds", "p99", "of rounds", "worst", "arrived", "of its CPU"),
         rows,
         absent(missing),
     )

@@ -92,6 +92,11 @@ def spread(values: Sequence[float]) -> str:
     return f"±{(max(values) - min(values)) / 2 / mid * 100:.0f} %" if mid else "–"
 
 
+def extent(values: Sequence[float], digits: int) -> str:
+    """The smallest and the largest of the rounds, for figures one disturbed round can multiply."""
+    return f"{min(values):.{digits}f} – {max(values):.{digits}f}"
+
+
 def measured(make: Callable[[int], list[Table]], rounds: int) -> list[Table]:
     """Make tables, each with a note of what else the machine did meanwhile."""
     neighbours = Neighbours()

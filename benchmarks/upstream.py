@@ -1,8 +1,8 @@
 """The simulated third party: CPU for each request, and how late its answers are.
 
 Late is the time from when an answer was due to when it is written, in the third party's own count. Callers
-that wait together (wrk, closed loop) are answered together, and the last of them waits for the others' answers
-to be written; requests spread over time (velodrome, open loop) show the timer, and what waking up costs.
+that wait together (wrk, closed loop) are answered together, and the last of them waits until the answers of
+the others are written; requests spread over time (velodrome, open loop) show the timer and the cost of waking.
 """
 
 from dataclasses import dataclass
