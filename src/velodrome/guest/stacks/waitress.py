@@ -1,14 +1,25 @@
-"""waitress: one process, sockets in one thread, handlers in a pool of threads."""
+"""waitress: one process, sockets in one thread, handlers in a pool of threads.
+
+    python -m velodrome.guest.stacks.waitress (what `waitress-serve` takes)
+
+That is `waitress-serve` with its log at level error. Its own command line cannot set one, and at the level it
+takes (info) it writes a line for every request that has to wait for a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
 
 from velodrome.guest.stack import Launch, Process, Stack, one_per_thread
 
 
 def command(launch: Launch) -> Process:
-    """Return the command line."""
+    """Return the command line; the options are those of `waitress-serve`."""
     return Process(
         (
             "-m",
-            "waitress",
+            "velodrome.guest.stacks.waitress",
             "--host=%s" % launch.host,
             "--port=%d" % launch.port,
             "--threads=%s" % launch.text("threads"),
@@ -33,3 +44,15 @@ stack = Stack(
     slots=one_per_thread,
     python=(3, 9),
 )
+
+
+def main() -> None:
+    """Run the program."""
+    from waitress.runner import run
+
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+    sys.exit(run(sys.argv))
+
+
+if __name__ == "__main__":
+    main()
