@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from velodrome.guest.stack import Stack
+from velodrome.guest.stack import Stack, one_per_worker
 from velodrome.judge import explaining
 from velodrome.judge.explaining import Case
 from velodrome.judge.field import Runner, cpu_cost, ranking_load, runners, score
@@ -97,8 +97,17 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
     else:
         said = f"cannot tell {called[0]} from {listed(called[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)
-    slower = cannot_exceed([one for one in case.field if one.label not in first], case.ceilings, fastest)
-    return f"{opening}{said}{f'; {slower[0]}' if slower else ''}."
+    return f"{opening}{said}{_slower(case, first, fastest)}."
+
+
+def _slower(case: Case, first: Sequence[str], fastest: float) -> str:
+    """Return the ceiling people most need to hear of: that of sync workers, the highest of several."""
+    rest = [one for one in case.field if one.label not in first]
+    workers = [one for one in rest if one.stack and one.stack.slots is one_per_worker]
+    told = (
+        cannot_exceed(workers, case.ceilings, fastest)[-1:] or cannot_exceed(rest, case.ceilings, fastest)[:1]
+    )
+    return f"; {told[0]}" if told else ""
 
 
 def _winner(case: Case, label: str) -> str:

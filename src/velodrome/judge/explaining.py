@@ -52,7 +52,7 @@ def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[s
     fastest = max((interval.mid for interval in measured.values()), default=0.0)
     found = [
         *_connections(case, ranked),
-        *cannot_exceed(ranked, case.ceilings, fastest),
+        *cannot_exceed(case.field, case.ceilings, fastest),
         *_cost(case, outcome, first),
         *_latency(case, first),
         *above(ranked, case.ceilings, measured),
@@ -141,16 +141,11 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
     found = []
     if len(told) > 1:
         quick, slow = min(told, key=lambda label: told[label]), max(told, key=lambda label: told[label])
-        own = [f"{case.runner(first[0]).called} {_ms(told[first[0]])}"] if first and first[0] in told else []
-        middle = own if first and first[0] not in (quick, slow) else []
-        steps = [
-            f"{case.runner(quick).called} {_ms(told[quick])}",
-            *middle,
-            f"{case.runner(slow).called} {_ms(told[slow])}",
-        ]
+        between = first and first[0] in told and first[0] not in (quick, slow)
+        own = f"; {case.runner(first[0]).called} has {_ms(told[first[0]])}" if between else ""
         found.append(
-            f"At the same {exact(load.pace.rate)} for all, {name} goes from "
-            f"{' over '.join(steps[:-1])} to {steps[-1]}"
+            f"At the same {exact(load.pace.rate)} for all, {name} is lowest with {case.runner(quick).called} "
+            f"({_ms(told[quick])}) and highest with {case.runner(slow).called} ({_ms(told[slow])}){own}"
         )
     if behind:
         verb = "does" if len(behind) == 1 else "do"
