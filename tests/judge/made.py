@@ -8,6 +8,7 @@ from typing import Any
 
 from velodrome.guest.recipe import Body, Call, Cpu, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack, one_per_worker, unbounded
+from velodrome.judge.verdict import judge
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
@@ -22,9 +23,10 @@ from velodrome.model.measurement import (
     QueueFacts,
     ServerFacts,
 )
-from velodrome.model.results import Header, Machine, Results
+from velodrome.model.results import Header, Machine, Result, Results
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Trial
+from velodrome.model.verdict import Answer, Verdict
 
 HELLO = Recipe("hello", "answers at once, 84 bytes", (Body(84, on_wire=True),))
 THIRD_PARTY = Recipe("third-party-200ms", "waits 200 ms on a third party", (Call(200), Body(84)))
@@ -190,3 +192,18 @@ def results(
     return Results(
         Header(study, 4711, machine, "0.1.0", "2026-11-20T12:00:00+00:00"), tuple(trials), 0, False
     )
+
+
+def verdict(trials: list[Result], *questions: Question, blocks: int = 3) -> Verdict:
+    return judge([results(trials, questions or (HELLO_Q,), blocks=blocks)], STACKS)
+
+
+def answer(trials: list[Result], *questions: Question) -> Answer:
+    (found,) = verdict(trials, *questions).answers
+    return found
+
+
+FAST = steady("granian", [4000, 4100, 3950], cpu_us=25)
+
+
+SLOW = steady("uvicorn", [2000, 2100, 2010], cpu_us=48)

@@ -1,7 +1,12 @@
-"""A few stacks and recipes for study files to name."""
+"""A few stacks and recipes for study files to name, and study files that are right but for one thing."""
+
+import pytest
 
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack, one_per_worker, unbounded
+from velodrome.model.errors import StudyFileError
+from velodrome.model.study import Study
+from velodrome.plan.study_file import parse
 
 
 def _command(launch: Launch) -> Process:
@@ -41,3 +46,27 @@ RECIPES = {
         Recipe("third-party-200ms", "waits 200 ms on a third party", (Call(200), Body(84))),
     )
 }
+
+ONE = "{connections = 1, duration = 1}"
+
+
+def study(text: str) -> Study:
+    return parse(text, "studies/mine.toml", STACKS, RECIPES)
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(StudyFileError) as caught:
+        study(text)
+    return [f"{one.line}:{one.column} {one.sentence}" for one in caught.value.problems]
+
+
+def with_load(load: str) -> str:
+    return f'contestants = ["uvicorn"]\n[[questions]]\nrecipe = "hello"\nloads = [{load}]\n'
+
+
+def with_contestants(contestants: str) -> str:
+    return f'contestants = {contestants}\n[[questions]]\nrecipe = "hello"\nloads = [{ONE}]\n'
+
+
+def with_recipe(recipe: str) -> str:
+    return f'contestants = ["uvicorn"]\n[[questions]]\nname = "q"\nrecipe = {recipe}\nloads = [{ONE}]\n'
