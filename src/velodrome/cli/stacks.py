@@ -8,7 +8,7 @@ import typer
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
-from velodrome.model.errors import UnknownKnobError, UnknownNameError
+from velodrome.model.errors import BrokenPluginError, UnknownKnobError, UnknownNameError
 from velodrome.report import listing
 from velodrome.run import environment
 
@@ -23,6 +23,8 @@ def find(name: str, extra: list[str]) -> Stack:
     try:
         return catalog.stack(name, extra)
     except catalog.NoSuchNameError as error:
+        if error.error:
+            raise BrokenPluginError("stack", name, error.error) from error
         raise UnknownNameError("stack", name, error.known) from error
 
 

@@ -10,7 +10,7 @@ from velodrome.model.capacity import Ceiling, ceiling
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Contestant
 from velodrome.model.verdict import LatencyView
 
 
@@ -56,11 +56,6 @@ class Runner:
         return max(peaks, default=None)
 
 
-def label_of(trial: Trial) -> str:
-    """Return the label of a contestant, with its interpreter where the study sets one."""
-    return f"{trial.contestant.label}@{trial.python}" if trial.python else trial.contestant.label
-
-
 def runners(
     question: Question, results: Sequence[Measurement | Failed], stacks: Mapping[str, Stack]
 ) -> list[Runner]:
@@ -68,7 +63,7 @@ def runners(
     by_label: dict[str, list[Measurement | Failed]] = {}
     for result in results:
         if result.trial.question == question.name:
-            by_label.setdefault(label_of(result.trial), []).append(result)
+            by_label.setdefault(result.trial.label, []).append(result)
     found = []
     for label, own in sorted(by_label.items()):
         contestant = own[0].trial.contestant

@@ -6,7 +6,6 @@ from dataclasses import replace
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
-from velodrome.judge.field import label_of
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.flag import Severity
@@ -93,7 +92,7 @@ def _set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[s
                 (flag.kind.value, flag.sentence) for flag in one.flags if flag.severity is Severity.INVALID
             ]
         for kind, said in reasons:
-            key = (one.trial.question, label_of(one.trial), one.trial.load.label, kind)
+            key = (one.trial.question, one.trial.label, one.trial.load.label, kind)
             told = f"{called}, {one.trial.question}, {one.trial.load.label}: {said}"
             seen.setdefault(key, (told, []))[1].append(one.trial.block)
     return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]

@@ -138,6 +138,8 @@ class StudyChangedError(UsageError):
 class RaceInterruptedError(VelodromeError):
     """Raised when a race was stopped by Ctrl-C or SIGTERM; what was finished is kept."""
 
+    exit_code = 130
+
     def __init__(self, path: str, done: int, total: int) -> None:
         self.path, self.done, self.total = path, done, total
         super().__init__(f"stopped; {done} of {total} trials are kept in {path}. Go on with --resume")
@@ -260,3 +262,17 @@ class UnknownDriverError(UsageError):
 
     def __init__(self, driver: str, known: Sequence[str]) -> None:
         super().__init__(f"no driver is called '{driver}'. There are: {', '.join(known)}")
+
+
+class CalibrationError(VelodromeError):
+    """Raised when an interpreter does not tell how fast it computes."""
+
+    def __init__(self, python: str, reason: str) -> None:
+        super().__init__(f"{python} could not be asked how fast it computes: {reason}")
+
+
+class BrokenPluginError(UsageError):
+    """Raised when a stack or recipe is asked for whose file could not be loaded."""
+
+    def __init__(self, kind: str, name: str, reason: str) -> None:
+        super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")

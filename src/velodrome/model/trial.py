@@ -56,10 +56,14 @@ class Trial:
         return f"{self.question}/{self.contestant.label}"
 
     @property
+    def label(self) -> str:
+        """The label a verdict knows the contestant by: with its interpreter where the study sets one."""
+        return f"{self.contestant.label}@{self.python}" if self.python else self.contestant.label
+
+    @property
     def key(self) -> str:
         """Names this trial within its study: `question/contestant/load/block`."""
-        python = f"@{self.python}" if self.python else ""
-        return f"{self.cell}{python}/{self.load.label}/{self.block}"
+        return f"{self.question}/{self.label}/{self.load.label}/{self.block}"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def histories(answer: Answer, measured: Sequence[Measurement], style: Styles) ->
 def _by_label(measured: Sequence[Measurement]) -> Mapping[str, Sequence[Measurement]]:
     found: dict[str, list[Measurement]] = {}
     for one in sorted(measured, key=lambda m: m.trial.block):
-        found.setdefault(names.label_of(one.trial), []).append(one)
+        found.setdefault(one.trial.label, []).append(one)
     return found
 
 

@@ -89,7 +89,7 @@ def lead(verdict: Verdict, results: Results) -> str:
     """Return when, how much and with which seed, on one line."""
     began = min((result.started_at for result in results), default="")
     blocks = len({result.trial.block for result in results})
-    contestants = len({names.label_of(result.trial) for result in results})
+    contestants = len({result.trial.label for result in results})
     parts = [
         f"{began[:16].replace('T', ' ')} UTC" if began else "",
         plural(len(verdict.answers), "question"),
@@ -120,7 +120,7 @@ def _ranking(answer: Answer, measured: Sequence[Measurement], style: page.Styles
         for flag in one.flags:
             if flag.severity is Severity.INVALID:
                 # Blocks tell the same reason with other figures: the first stands for them.
-                told = reasons.setdefault(names.label_of(one.trial), {})
+                told = reasons.setdefault(one.trial.label, {})
                 told.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
     return page.ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
 
@@ -129,7 +129,7 @@ def _reached(measured: Sequence[Measurement]) -> dict[str, float]:
     """Return the most that each contestant reached, also where it was set aside."""
     found: dict[str, float] = {}
     for one in measured:
-        label = names.label_of(one.trial)
+        label = one.trial.label
         found[label] = max(found.get(label, 0.0), one.load.throughput_rps)
     return found
 

@@ -5,14 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from velodrome.model import quantity
 from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
-from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report.typeset import plural
-
-
-def label_of(trial: Trial) -> str:
-    """Return the label a verdict knows a contestant by: with its interpreter where the study sets one."""
-    return f"{trial.contestant.label}@{trial.python}" if trial.python else trial.contestant.label
 
 
 def contestant(title: str, label: str) -> str:

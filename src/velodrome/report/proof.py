@@ -71,7 +71,7 @@ def rows(results: Sequence[Measurement | Failed], called: Mapping[str, str]) -> 
 
 def _row(result: Measurement | Failed, called: Mapping[str, str]) -> Row:
     trial = result.trial
-    label = names.label_of(trial)
+    label = trial.label
     head: tuple[float | str | None, ...] = (trial.question, label, trial.load.label, trial.block + 1)
     link = anchor(trial.question, label)
     if isinstance(result, Failed):
@@ -110,7 +110,7 @@ def cells(verdict: Verdict, results: Sequence[Measurement | Failed]) -> list[Cel
             here = [
                 r
                 for r in results
-                if r.trial.question == answer.question and names.label_of(r.trial) == standing.contestant
+                if r.trial.question == answer.question and r.trial.label == standing.contestant
             ]
             again = repeat(verdict.study, f"{answer.question}/{standing.contestant}")
             found.append(_cell(answer, standing, again, here))

@@ -37,7 +37,7 @@ def reasons(answer: Answer, measured: Sequence[Measurement]) -> list[Reason]:
     """Return the explaining facts of every contestant of a question, from its block of median throughput."""
     found = []
     for standing in answer.standings:
-        here = [m for m in measured if names.label_of(m.trial) == standing.contestant]
+        here = [m for m in measured if m.trial.label == standing.contestant]
         here = [m for m in here if names.is_closed(m.trial.load.label)] or here
         if not here:
             continue

@@ -24,7 +24,7 @@ from velodrome.model.measurement import Failed, FailureKind
 from velodrome.model.results import Header, Result
 from velodrome.model.study import Study
 from velodrome.model.trial import Heat
-from velodrome.run import limits, machine, placement
+from velodrome.run import cpu_turn, limits, machine, placement
 from velodrome.run.environment import Environment
 from velodrome.run.measuring_lock import alone
 from velodrome.run.store import Store
@@ -149,7 +149,15 @@ def _prepared(race: Race, lab: Lab, follower: Follower) -> Lab:
         return found
 
     _two_at_a_time([partial(make, name, python or None) for name, python in wanted if name in lab.stacks])
-    return replace(lab, environment=look_up)
+    return replace(lab, environment=look_up, turn_ns=_calibrated(race, made.values(), lab))
+
+
+def _calibrated(race: Race, made: Iterable[Environment | VelodromeError], lab: Lab) -> dict[str, str]:
+    """Ask each interpreter once how fast it computes, while nothing else runs, if any recipe computes."""
+    if not any(trial.recipe.cpu_us for heat in race.heats for trial in heat.trials):
+        return {}
+    by_version = {one.version: one for one in made if isinstance(one, Environment)}
+    return {version: cpu_turn.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
 
 
 def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:

@@ -17,6 +17,7 @@ from typing import Self
 
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
+from velodrome.guest.weave.busy import TURN_VARIABLE
 from velodrome.run import sock_diag
 from velodrome.run.limits import PREFIX, Bounds
 from velodrome.run.ward import Ending, Exit, Order, Ward
@@ -44,6 +45,8 @@ class Serving:
     """Those that differ from the stack's defaults."""
     upstream: str = ""
     """Base URL of the third party, without a final slash."""
+    turn_ns: str = ""
+    """Nanoseconds of one turn of the CPU loop; empty: the server finds out."""
     app: str = ""
     """`module:attribute`; empty is the recipe in the idiom of the stack's interface."""
 
@@ -144,6 +147,7 @@ def environment_of(serving: Serving, process: Process, scratch: Path) -> dict[st
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",  # the last words of a dying server would else be lost in its buffer
         **process.env,
+        **({TURN_VARIABLE: serving.turn_ns} if serving.turn_ns else {}),
         RECIPE_VARIABLE: serving.recipe.to_json(),
         UPSTREAM_VARIABLE: serving.upstream,
     }

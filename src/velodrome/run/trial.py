@@ -57,6 +57,8 @@ class Lab:
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""
     environment: Callable[[Stack, str | None], Environment] = environment_for
+    turn_ns: Mapping[str, str] = field(default_factory=dict)
+    """Nanoseconds of one turn of the recipes' CPU loop, by version of Python; one not told calibrates itself."""
     start_seconds: float = START_SECONDS
     stop_seconds: float = STOP_SECONDS
 
@@ -133,6 +135,7 @@ def _boot(trial: Trial, lab: Lab, running: ExitStack) -> _Booted:
             ports.fresh_port(),
             knobs=trial.contestant.knobs,
             upstream=third.url if third else "",
+            turn_ns=lab.turn_ns.get(environment.version, ""),
         )
         server = running.enter_context(Server(serving, bounds, placed.server_cpus))
     except Exception as error:  # also what a third party's stack raises: it must not stop the study
@@ -176,9 +179,9 @@ class _Watch:
 
     def on(self, event: LoadEvent) -> bool:
         third = self.booted.upstream
+        self.sampler.on(event)  # first: asking the third party would delay its reading of the clocks
         if event.kind == "measuring" and third is not None:
             third.begin()
-        self.sampler.on(event)
         if event.kind == "span_ended" and third is not None:
             self.upstream = third.end()
         return self.booted.server.exit() is None  # nothing is learnt from loading a dead server

@@ -20,7 +20,7 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             "--worker-class=%s" % worker_class,
             # A worker late to say it lives is killed. An overloaded one is late, and overload is tested.
             "--timeout=120",
-            "--graceful-timeout=5",
+            "--graceful-timeout=2",
             # Longer than a load may leave a connection idle; the default of 2 s suits a proxy in front.
             "--keep-alive=75",
             # Since 25 a socket file would be left in the home folder of whoever runs it.
