@@ -14,6 +14,8 @@ pub mod epoll;
 #[cfg(not(target_os = "linux"))]
 #[path = "portable.rs"]
 pub mod epoll;
+#[cfg(target_os = "linux")]
+mod label;
 pub mod os;
 pub mod simulated;
 mod socket;

@@ -3,6 +3,8 @@
 //! A request on a kept-alive connection costs its share of one `io_uring_enter` per batch and no other system call.
 //! Needs Linux 6.1; where it is older or forbids io_uring, [`Uring::new`] says so and epoll serves.
 
+mod completions;
+
 use std::io;
 use std::mem::ManuallyDrop;
 use std::net::{Shutdown, SocketAddr};
@@ -17,6 +19,8 @@ use socket2::{SockAddr, Socket};
 use crate::clock::{Nanos, SECOND};
 
 use super::buffers::{Buffers, GROUP};
+use super::label::{MAX_SLOTS, Operation, label, unlabel};
+use super::os::monotonic;
 use super::socket::Sockets;
 use super::{Event, Reading, Received, Sending, Token, Transport};
 
@@ -24,16 +28,6 @@ const ENTRIES: u32 = 2048;
 const COMPLETIONS: u32 = 16384;
 /// A request up to this size fits into a fresh socket buffer, so its completion would tell nothing and is not asked for.
 const SMALL: usize = 4096;
-/// Slots are packed into 24 bits of a completion's label.
-const MAX_SLOTS: usize = 1 << 24;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operation {
-    Connect,
-    Receive,
-    Send,
-}
-
 struct Link {
     socket: Socket,
     generation: u32,
@@ -53,26 +47,9 @@ pub struct Uring {
     links: Vec<Option<Link>>,
     /// Receives that ended because all buffers were lent.
     starved: Vec<Token>,
+    /// Connects and receives that the kernel has not finished with.
+    under_way: usize,
     completions: Vec<(u64, i32, u32)>,
-}
-
-fn label(operation: Operation, token: Token) -> u64 {
-    u64::from(token.generation) << 32 | (operation as u64) << 24 | u64::from(token.slot)
-}
-
-fn unlabel(label: u64) -> (Operation, Token) {
-    let operation = match (label >> 24) as u8 {
-        0 => Operation::Connect,
-        1 => Operation::Receive,
-        _ => Operation::Send,
-    };
-    (
-        operation,
-        Token {
-            slot: label as u32 & (MAX_SLOTS as u32 - 1),
-            generation: (label >> 32) as u32,
-        },
-    )
 }
 
 impl Uring {
@@ -100,6 +77,7 @@ impl Uring {
             sockets,
             links: (0..slots).map(|_| None).collect(),
             starved: Vec::new(),
+            under_way: 0,
             completions: Vec::with_capacity(COMPLETIONS as usize),
         })
     }
@@ -126,17 +104,34 @@ impl Uring {
 
     /// Moves completions out of the ring.
     fn collect(&mut self) {
-        let completions = &mut self.completions;
-        completions.extend(
-            self.ring
-                .completion()
-                .map(|done| (done.user_data(), done.result(), done.flags())),
-        );
+        for done in self.ring.completion() {
+            let (operation, _) = unlabel(done.user_data());
+            let over = !cqueue::more(done.flags()) && operation != Operation::Send;
+            self.under_way -= usize::from(over);
+            self.completions
+                .push((done.user_data(), done.result(), done.flags()));
+        }
+    }
+
+    /// Submits what is queued and waits for a completion.
+    fn wait(&mut self, longest: Nanos) -> io::Result<()> {
+        let timeout = Timespec::new()
+            .sec(longest / SECOND)
+            .nsec((longest % SECOND) as u32);
+        let arguments = SubmitArgs::new().timespec(&timeout);
+        let Err(error) = self.ring.submitter().submit_with_args(1, &arguments) else {
+            return Ok(());
+        };
+        match error.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+            _ => Err(error),
+        }
     }
 
     fn receive(&mut self, token: Token) {
         let Some(link) = self.link(token) else { return };
         let fd = Fd(link.socket.as_raw_fd());
+        self.under_way += 1;
         self.push(
             &opcode::RecvMulti::new(fd, GROUP)
                 .build()
@@ -153,6 +148,7 @@ impl Uring {
             sent: 0,
         });
         let connect = opcode::Connect::new(fd, self.target.as_ptr().cast(), self.target.len());
+        self.under_way += 1;
         self.push(&connect.build().user_data(label(Operation::Connect, token)));
         Ok(())
     }
@@ -171,67 +167,6 @@ impl Uring {
             Flags::empty()
         };
         self.push(&send.flags(quiet));
-    }
-
-    fn connected(&mut self, token: Token, result: i32, events: &mut Vec<Event>) {
-        if result == -libc::EADDRNOTAVAIL
-            && self.sockets.next_source()
-            && self.start_connect(token).is_ok()
-        {
-            return;
-        }
-        if result < 0 {
-            return events.push(Event::NotConnected(token, -result));
-        }
-        self.receive(token);
-        events.push(Event::Connected(token));
-    }
-
-    fn arrived(
-        &mut self,
-        token: Token,
-        result: i32,
-        flags: u32,
-        current: bool,
-        events: &mut Vec<Event>,
-    ) {
-        let buffer = cqueue::buffer_select(flags);
-        if let Some(buffer) = buffer {
-            self.buffers.lent(buffer);
-        }
-        if !current {
-            return;
-        }
-        let ended = !cqueue::more(flags);
-        if result == -libc::ENOBUFS {
-            return self.starved.push(token);
-        }
-        let reading = Reading {
-            more: true,
-            buffer: buffer.unwrap_or(0),
-            length: result,
-        };
-        events.push(Event::Readable(token, reading));
-        if ended && result > 0 {
-            self.starved.push(token);
-        }
-    }
-
-    fn sent(&mut self, token: Token, result: i32, events: &mut Vec<Event>) {
-        // A send that failed has lost its peer; the receive tells, after an answer that may have come before.
-        let Ok(count) = usize::try_from(result) else {
-            return;
-        };
-        let Some(request) = self.requests.last().cloned() else {
-            return;
-        };
-        let Some(link) = self.link(token) else { return };
-        link.sent += count;
-        if link.sent >= request.len() {
-            events.push(Event::Sent(token));
-        } else {
-            self.push_send(token, &request);
-        }
     }
 }
 
@@ -289,18 +224,13 @@ impl Transport for Uring {
         for token in std::mem::take(&mut self.starved) {
             self.receive(token);
         }
-        let wait = until.saturating_sub(now);
-        let timeout = Timespec::new()
-            .sec(wait / SECOND)
-            .nsec((wait % SECOND) as u32);
-        let waited = self
-            .ring
-            .submitter()
-            .submit_with_args(1, &SubmitArgs::new().timespec(&timeout));
-        match waited.map_err(|error| (error.raw_os_error(), error)) {
-            Ok(_) | Err((Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN), _)) => {}
-            Err((_, error)) => return Err(error),
-        }
+        // What was collected while operations were queued must not wait for what comes next.
+        let longest = if self.completions.is_empty() {
+            until.saturating_sub(now)
+        } else {
+            0
+        };
+        self.wait(longest)?;
         self.collect();
         let mut completions = std::mem::take(&mut self.completions);
         for (label, result, flags) in completions.drain(..) {
@@ -313,7 +243,7 @@ impl Transport for Uring {
                 _ => {}
             }
         }
-        // Operations queued meanwhile may have collected more: they wait for the next poll.
+        // Operations queued meanwhile may have collected more: that is for the next poll.
         completions.append(&mut self.completions);
         self.completions = completions;
         Ok(())
@@ -327,7 +257,16 @@ impl Transport for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         let _ = self.ring.submit();
-        self.links.clear();
+        for link in self.links.drain(..).flatten() {
+            let _ = link.socket.shutdown(Shutdown::Both);
+        }
+        let deadline = monotonic() + SECOND;
+        while self.under_way > 0 && monotonic() < deadline && self.wait(SECOND / 10).is_ok() {
+            self.collect();
+            self.completions.clear();
+        }
+        // Sends do not tell of their success, and this waits for the last of them. For receives it would do as well, but
+        // in quadratic time.
         let cancelled = self
             .ring
             .submitter()
