@@ -46,7 +46,8 @@ NO_LATENCY = Latency(None, None, None, None, None, None, None, None)
 INVALID = Flag(
     FlagKind.GENERATOR_SATURATED, Severity.INVALID, "The generator used 99 % of its CPU.", "Use -t 2."
 )
-NOTE = Flag(FlagKind.TOO_SHORT, Severity.NOTE, "Too few requests for p99.", "Run longer.")
+NOTE = Flag(FlagKind.UNEQUAL_WORKERS, Severity.NOTE, "One worker did 91 % of the work.", "Look why.")
+SHORT = Flag(FlagKind.TOO_SHORT, Severity.NOTE, "Too few requests for p99.", "Run longer.")
 
 
 def _command(launch: Launch) -> Process:

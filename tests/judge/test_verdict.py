@@ -11,6 +11,7 @@ from tests.judge.made import (
     MACHINE,
     NOTE,
     OPEN,
+    SHORT,
     SLOW,
     STACKS,
     THIRD_Q,
@@ -34,7 +35,12 @@ def test_a_note_is_shown_and_changes_nothing() -> None:
     found = verdict([*FAST, *steady("uvicorn", [5000] * 3, flags=[NOTE])])
     assert found.answers[0].best == ("uvicorn",)
     assert found.set_aside == ()
-    assert "Too few requests for p99." in found.answers[0].standings[0].notes[0]
+    assert "One worker did 91 % of the work." in found.answers[0].standings[0].notes[0]
+
+
+def test_that_one_block_is_short_is_not_repeated_because_blocks_are_merged() -> None:
+    found = verdict([*FAST, *steady("uvicorn", [5000] * 3, flags=[SHORT])])
+    assert found.answers[0].standings[0].notes == ()
 
 
 def test_one_block_is_judged_by_the_known_noise_and_said_to_be_one() -> None:

@@ -7,7 +7,7 @@ from velodrome.judge.deploying import deploy
 from velodrome.judge.field import Runner, cpu_cost, latency_view, ranking_load, throughput
 from velodrome.judge.ranking import Ranking
 from velodrome.judge.words import blocks, capital, sentence
-from velodrome.model.flag import Severity
+from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.study import Question
 from velodrome.model.verdict import Interval, Standing
 
@@ -84,10 +84,16 @@ def _row(
 
 
 def _notes(runner: Runner) -> list[str]:
-    """Return flags and failures as sentences: each kind once under each load, with its blocks."""
+    """Return flags and failures as sentences: each kind once under each load, with its blocks.
+
+    Not that one block alone was too short for a percentile: the blocks are merged, and one for which they
+    still are too few is shown as missing.
+    """
     seen: dict[tuple[str, str], tuple[str, list[int]]] = {}
     for one in sorted(runner.measured, key=lambda one: one.trial.block):
         for flag in one.flags:
+            if flag.kind is FlagKind.TOO_SHORT and flag.severity is Severity.NOTE:
+                continue
             aside = "set aside: " if flag.severity is Severity.INVALID else ""
             told = f"{one.trial.load.label}, {aside}{flag.sentence}"
             _, where = seen.setdefault((flag.kind, one.trial.load.label), (told, []))

@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from velodrome.model import quantity
+from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import Failed, Measurement, Placement
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
@@ -179,5 +180,11 @@ def plain_line(result: Measurement | Failed, done: int, trials: int) -> str:
     latency = (
         f"p50 {quantity.milliseconds(load.due.p50)} ms  p99 {quantity.milliseconds(load.due.p99)} ms from due"
     )
-    flags = "".join(f"  ⚑ {visible(flag.sentence)}" for flag in result.flags)
-    return f"{head}  {rate}  {latency}{flags}"
+    return f"{head}  {rate}  {latency}{''.join(map(_told, result.flags))}"
+
+
+def _told(flag: Flag) -> str:
+    """Return a flag at the end of a line: why a trial is set aside in full, a note by its name."""
+    if flag.severity is Severity.INVALID:
+        return f"  ⚑ {visible(flag.sentence)}"
+    return "" if flag.kind is FlagKind.TOO_SHORT else f"  ⚑ {flag.kind.value}"
