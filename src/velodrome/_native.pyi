@@ -1,6 +1,9 @@
 """The whole boundary to the engine; only `run/` imports it. Schemas are described in `docs/results.md`."""
 
 from collections.abc import Callable
+from typing import final
+
+__all__ = ["DEBUG", "VERSION", "Upstream", "load"]
 
 VERSION: str
 DEBUG: bool
@@ -19,6 +22,7 @@ def load(spec: str, body: bytes, expect_body: bytes | None, on_event: Callable[[
         OSError: the system does not allow this load, e.g. too few file descriptors; says which limit and the cure.
     """
 
+@final
 class Upstream:
     """The simulated third party. Making one binds and starts its threads; `spec` is JSON, every field optional.
 

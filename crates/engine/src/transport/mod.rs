@@ -36,6 +36,7 @@ impl Token {
         u64::from(self.generation) << 32 | u64::from(self.slot)
     }
 
+    #[cfg(target_os = "linux")]
     fn unpack(packed: u64) -> Token {
         Token {
             slot: packed as u32,
@@ -59,6 +60,7 @@ pub enum Event {
 
 /// What a transport must remember between the event and the reading; opaque to the worker.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))] // the fallback needs `more` only
 pub struct Reading {
     /// epoll: read until it would block. io_uring: not yet read.
     more: bool,
