@@ -16,7 +16,6 @@ from velodrome.model.verdict import Interval, Outcome
 
 CHEAPER = 1.15
 """A cost this many times another's is worth a sentence."""
-KEPT_UP = 0.9
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
     if load is None or not isinstance(load.pace, Open):
         return []
     views = {runner.label: view for runner in case.field if (view := latency_view(runner, load))}
-    behind = [label for label, view in views.items() if view.achieved_rps < KEPT_UP * load.pace.rate]
+    behind = [label for label, view in views.items() if view.fell_behind]
     kept = {
         label: view
         for label, view in views.items()

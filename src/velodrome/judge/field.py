@@ -13,6 +13,9 @@ from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
 from velodrome.model.verdict import LatencyView
 
+KEPT_UP = 0.9
+"""Share of an open loop's rate below which a server did not keep up."""
+
 
 @dataclass(frozen=True)
 class Runner:
@@ -139,20 +142,22 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
     due = _merged([one.load.hdr_due for one in shown])
     sent = _merged([one.load.hdr_sent for one in shown])
     span = sum(one.load.duration_s for one in shown)
+    answers = sum(one.load.throughput_rps * one.load.duration_s for one in shown)
+    behind = isinstance(load.pace, Open) and answers < KEPT_UP * load.pace.rate * span
+    told = EMPTY if behind else due
     return LatencyView(
         load=load.label,
-        p50_ms=due.told_ms(50),
-        p90_ms=due.told_ms(90),
-        p99_ms=due.told_ms(99),
-        p99_9_ms=due.told_ms(99.9),
-        max_ms=due.max_ms,
-        achieved_rps=sum(one.load.throughput_rps * one.load.duration_s for one in shown) / span
-        if span
-        else 0.0,
+        p50_ms=told.told_ms(50),
+        p90_ms=told.told_ms(90),
+        p99_ms=told.told_ms(99),
+        p99_9_ms=told.told_ms(99.9),
+        max_ms=told.max_ms,
+        achieved_rps=answers / span if span else 0.0,
         errors=sum(_failures(one, load) for one in shown),
         requests=sum(one.load.requests for one in shown),
         curve_due=due.curve(),
         curve_sent=sent.curve(),
+        fell_behind=behind,
     )
 
 

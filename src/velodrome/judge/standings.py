@@ -60,6 +60,8 @@ def _row(
 ) -> Standing:
     load = ranking_load(question)
     limit = runner.ceiling(question, load)
+    if limit and limit.bound not in ("slots", "cpu"):
+        limit = None  # that of the load is the same for all: the answer tells it once
     pair = ranking.to_best.get(runner.label) if ranking else None
     views = [latency_view(runner, one) for one in question.loads]
     command = next((one.command for one in runner.measured if one.command), ())

@@ -38,6 +38,8 @@ class LatencyView:
     curve_due: tuple[tuple[float, float], ...]
     """(percentile, milliseconds), for the percentile plot, from when requests were due."""
     curve_sent: tuple[tuple[float, float], ...]
+    fell_behind: bool = False
+    """An open loop got clearly less than its rate: latency would tell how long the run was, and is None."""
 
 
 @dataclass(frozen=True)

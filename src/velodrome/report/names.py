@@ -119,7 +119,9 @@ def remark(standing: Standing) -> str:
         else sorted(standing.notes, key=lambda note: "set aside" not in note)
     )
     ceiling = f"ceiling: {standing.ceiling}" if standing.ceiling else ""
-    return "; ".join(filter(None, (ceiling, flags(told, standing.rank is not None))))
+    view = latency_view(standing.latency)
+    behind = f"falls behind {load_label(view.load)}" if view and view.fell_behind else ""
+    return "; ".join(filter(None, (ceiling, behind, flags(told, standing.rank is not None))))
 
 
 def flags(told: Sequence[str], ranked: bool) -> str:
