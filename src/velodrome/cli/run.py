@@ -11,7 +11,7 @@ import typer
 
 from velodrome.cli import judge
 from velodrome.guest import catalog
-from velodrome.model.errors import BadOptionError
+from velodrome.model.errors import BadOptionError, NothingMeasuredError
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.report.live import RaceView
@@ -95,6 +95,8 @@ def command(
         ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
         verdict, paths = judge.judged(where, stacks, finished=ended.how)
         view.verdict(verdict, paths)
+    if all(standing.failed for answer in verdict.answers for standing in answer.standings):
+        raise NothingMeasuredError(paths["results"])
 
 
 def register(app: typer.Typer) -> None:

@@ -276,3 +276,10 @@ class BrokenPluginError(UsageError):
 
     def __init__(self, kind: str, name: str, reason: str) -> None:
         super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")
+
+
+class NothingMeasuredError(VelodromeError):
+    """Raised at the end of a race in which no contestant could be measured."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"no contestant could be measured; why is told above and in {path}")

@@ -96,7 +96,8 @@ def too_short(evidence: Evidence) -> Flag | None:
         return Flag(
             FlagKind.TOO_SHORT,
             Severity.INVALID,
-            f"Only {number} requests were answered: no figure can rest on them.",
+            (f"Only {number} of the requests" if number else "None of the requests")
+            + " sent in the span were answered: no figure can rest on that.",
             "Run longer (-z), or send more at once.",
             {"answered": number},
         )
