@@ -95,8 +95,8 @@ def check(answer: Answer, stack: Stack, recipe: Recipe, server: Booted) -> None:
     last = recipe.steps[-1]
     if isinstance(last, Body) and last.on_wire and interface.head_bytes is not None:
         assert answer.wire_bytes == last.size
-    # A server's clock may tick in steps of a millisecond.
-    assert answer.took_s >= recipe.wait_ms / 1000 - 0.002, "it did not wait"
+    # A loop counts from when it last woke: on a busy machine libuv's timers end that much early.
+    assert answer.took_s >= 0.9 * recipe.wait_ms / 1000, "it did not wait"
     if isinstance(last, Stream):
         over_s = answer.took_s - answer.first_byte_s
         assert over_s > recipe.wait_ms / 2000, "the chunks came all at once, in the end"

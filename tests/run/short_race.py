@@ -4,6 +4,7 @@ Tells each result on standard output when it is on the disk. Its servers are the
 SIGTERM and have grandchildren in sessions of their own.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -97,6 +98,8 @@ class Told:
 
 
 def main() -> int:
+    # A shell that runs the tests in the background has Ctrl-C ignored, and that is inherited.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     out, *options = sys.argv[1:]
     asked = whole()
     race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)

@@ -131,7 +131,7 @@ def test_a_race_stopped_in_order_says_how_to_go_on_and_leaves_nothing(
     assert running.left()
     running.process.send_signal(stop)
     _, errors = running.process.communicate(timeout=30)
-    assert running.process.returncode == 3
+    assert running.process.returncode == 130
     assert f"of {TRIALS} trials are kept in" in errors
     assert "Go on with --resume" in errors
     assert running.left() == []
