@@ -67,4 +67,4 @@ def test_the_first_lap_has_three_questions_ten_stacks_and_fits_into_its_minutes(
     assert all(
         {one.pace.kind for one in question.loads} == {"closed", "open"} for question in study.questions
     )
-    assert race_s(matrix.heats, stacks) <= 260
+    assert race_s(matrix.heats, stacks) <= 270

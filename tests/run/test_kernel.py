@@ -122,7 +122,7 @@ def test_the_busiest_process_we_do_not_know_is_named() -> None:
     after = Counters(1_000_000_000, 3.0, 0.25, 4, 8192, rows)
     facts = kernel.host_facts(before, after, known_cpu_s=1.0, known={9})
     assert facts.busiest_other == "make"
-    assert facts.other_cpu_s == 1.0
+    assert facts.other_cpu_s == pytest.approx(0.71)  # theirs together; the ticks would have it at 1.0
     assert facts.steal_s == 0.25
     assert facts.swapped_bytes == 8192
 

@@ -35,7 +35,7 @@ def answer(
     ceilings = {runner.label: limit for runner in field if (limit := runner.ceiling(question, load))}
     case = Case(question, load, tuple(field), ranking, rates, costs, ceilings)
     first = _recommended(case) if ranking else ()
-    outcome = _outcome(case, ranking) if ranking else Outcome.CANNOT_TELL
+    outcome = _outcome(case, ranking, first) if ranking else Outcome.CANNOT_TELL
     best = case.runner(first[0]) if first else None
     rows = standings(question, field, ranking, first)
     said = _sentence(case, outcome, first)
@@ -53,9 +53,16 @@ def answer(
 
 
 def _recommended(case: Case) -> tuple[str, ...]:
-    """Return those tied for first: the least CPU per request first, of equal ones the least memory."""
+    """Return those tied for first: the least CPU per request first, of equal ones the least memory.
+
+    Where several reach all that the load allows, these are the answer; one that does not, and is only too
+    noisy to be told from them, is not recommended beside them.
+    """
     assert case.ranking
     first = case.ranking.first
+    reached = [runner.label for runner in _at_the_loads_limit(case, first)]
+    if len(reached) > 1:
+        first = tuple(reached)
     cheapest = min((case.costs[label].mid for label in first if label in case.costs), default=0.0)
 
     def cost(label: str) -> tuple[float, float]:
@@ -67,8 +74,7 @@ def _recommended(case: Case) -> tuple[str, ...]:
     return tuple(sorted(first, key=cost))
 
 
-def _outcome(case: Case, ranking: Ranking) -> Outcome:
-    first = ranking.first
+def _outcome(case: Case, ranking: Ranking, first: Sequence[str]) -> Outcome:
     if len(first) == 1:
         return Outcome.WINNER
     if len(_at_the_loads_limit(case, first)) == len(first):

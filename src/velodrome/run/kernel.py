@@ -7,7 +7,7 @@ None on macOS, which has none of them.
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,6 +23,9 @@ NAMED_FROM = 0.1
 apart.
 """
 
+Processes = Mapping[tuple[int, int], tuple[str, float]]
+"""(process id, start) -> (name, CPU seconds with those of children that have ended)."""
+
 
 @dataclass(frozen=True)
 class Counters:
@@ -36,8 +39,7 @@ class Counters:
     overflows: int | None = None
     """Connections any listening socket of this network namespace turned away because its queue was full."""
     swapped_bytes: int | None = None
-    processes: Mapping[tuple[int, int], tuple[str, float]] | None = None
-    """(process id, start) -> (name, CPU seconds with those of children that have ended)."""
+    processes: Processes | None = None
 
 
 def read() -> Counters:
@@ -53,10 +55,16 @@ def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Col
     """Return what the rest of the machine did between two readings.
 
     `known_cpu_s` is what server, generator, upstream and velodrome used meanwhile, `known` their processes.
+
+    What others used is told twice, and the smaller counts. The machine's own clock looks who runs at each
+    tick; a load at 1,000/s beats with the ticks, so that it is seen at all of them or at none. The clocks of
+    the other processes are exact, but one that reaps a child is charged with all the child ever did.
     """
     other = None
     if before.busy_s is not None and after.busy_s is not None:
         other = max(0.0, after.busy_s - before.busy_s - known_cpu_s)
+        if before.processes is not None and after.processes is not None:
+            other = min(other, sum(used for _, used in _others(before.processes, after.processes, known)))
     return HostFacts(
         steal_s=_difference(before.steal_s, after.steal_s),
         other_cpu_s=other,
@@ -163,8 +171,14 @@ def _busiest(before: Counters, after: Counters, known: Collection[int]) -> str:
         return ""
     least = NAMED_FROM * (after.at_ns - before.at_ns) / 1e9
     name, most = "", least
-    for (pid, started), (their_name, cpu_s) in after.processes.items():
-        used = cpu_s - before.processes.get((pid, started), ("", 0.0))[1]
-        if pid not in known and used >= most:
+    for their_name, used in _others(before.processes, after.processes, known):
+        if used >= most:
             name, most = their_name, used
     return name
+
+
+def _others(before: Processes, after: Processes, known: Collection[int]) -> Iterator[tuple[str, float]]:
+    """Yield the name of every process that is not known, and the CPU seconds it used in between."""
+    for (pid, started), (name, cpu_s) in after.items():
+        if pid not in known:
+            yield name, max(0.0, cpu_s - before.get((pid, started), ("", 0.0))[1])

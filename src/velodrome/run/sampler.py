@@ -25,7 +25,7 @@ from velodrome.run.usage import TreeUse
 
 EVERY_S = 0.5
 """Two samples for each second of the load's series: a peak of memory lasts longer than that."""
-REST_S = 0.2
+REST_S = 0.1
 """How long the server is watched with nothing to do."""
 SETTLE_S = 1.5
 """How long it may take to come to rest: a worker that imports a large framework needs about a second."""
