@@ -24,6 +24,8 @@ from velodrome.run.ward import Ending, Exit, Order, Ward
 
 STOP_SECONDS = 10.0
 """From its stop signal to SIGKILL, when nothing else is said."""
+CLOSING_S = 1.0
+"""How long after the end of its processes a server's port may take to be free."""
 DESCRIPTORS = 65_536
 """Most a server gets, if the machine allows: enough for any load here; some servers close them one by one."""
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
@@ -120,10 +122,22 @@ class Server:
 
     def _left(self, ending: Ending) -> tuple[str, ...]:
         found = [f"process {pid}" for pid in {*ending.stuck, *self._ward.family()}]
-        found += [f"a listener on port {one.port}" for one in sock_diag.listening(self.serving.port) or ()]
+        found += [f"a listener on port {port}" for port in self._listening()]
         if self._scratch.exists():
             found.append(f"files in {self._scratch}")
         return tuple(found)
+
+    def _listening(self) -> list[int]:
+        """Return the port if it is still listened on, also after `CLOSING_S`.
+
+        A process whose first thread has ended counts as ended; its other threads may hold its sockets a moment longer.
+        """
+        until = time.monotonic() + CLOSING_S
+        while True:
+            found = [one.port for one in sock_diag.listening(self.serving.port) or ()]
+            if not found or time.monotonic() >= until:
+                return found
+            time.sleep(0.01)
 
     def __enter__(self) -> Self:
         return self
