@@ -42,15 +42,16 @@ $(VENV)/.built: $(VENV)/.synced pyproject.toml $(RUST)
 race: dev
 	$(BIN)/velodrome run first-lap
 
-# Load disturbs whatever is timed beside it, so tests that measure run alone, after the others.
+# One at a time: most tests boot servers and give them deadlines, and a test beside another is what makes it late.
+# Those that measure come last, after everything that leaves the machine warm.
 test: dev
 	cargo test --quiet --workspace
-	$(PYTEST) -n 2 --dist loadgroup -m "not measured and not exhaustive"
+	$(PYTEST) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
 test-all: dev
 	cargo test --quiet --workspace -- --include-ignored
-	$(PYTEST) -n 2 --dist loadgroup -m "not measured"
+	$(PYTEST) -m "not measured"
 	$(PYTEST) -m measured
 
 lint: dev
