@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import judge
+from velodrome.cli.stacks import Extra
 from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError, NothingMeasuredError
 from velodrome.model.study import Study
@@ -18,10 +19,6 @@ from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
 from velodrome.run.trial import Lab
-
-Extra = Annotated[
-    list[str] | None, typer.Option("--stack", help="A stack of your own: ./mine.py; repeatable.")
-]
 
 
 def folder(study: str, out: Path | None, resume: bool) -> Path:
