@@ -21,9 +21,10 @@ from tests.report.made_up import (
 )
 
 from velodrome.model.flag import Severity
+from velodrome.model.interval import Interval
 from velodrome.model.load import Load
 from velodrome.model.study import Question
-from velodrome.model.verdict import Answer, Interval, LatencyView, Outcome, Standing, Verdict
+from velodrome.model.verdict import Answer, LatencyView, Outcome, Standing, Verdict
 
 PERCENTILES = (50.0, 60.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.model.verdict import Interval
+from velodrome.model.interval import Interval
 from velodrome.report.typeset import (
     FIGURE_SPACE,
     POINT_SPACE,

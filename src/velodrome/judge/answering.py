@@ -11,11 +11,12 @@ from velodrome.judge.ranking import Ranking, equal, rank
 from velodrome.judge.settling import block_s, to_settle
 from velodrome.judge.standings import alone, rates_of, standings
 from velodrome.judge.words import inverse, lead, listed
+from velodrome.model.interval import Interval
 from velodrome.model.load import Closed
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.quantity import difference, exact, grouped, within
 from velodrome.model.study import Question
-from velodrome.model.verdict import Answer, Interval, Outcome
+from velodrome.model.verdict import Answer, Outcome
 
 SAME_CPU = 0.05
 """Two that cost the same CPU to this share are told apart by memory."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from velodrome.model.verdict import Interval
+from velodrome.model.interval import Interval
 
 NOISE = 0.037
 """Standard deviation, from block to block, of the ratio of two equal servers (docs/method.md, 24 blocks)."""

@@ -9,10 +9,11 @@ from velodrome.judge.ranking import Ranking
 from velodrome.judge.words import listed, sentence
 from velodrome.model.capacity import Ceiling
 from velodrome.model.flag import Severity
+from velodrome.model.interval import Interval
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.quantity import exact, grouped, memory, milliseconds, number, rate, short
 from velodrome.model.study import Question
-from velodrome.model.verdict import Interval, Outcome
+from velodrome.model.verdict import Outcome
 
 CHEAPER = 1.15
 """A cost this many times another's is worth a sentence."""

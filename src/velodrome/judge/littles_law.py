@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from velodrome.judge.field import Runner
 from velodrome.judge.words import listed
 from velodrome.model.capacity import Ceiling
+from velodrome.model.interval import Interval
 from velodrome.model.quantity import exact, rate
-from velodrome.model.verdict import Interval
 
 REACHED = 0.9
 """From this share of a ceiling on, the ceiling is what limits."""

@@ -8,8 +8,9 @@ from velodrome.judge.field import Runner, cpu_cost, latency_view, ranking_load, 
 from velodrome.judge.ranking import Ranking
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.flag import FlagKind, Severity
+from velodrome.model.interval import Interval
 from velodrome.model.study import Question
-from velodrome.model.verdict import Interval, Standing
+from velodrome.model.verdict import Standing
 
 
 def standings(

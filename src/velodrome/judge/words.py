@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from velodrome.model.interval import Interval
 from velodrome.model.quantity import difference, ratio
-from velodrome.model.verdict import Interval
 
 CLEARLY = 1.25
 """From here on a lead is told as a multiple, below as percent."""

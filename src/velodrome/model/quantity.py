@@ -6,7 +6,7 @@ ratio(Interval(1.79, 1.9, 2.04)) ->  1.9× [1.8, 2.0]
 
 import math
 
-from velodrome.model.verdict import Interval
+from velodrome.model.interval import Interval
 
 MISSING = "–"
 """What stands where a number could not be told."""

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 
 from velodrome.guest.recipe import Recipe
+from velodrome.model.claim import Claim
+from velodrome.model.experiment import Experiment
 from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.load import Load
 from velodrome.model.trial import Contestant
 
@@ -17,6 +20,12 @@ class Question:
     recipe: Recipe
     loads: tuple[Load, ...]
     """In the order they are applied to a running server. The first closed loop ranks by throughput."""
+    link: Link | None = None
+    """The network between generator and server; None: loopback."""
+    limits: Limits | None = None
+    """Instead of the study's."""
+    contestants: tuple[str, ...] = ()
+    """Labels of those that race in this question; empty: all of the study."""
 
 
 @dataclass(frozen=True)
@@ -35,3 +44,7 @@ class Study:
     limits: Limits = field(default_factory=Limits)
     sources: tuple[str, ...] = ()
     """Where the question comes from."""
+    experiments: tuple[Experiment, ...] = ()
+    """Run once each, before the race."""
+    claims: tuple[Claim, ...] = ()
+    """Published conclusions to be judged by what was measured."""

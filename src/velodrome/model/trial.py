@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue
 from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.load import Load
 
 
@@ -16,13 +17,22 @@ class Contestant:
     stack: str
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     """Only the knobs that differ from the stack's defaults."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Versions instead of those the stack and its interface pin: package to version."""
+    python: str = ""
+    """Interpreter: a path or a version; empty is the one the study runs on."""
+    name: str = ""
+    """What the study calls it; empty: made of the rest."""
 
     @property
     def label(self) -> str:
-        """Unique within a study and typed after `--only`: `gunicorn-gevent` or `gunicorn-gevent[workers=2]`."""
-        if not self.knobs:
-            return self.stack
-        return f"{self.stack}[{','.join(f'{k}={v}' for k, v in sorted(self.knobs.items()))}]"
+        """Unique within a study and typed after `--only`: `gunicorn-gevent[workers=2]`, `tornado@3.7+tornado=5.1.1`."""
+        if self.name:
+            return self.name
+        knobs = ",".join(f"{knob}={value}" for knob, value in sorted(self.knobs.items()))
+        packages = "".join(f"+{package}={version}" for package, version in sorted(self.packages.items()))
+        python = f"@{self.python}" if self.python else ""
+        return self.stack + (f"[{knobs}]" if knobs else "") + python + packages
 
     def called(self, title: str) -> str:
         """Return how it is read in a sentence, given its stack's title: `gunicorn · gevent ×2, 4 threads`."""
@@ -32,7 +42,9 @@ class Contestant:
             for knob, value in sorted(self.knobs.items())
             if knob != "workers"
         ]
-        return ", ".join([f"{title}{workers}", *rest])
+        versions = [f"Python {self.python}"] if self.python else []
+        versions += [f"{package} {version}" for package, version in sorted(self.packages.items())]
+        return ", ".join([f"{title}{workers}", *rest, *versions])
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,14 @@ class Trial:
     block: int
     """Number of the repeat, from 0. All trials of a block run close together and are compared with each other."""
     python: str = ""
-    """Interpreter of the server: a path or a version; empty is the one velodrome runs on."""
+    """Interpreter of all the race's servers (`--python`): a path or a version; empty is the one velodrome runs on."""
+    link: Link | None = None
+    """The network between generator and server; None: loopback."""
+
+    @property
+    def interpreter(self) -> str:
+        """The interpreter this server runs on: the contestant's own, else the race's; empty: velodrome's."""
+        return self.contestant.python or self.python
 
     @property
     def cell(self) -> str:
@@ -58,7 +77,9 @@ class Trial:
     @property
     def label(self) -> str:
         """The label a verdict knows the contestant by: with its interpreter where the study sets one."""
-        return f"{self.contestant.label}@{self.python}" if self.python else self.contestant.label
+        if self.python and not self.contestant.python:
+            return f"{self.contestant.label}@{self.python}"
+        return self.contestant.label
 
     @property
     def key(self) -> str:

@@ -4,14 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with a bootstrap interval (95 % unless told)."""
-
-    low: float
-    mid: float
-    high: float
+from velodrome.model.claim import Judged
+from velodrome.model.interval import Interval
 
 
 class Outcome(StrEnum):
@@ -104,3 +98,5 @@ class Verdict:
     environment: Mapping[str, str] = field(default_factory=dict)
     finished: str = ""
     """How the study ended: settled, budget spent, interrupted."""
+    claims: tuple[Judged, ...] = ()
+    """The published conclusions, judged again."""

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.flag import Severity
+from velodrome.model.interval import Interval
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question, Study
-from velodrome.model.verdict import Answer, Interval, Standing
+from velodrome.model.verdict import Answer, Standing
 from velodrome.report import names
 from velodrome.report.typeset import aligned, estimate, visible
 

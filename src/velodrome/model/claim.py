@@ -1,0 +1,88 @@
+"""A published conclusion, and by which figures it is judged again."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from velodrome.model.interval import Interval
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Names one number that a study measures."""
+
+    metric: str
+    """See `judge/figures/`: `throughput_rps`, `p50_ms`, `p99_ms`, `cpu_us`, `memory_bytes`, `resets`, … or, of an
+    experiment, the name of a fact.
+    """
+    cell: str = ""
+    """`question/contestant`."""
+    load: str = ""
+    """Label of the load; empty: the first of the question that shows the metric."""
+    experiment: str = ""
+    """Instead of a cell."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison a claim rests on: a figure, or the ratio of two, against a bound."""
+
+    figure: Figure
+    over: Figure | None
+    """Divide by this one, block by block."""
+    at_least: float | None
+    at_most: float | None
+    """The claim holds where the number is within these."""
+    published: float | None = None
+    """What the publication gives for it."""
+    equals: str | bool | None = None
+    """For a fact that is no number: the claim holds where it is this."""
+    about: str = ""
+    """What is compared, in words, for the table."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One conclusion of a publication. It holds where all its checks hold."""
+
+    name: str
+    """As the publication's sheet numbers it: `G1`."""
+    says: str
+    """The conclusion, one sentence."""
+    checks: tuple[Check, ...]
+    needs_cpus: int = 1
+    """CPUs the server must have to itself before the claim can be judged at all."""
+    remark: str = ""
+    """What else must be said of it: where the publication contradicts arithmetic or itself."""
+
+
+class Judgement(StrEnum):
+    """What became of a claim, or of one of its checks."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold here"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One check with what was measured."""
+
+    check: Check
+    judgement: Judgement
+    measured: Interval | None
+    """None for what is no number, and where nothing was measured."""
+    found: str = ""
+    """The fact, where it is no number."""
+    reason: str = ""
+    """Why it holds or not, or why it cannot be told."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its judgement."""
+
+    claim: Claim
+    judgement: Judgement
+    checked: tuple[Checked, ...]
+    reason: str
+    """One sentence."""
