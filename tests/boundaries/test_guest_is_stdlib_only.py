@@ -1,4 +1,4 @@
-"""The guest half: Python 3.8 syntax, the standard library only at import, and nothing of the host at all."""
+"""The guest half: Python 3.7 syntax, the standard library only at import, and nothing of the host at all."""
 
 import ast
 import subprocess
@@ -19,7 +19,7 @@ MODULES = sorted({
     for path in FILES
     if path != GUEST / "__init__.py"
 })  # fmt: skip
-OLDEST = (3, 8)
+OLDEST = (3, 7)
 
 
 def tree_of(path: Path) -> ast.Module:
@@ -64,11 +64,11 @@ def test_no_guest_module_ever_imports_the_host(path: Path) -> None:
     assert [name for name in names if not f"{name}.".startswith("velodrome.guest.")] == []
 
 
-def test_every_guest_module_is_imported_by_a_real_python_38(tmp_path: Path) -> None:
+def test_every_guest_module_is_imported_by_a_real_python_37(tmp_path: Path) -> None:
     try:
-        python = interpreter.find("3.8")
+        python = interpreter.find("3.7")
     except InterpreterNotFoundError:
-        pytest.skip("there is no Python 3.8 here; install one with: uv python install 3.8")
+        pytest.skip("there is no Python 3.7 here; install one with: uv python install 3.7")
     assert python.minor == OLDEST
     (tmp_path / "velodrome").mkdir()
     (tmp_path / "velodrome" / "guest").symlink_to(GUEST)

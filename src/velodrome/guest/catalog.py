@@ -14,7 +14,6 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module, util
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -156,6 +155,10 @@ def shipped(kind: Kind) -> Iterator[Entry]:
 def _entry_points(kind: Kind) -> Iterator[Entry]:
     if kind.group is None:
         return
+    from importlib.metadata import (
+        entry_points,
+    )  # the host's Python has it; one of 3.7, which has not, never asks
+
     every: Any = entry_points()
     # Python 3.8 and 3.9 return a dictionary.
     chosen = every.select(group=kind.group) if hasattr(every, "select") else every.get(kind.group, ())

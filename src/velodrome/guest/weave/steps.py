@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Protocol, Sequence
+import sys
+from typing import Any, Callable, Dict, List, Sequence
 
 from velodrome.guest.recipe import Body, Call, Cpu, Query, ReadBody, Recipe, Sleep, Stream, filler, kind_of
 from velodrome.guest.weave.busy import calibrated
+
+if sys.version_info >= (3, 8):
+    from typing import Protocol
+else:  # 3.7 runs the servers of 2018; only type checkers read what a Protocol says
+    Protocol = object
 
 Lines = List[str]
 
@@ -18,7 +24,7 @@ class Idiom(Protocol):
     """How code waits: the word before a wait, and the functions that do the waiting."""
 
     wait: str
-    """`""` in code that blocks, `"await "` in coroutines."""
+    """`""` in code that blocks, `"await "` in coroutines, `"yield "` in coroutines made of generators."""
 
     def sleep(self) -> Callable[[float], Any]:
         """Return what waits so many seconds."""
@@ -69,7 +75,7 @@ class Weave:
 
     def _sleep(self, step: Sleep) -> Lines:
         self.names["sleep"] = self.idiom.sleep()
-        return ["%ssleep(%r)" % (self.idiom.wait, step.ms / 1000)]
+        return [self.waited("sleep(%r)" % (step.ms / 1000))]
 
     def _call(self, step: Call) -> Lines:
         url = "%s/?latency=%gms" % (self.upstream, step.latency_ms)
@@ -79,8 +85,9 @@ class Weave:
         if step.parallel and step.times > 1:
             self.names.setdefault("ask_all", self.idiom.ask_all(self.names["ask"]))
             urls = ", ".join([repr(url)] * step.times)
-            return ["if %sask_all((%s)) != %r:" % (self.idiom.wait, urls, [200] * step.times), *refusal]
-        once = ["if %sask(%r) != 200:" % (self.idiom.wait, url), *refusal]
+            asked = self.waited("ask_all((%s))" % urls)
+            return ["if %s != %r:" % (asked, [200] * step.times), *refusal]
+        once = ["if %s != 200:" % self.waited("ask(%r)" % url), *refusal]
         if step.times == 1:
             return once
         return ["for _ in range(%d):" % step.times, *indented(once)]
@@ -90,13 +97,18 @@ class Weave:
             raise ValueError("query: no database is called %r; there is: sqlite" % step.database)
         name = "fetch_%d" % step.rows
         self.names[name] = self.idiom.fetch(step.rows)
-        return ["if len(%s%s()) != %d:" % (self.idiom.wait, name, step.rows), *self._if_so(SERVER_ERROR)]
+        fetched = self.waited("%s()" % name)
+        return ["if len(%s) != %d:" % (fetched, step.rows), *self._if_so(SERVER_ERROR)]
 
     def _read_body(self, step: ReadBody) -> Lines:
         return [*self.read_body, "if len(body) != %d:" % self.recipe.upload_bytes, *self._if_so(BAD_REQUEST)]
 
     def _if_so(self, status: int) -> Lines:
         return indented(self.refuse(status))
+
+    def waited(self, call: str) -> str:
+        """Return the expression that makes a call and waits for its result, as the idiom waits."""
+        return "(%s%s)" % (self.idiom.wait, call) if self.idiom.wait else call
 
     def over_time(self, emit: Sequence[str]) -> Lines:
         """Return lines that `emit` each chunk of the stream (it sends or yields `CHUNK`), spaced in time."""
