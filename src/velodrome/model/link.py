@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+CONGESTION = ("cubic", "reno", "bbr")
+"""Congestion controls of TCP that may be asked for; which of them there are is the kernel's affair."""
+
 
 @dataclass(frozen=True)
 class Link:
@@ -20,6 +23,8 @@ class Link:
     """Share of packets lost, each way, 0 to 1."""
     queue_packets: int | None = None
     """Room in the queue before the bottleneck; None: one bandwidth-delay product, 100 packets at least."""
+    congestion: str = "cubic"
+    """Congestion control of TCP at both ends: one of `CONGESTION`."""
 
     @property
     def label(self) -> str:
@@ -29,4 +34,5 @@ class Link:
         parts += [f"{self.rate_mbit:g}mbit"] if self.rate_mbit is not None else []
         parts += [f"loss{self.loss * 100:g}%"] if self.loss else []
         parts += [f"queue{self.queue_packets}"] if self.queue_packets is not None else []
+        parts += [self.congestion] if self.congestion != "cubic" else []
         return "-".join(parts)
