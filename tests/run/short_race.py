@@ -24,8 +24,8 @@ from velodrome.run import guest_tree
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.environment import Environment
 from velodrome.run.interpreter import find
+from velodrome.run.lab import DriverOf, Lab
 from velodrome.run.race import Race, run
-from velodrome.run.trial import DriverOf, Lab
 
 HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 CALLS = Recipe("calls", "asks a third party", (Call(latency_ms=5), Body(84)))

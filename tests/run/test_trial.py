@@ -24,10 +24,12 @@ from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurem
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree, limits
+from velodrome.run.boot import seed_of
 from velodrome.run.drivers.driver import OnEvent, Target
 from velodrome.run.environment import Environment
 from velodrome.run.interpreter import find
-from velodrome.run.trial import Lab, run_heat, seed_of
+from velodrome.run.lab import Lab
+from velodrome.run.trial import run_heat
 
 HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 SHORT = Load(Closed(1), duration_s=0.3)

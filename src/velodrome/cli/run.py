@@ -18,7 +18,7 @@ from velodrome.plan import finding, matrix, timing
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
-from velodrome.run.trial import Lab
+from velodrome.run.lab import Lab
 
 
 def folder(study: str, out: Path | None, resume: bool) -> Path:

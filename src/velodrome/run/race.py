@@ -26,9 +26,10 @@ from velodrome.model.study import Study
 from velodrome.model.trial import Heat
 from velodrome.run import cpu_turn, limits, machine, placement
 from velodrome.run.environment import Environment
+from velodrome.run.lab import Lab
 from velodrome.run.measuring_lock import alone
 from velodrome.run.store import Store
-from velodrome.run.trial import Lab, run_heat
+from velodrome.run.trial import run_heat
 
 RETRIED = (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
 """Failures that `resume` tries again: what was missing may be there now."""

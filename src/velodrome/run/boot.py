@@ -1,0 +1,111 @@
+"""Booting: everything one server needs is started, in order, and it has given a right answer.
+
+    booted = boot(trial, lab, running)
+
+In order: environment, placement, limits, third party, port, server, readiness. What cannot be had is an
+ImpossibleError, which the heat turns into a `Failed` for each of its trials.
+"""
+
+import zlib
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from velodrome.guest import catalog
+from velodrome.model.errors import EnvironmentFailedError, LimitError, VelodromeError
+from velodrome.model.measurement import FailureKind, Placement
+from velodrome.model.trial import Trial
+from velodrome.run import limits, placement, ports, readiness, upstream
+from velodrome.run.drivers.driver import Target
+from velodrome.run.environment import Environment
+from velodrome.run.lab import Lab
+from velodrome.run.limits import Bounds
+from velodrome.run.readiness import NotReady
+from velodrome.run.server import Server, Serving
+from velodrome.run.upstream import Upstream
+
+
+@dataclass(frozen=True)
+class Booted:
+    """A server that has given a right answer, and what runs beside it."""
+
+    server: Server
+    environment: Environment
+    placed: Placement
+    bounds: Bounds
+    target: Target
+    boot_s: float
+    upstream: Upstream | None
+
+
+class ImpossibleError(Exception):
+    """The heat cannot go on: kind, sentence, last lines."""
+
+    def __init__(self, kind: FailureKind, reason: str, last_lines: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.kind, self.reason, self.last_lines = kind, reason, last_lines
+
+
+def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
+    """Start what the trial needs; `running` ends it. Raises ImpossibleError."""
+    stack = lab.stacks.get(trial.contestant.stack)
+    if stack is None:
+        raise ImpossibleError(FailureKind.UNAVAILABLE, f"no stack is called '{trial.contestant.stack}'")
+    if (why := catalog.serves(stack, trial.recipe)) is not None:
+        raise ImpossibleError(
+            FailureKind.UNAVAILABLE, f"{stack.name} cannot serve {trial.recipe.name}: {why}"
+        )
+    try:
+        interface = catalog.interface(stack.interface)
+        environment = lab.environment(stack, trial.python or None)
+        placed = placement.place(lab.cpus, trial.limits, placement.cores(lab.cpus))
+        bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
+        third = None
+        if trial.recipe.calls_upstream:
+            third = running.enter_context(upstream.start(cpus=placed.upstream_cpus, seed=seed_of(trial)))
+        serving = Serving(
+            stack,
+            trial.recipe,
+            environment.python,
+            lab.guest_tree,
+            ports.fresh_port(),
+            knobs=trial.contestant.knobs,
+            upstream=third.url if third else "",
+            turn_ns=lab.turn_ns.get(environment.version, ""),
+        )
+        server = running.enter_context(Server(serving, bounds, placed.server_cpus))
+    except Exception as error:  # also what a third party's stack raises: it must not stop the study
+        raise ImpossibleError(_kind(error), sentence(error)) from error
+    target = Target.of_recipe(server.url, trial.recipe)
+    target = replace(target, expect_body=interface.answer(trial.recipe))
+    boot_s = _await(server, target, trial, lab)
+    placed = replace(placed, enforced_by=bounds.enforced_by, notes=placed.notes + bounds.notes)
+    return Booted(server, environment, placed, bounds, target, boot_s, third)
+
+
+def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
+    wait_s = trial.recipe.wait_ms / 1000
+    answered = readiness.await_right_answer(
+        target, server.exit, server.started, lab.start_seconds + wait_s, answer_s=wait_s
+    )
+    if isinstance(answered, NotReady):
+        server.stop(min(2.0, lab.stop_seconds))
+        raise ImpossibleError(
+            answered.failure, f"{trial.contestant.label}: {answered.reason}", server.last_lines()
+        )
+    return answered.boot_s
+
+
+def _kind(error: Exception) -> FailureKind:
+    if isinstance(error, EnvironmentFailedError):
+        return FailureKind.INSTALL
+    return FailureKind.UNAVAILABLE if isinstance(error, LimitError) else FailureKind.START
+
+
+def sentence(error: Exception) -> str:
+    """Return what is told of an error: its own sentence, or for a foreign one its class too."""
+    return str(error) if isinstance(error, VelodromeError) else f"{type(error).__name__}: {error}"
+
+
+def seed_of(trial: Trial) -> int:
+    """Return the seed of arrivals: the same for all contestants of a block, another in the next block."""
+    return zlib.crc32(f"{trial.study}/{trial.question}/{trial.load.label}/{trial.block}".encode()) or 1

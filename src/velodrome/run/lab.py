@@ -1,0 +1,42 @@
+"""The lab: what all heats of a race share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from velodrome.guest.stack import Stack
+from velodrome.model.measurement import Placement
+from velodrome.run import placement
+from velodrome.run.drivers.choosing import choose
+from velodrome.run.drivers.driver import Driver
+from velodrome.run.environment import Environment, environment_for
+from velodrome.run.limits import Hierarchy
+from velodrome.run.server import STOP_SECONDS
+
+START_SECONDS = 10.0
+"""To the first right answer, on top of what the recipe takes."""
+
+
+class DriverOf(Protocol):
+    """Makes the driver of one load, on the CPUs for load."""
+
+    def __call__(self, name: str, placed: Placement, seed: int) -> Driver:
+        """Raise UsageError for a driver that is not known."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What all heats of a race share: plain data, and the parts that tests replace."""
+
+    stacks: Mapping[str, Stack]
+    guest_tree: Path
+    driver: DriverOf = choose
+    cpus: tuple[int, ...] = field(default_factory=placement.usable_cpus)
+    where: Mapping[str, Hierarchy] = field(default_factory=dict)
+    """Where control groups can be made; empty: affinity and rlimits."""
+    environment: Callable[[Stack, str | None], Environment] = environment_for
+    turn_ns: Mapping[str, str] = field(default_factory=dict)
+    """Nanoseconds of one turn of the recipes' CPU loop, by version of Python; one not told calibrates itself."""
+    start_seconds: float = START_SECONDS
+    stop_seconds: float = STOP_SECONDS
