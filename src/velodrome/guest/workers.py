@@ -9,13 +9,14 @@ a quiet restart would hide the fault, so the others are ended and the exit statu
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import sys
 from argparse import ArgumentParser
 from importlib import import_module
-from typing import Any, Callable, List
+from typing import Any, Callable, Coroutine, List
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -46,6 +47,32 @@ def listen(host: str, port: int, backlog: int) -> socket.socket:
     listener.listen(backlog)
     listener.setblocking(False)
     return listener
+
+
+def new_loop(name: str) -> asyncio.AbstractEventLoop:
+    """Return an event loop: `asyncio`, the standard one, or `uvloop`."""
+    if name == "asyncio":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def run(main: Coroutine[Any, Any, None], loop: str) -> None:
+    """Run a coroutine to its end on a new loop of that name, as `asyncio.run` does on the standard one."""
+    chosen = new_loop(loop)
+    asyncio.set_event_loop(chosen)
+    try:
+        chosen.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(chosen)
+        for task in left:
+            task.cancel()
+        chosen.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        chosen.run_until_complete(chosen.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        chosen.close()
 
 
 def with_workers(count: int, work: Callable[[], None]) -> None:

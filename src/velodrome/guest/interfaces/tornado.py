@@ -10,7 +10,9 @@ from velodrome.guest.weave.compiled import compiled
 from velodrome.guest.weave.idioms import CONNECTIONS, TIMEOUT_S, Awaiting
 from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
-interface = Interface("tornado", "a Tornado handler's coroutine, which awaits", requires=("tornado==6.6.1",))
+TORNADO = "tornado==6.6.1"
+
+interface = Interface("tornado", "a Tornado handler's coroutine, which awaits", requires=(TORNADO,))
 
 
 class TornadoAwaiting(Awaiting):
@@ -30,7 +32,7 @@ class TornadoAwaiting(Awaiting):
         """Return a coroutine function over the client of the running loop."""
         from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 
-        AsyncHTTPClient.configure("tornado.simple_httpclient.SimpleAsyncHTTPClient", max_clients=CONNECTIONS)
+        self.configure()
 
         async def ask(url: str) -> int:
             try:
@@ -40,6 +42,13 @@ class TornadoAwaiting(Awaiting):
             return int(answer.code)
 
         return ask
+
+    @staticmethod
+    def configure() -> None:
+        """Let the default client make as many calls at once as there are requests."""
+        from tornado.httpclient import AsyncHTTPClient
+
+        AsyncHTTPClient.configure("tornado.simple_httpclient.SimpleAsyncHTTPClient", max_clients=CONNECTIONS)
 
     def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
         """Return a coroutine function that waits for all answers."""
@@ -58,19 +67,30 @@ def refuse(status: int) -> Lines:
 
 def build(recipe: Recipe, upstream: str) -> Any:
     """Return the Tornado application of a recipe. Needs Tornado installed."""
+    return application(recipe, upstream, TornadoAwaiting(), "async def")
+
+
+def application(
+    recipe: Recipe,
+    upstream: str,
+    idiom: TornadoAwaiting,
+    define: str,
+    decorate: Callable[[Any], Any] = lambda function: function,
+) -> Any:
+    """Return the Tornado application of a recipe whose handler's method is defined and decorated as told."""
     from tornado.web import Application, RequestHandler
 
-    weave = Weave(recipe, upstream, TornadoAwaiting(), refuse, ("body = self.request.body",))
+    weave = Weave(recipe, upstream, idiom, refuse, ("body = self.request.body",))
     if weave.streams:
-        end = weave.over_time(["self.write(CHUNK)", "await self.flush()"])
+        end = weave.over_time(["self.write(CHUNK)", weave.waited("self.flush()")])
     else:
         end = ["self.finish(BODY)"]
         weave.names["BODY"] = filler(weave.size)
     head = ["self.set_header('Content-Type', %r)" % CONTENT_TYPE]
     method = recipe.method.lower()
-    lines = ["async def %s(self):" % method, *indented([*weave.lines, *head, *end])]
-    coroutine = compiled(method, lines, weave.names, "tornado " + recipe.name)
-    endpoint = type("Endpoint", (RequestHandler,), {method: coroutine})
+    lines = ["%s %s(self):" % (define, method), *indented([*weave.lines, *head, *end])]
+    handle = compiled(method, lines, weave.names, "tornado " + recipe.name)
+    endpoint = type("Endpoint", (RequestHandler,), {method: decorate(handle)})
     # Tornado has no switch for its log of requests: a function that logs none.
     return Application([("/", endpoint)], log_function=lambda handler: None)
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from inspect import signature
+from typing import Any, Dict
 
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.workers import arguments, listen, load, with_workers
+from velodrome.guest.workers import arguments, listen, load, new_loop, with_workers
 
 PROGRAM = "velodrome.guest.stacks.aiohttp"
 
@@ -52,6 +54,12 @@ def serve(app: str, listener: socket.socket, backlog: int, loop: str) -> None:
     """Serve until SIGTERM or SIGINT, as aiohttp's own `run_app` does."""
     from aiohttp import web
 
+    chosen = new_loop(loop)
+    more: Dict[str, Any] = {}
+    if "loop" in signature(web.run_app).parameters:
+        more["loop"] = chosen
+    else:  # before 3.8 it takes the loop that is set
+        asyncio.set_event_loop(chosen)
     web.run_app(
         load(app),
         sock=listener,
@@ -59,17 +67,8 @@ def serve(app: str, listener: socket.socket, backlog: int, loop: str) -> None:
         access_log=None,
         print=None,
         shutdown_timeout=5,
-        loop=_new_loop(loop),
+        **more,
     )
-
-
-def _new_loop(name: str) -> asyncio.AbstractEventLoop:
-    if name == "asyncio":
-        return asyncio.new_event_loop()
-    import uvloop
-
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def main() -> None:

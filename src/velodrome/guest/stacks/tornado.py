@@ -1,6 +1,6 @@
 """Tornado: framework and server in one, on the standard event loop.
 
-python -m velodrome.guest.stacks.tornado --app MODULE:ATTRIBUTE --port PORT [--workers N]
+python -m velodrome.guest.stacks.tornado --app MODULE:ATTRIBUTE --port PORT [--workers N] [--loop uvloop]
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ import signal
 import socket
 from typing import Any
 
+from velodrome.guest.interfaces.tornado import TORNADO
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.workers import arguments, listen, load, with_workers
+from velodrome.guest.workers import arguments, listen, load, run, with_workers
 
 PROGRAM = "velodrome.guest.stacks.tornado"
 
 
 def command(launch: Launch) -> Process:
     """Return the command line: this file is the program, as an app of Tornado's has to bring one."""
+    return serve_on("asyncio", launch)
+
+
+def serve_on(loop: str, launch: Launch) -> Process:
+    """Return the command line on a given event loop."""
     return Process(
         (
             "-m",
@@ -27,6 +33,7 @@ def command(launch: Launch) -> Process:
             "--port=%d" % launch.port,
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
+            "--loop=%s" % loop,
         )
     )
 
@@ -38,7 +45,7 @@ stack = Stack(
     interface="tornado",
     concurrency="tasks",
     command=command,
-    requires=("tornado==6.6.1",),
+    requires=(TORNADO,),
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 11),
 )
@@ -60,10 +67,12 @@ async def serve(app: Any, listener: socket.socket) -> None:
 
 def main() -> None:
     """Run the program."""
-    options = arguments(PROGRAM).parse_args()
+    parser = arguments(PROGRAM)
+    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    options = parser.parse_args()
     listener = listen(options.host, options.port, options.backlog)
     # The app is loaded in the worker: it may hold an event loop, which must not be shared by a fork.
-    with_workers(options.workers, lambda: asyncio.run(_work(options.app, listener)))
+    with_workers(options.workers, lambda: run(_work(options.app, listener), options.loop))
 
 
 async def _work(app: str, listener: socket.socket) -> None:
