@@ -14,7 +14,7 @@ use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos};
 use crate::course::Course;
 use crate::pace::Arrivals;
 use crate::progress::Progress;
-use crate::protocol::Http1;
+use crate::protocol::http1::{self, Http1};
 use crate::record::{Record, Slice};
 use crate::results::LoadResult;
 use crate::spec::{Length, LoadSpec, SpecError, TransportChoice};
@@ -22,7 +22,7 @@ use crate::target::{Target, TargetError};
 use crate::transport::epoll::Epoll;
 #[cfg(target_os = "linux")]
 use crate::transport::uring::Uring;
-use crate::transport::{Transport, os};
+use crate::transport::{Bytes, Transport, os};
 use crate::worker::{Orders, Worker};
 
 /// Raised when a load cannot be run.
@@ -254,16 +254,18 @@ fn go(
     expected: Option<&[u8]>,
     course: &Course,
     slices: Sender<Slice>,
-    transport: impl Transport,
+    transport: impl Transport<Medium = Bytes>,
 ) -> io::Result<(Record, &'static str)> {
-    let orders = Orders {
+    let ask = http1::Ask {
         // A copy per thread: the count of an Arc that all share would travel between CPUs with each request.
         request: Arc::from(target.request.as_slice()),
         head: target.head,
-        idempotent: target.idempotent,
         expected: expected.map(Arc::from),
         status: spec.expect_status,
         check_every: spec.check_every,
+    };
+    let orders = Orders {
+        idempotent: target.idempotent,
         keepalive: spec.keepalive,
         timeout: nanos(spec.timeout_s),
     };
@@ -278,7 +280,8 @@ fn go(
     let record = Record::new(thread, spec.max_examples, Some(slices));
     let name = transport.name();
     let agenda = Agenda::new(arrivals, requests);
-    let worker = Worker::<Http1, _, _>::new(orders, transport, Monotonic, agenda, record, slots);
+    let worker =
+        Worker::<Http1, _, _>::new(orders, ask, transport, Monotonic, agenda, record, slots);
     Ok((worker.run(course)?, name))
 }
 

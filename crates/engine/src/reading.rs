@@ -4,37 +4,47 @@ use std::io;
 
 use crate::clock::{Clock, Nanos};
 use crate::outcome::Outcome;
-use crate::protocol::{Answer, BodyCheck, Fed, Protocol, ProtocolError};
+use crate::protocol::{Fault, Fed, Protocol};
 use crate::slot::State;
 use crate::transport::{Reading, Received, Token, Transport};
 use crate::worker::Worker;
 
-impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
+/// What a connection brought.
+enum Heard<A> {
+    /// A part of an answer.
+    Part,
+    /// The end of one.
+    Answer(A),
+    /// Nothing more for now.
+    Nothing,
+    /// Something, although no answer was expected.
+    Unasked,
+    /// Something against the protocol.
+    Fault(Fault),
+    /// Its end.
+    Closed,
+    /// Its end, by force.
+    Broken(io::Error),
+}
+
+impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// Reads what an event announced, to its end.
     #[inline]
     pub(crate) fn read(&mut self, token: Token, mut reading: Reading) {
         let index = token.slot;
         loop {
-            let slot = &mut self.slots[index as usize];
-            let fed = match self.transport.received(token, &mut reading) {
-                Received::Bytes(bytes) => {
-                    if slot.state != State::Busy {
-                        // Nobody asked for these: surplus of an answer, or a farewell such as 408 before a close.
-                        return self.close(index);
-                    }
-                    slot.received = true;
-                    match slot.protocol.feed(bytes, self.orders.expected.as_deref()) {
-                        Ok(Fed::More) => continue,
-                        Ok(Fed::Done { consumed, answer }) => (answer, bytes.len() - consumed),
-                        Err(error) => return self.misunderstood(index, &error),
+            match self.hear(token, &mut reading) {
+                Heard::Part => {}
+                Heard::Answer(answer) => {
+                    if !self.answered(index, &answer) {
+                        return;
                     }
                 }
-                Received::Nothing => break,
-                Received::Closed => return self.closed(index),
-                Received::Failed(errno) => return self.broken(index, errno),
-            };
-            if !self.answered(index, &fed.0, fed.1) {
-                return;
+                Heard::Nothing => break,
+                Heard::Unasked => return self.close(index),
+                Heard::Fault(fault) => return self.fail(index, fault.outcome, || fault.why),
+                Heard::Closed => return self.closed(index),
+                Heard::Broken(error) => return self.broken(index, &error),
             }
         }
         let slot = &self.slots[index as usize];
@@ -44,15 +54,32 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
         }
     }
 
+    /// Takes the next piece and feeds it to the protocol.
+    #[inline]
+    fn hear(&mut self, token: Token, reading: &mut Reading) -> Heard<P::Answer> {
+        let slot = &mut self.slots[token.slot as usize];
+        match self.transport.received(token, reading) {
+            // Nobody asked for this: surplus of an answer, or a farewell such as 408 before a close.
+            Received::Piece(_) if slot.state != State::Busy => Heard::Unasked,
+            Received::Piece(piece) => {
+                slot.received = true;
+                match slot.protocol.feed(piece, &self.ask) {
+                    Ok(Fed::More) => Heard::Part,
+                    Ok(Fed::Done(answer)) => Heard::Answer(answer),
+                    Err(fault) => Heard::Fault(fault),
+                }
+            }
+            Received::Nothing => Heard::Nothing,
+            Received::Closed => Heard::Closed,
+            Received::Failed(error) => Heard::Broken(error),
+        }
+    }
+
     /// An answer is complete. Returns whether its connection can be used again.
     #[inline]
-    fn answered(&mut self, index: u32, answer: &Answer, surplus: usize) -> bool {
+    fn answered(&mut self, index: u32, answer: &P::Answer) -> bool {
         let now = self.clock.now();
-        let outcome = if surplus > 0 {
-            Outcome::BadProtocol
-        } else {
-            self.judge(answer)
-        };
+        let outcome = P::judge(answer, &self.ask);
         let slot = &mut self.slots[index as usize];
         self.record.landed(now);
         self.record.settle(slot.due, Some(slot.since), now, outcome);
@@ -72,54 +99,14 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
             State::Answered
         };
         if outcome != Outcome::Ok {
-            self.show(outcome, answer, surplus);
+            self.record
+                .example(outcome, || P::explain(answer, &self.ask));
         }
-        let usable = surplus == 0 && answer.keep_alive && self.orders.keepalive;
+        let usable = P::is_reusable(answer) && self.orders.keepalive;
         if !usable {
-            self.retire(index, surplus > 0, now);
+            self.retire(index, outcome == Outcome::BadProtocol, now);
         }
         usable
-    }
-
-    #[inline]
-    fn judge(&self, answer: &Answer) -> Outcome {
-        let right_status = match self.orders.status {
-            Some(status) => answer.status == status,
-            None => (200..300).contains(&answer.status),
-        };
-        match answer.body {
-            _ if !right_status => Outcome::BadStatus,
-            BodyCheck::Wrong => Outcome::WrongBody,
-            _ => Outcome::Ok,
-        }
-    }
-
-    #[cold]
-    fn show(&mut self, outcome: Outcome, answer: &Answer, surplus: usize) {
-        let wanted = self
-            .orders
-            .status
-            .map_or("2xx".into(), |status| status.to_string());
-        let right = self.orders.expected.as_ref().map_or(0, |body| body.len());
-        self.record.example(outcome, || match outcome {
-            Outcome::BadStatus => format!("status {} where {wanted} is right", answer.status),
-            Outcome::WrongBody if answer.body_len == right as u64 => {
-                format!("the body has the right length, {right} bytes, and is another")
-            }
-            Outcome::WrongBody => format!(
-                "a body of {} bytes where {right} bytes are right",
-                answer.body_len
-            ),
-            _ => format!(
-                "{surplus} bytes more than the answer (status {}) said it has",
-                answer.status
-            ),
-        });
-    }
-
-    #[cold]
-    fn misunderstood(&mut self, index: u32, error: &ProtocolError) {
-        self.fail(index, Outcome::BadProtocol, || error.to_string());
     }
 
     /// The server has closed its side.
@@ -128,26 +115,25 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
         if slot.state != State::Busy {
             return self.close(index);
         }
-        match slot.protocol.eof(self.orders.expected.as_deref()) {
+        match slot.protocol.eof(&self.ask) {
             Ok(Some(answer)) => {
-                if self.answered(index, &answer, 0) {
+                if self.answered(index, &answer) {
                     self.close(index);
                 }
             }
             Ok(None) => self.lost(index, "the server closed the connection without an answer"),
-            Err(error @ ProtocolError::EarlyClose { .. }) => {
-                self.fail(index, Outcome::Reset, || error.to_string());
-            }
-            Err(error) => self.misunderstood(index, &error),
+            Err(fault) => self.fail(index, fault.outcome, || fault.why),
         }
     }
 
     /// The connection broke.
     #[cold]
-    fn broken(&mut self, index: u32, errno: i32) {
+    fn broken(&mut self, index: u32, error: &io::Error) {
         let slot = &self.slots[index as usize];
-        let error = io::Error::from_raw_os_error(errno);
         match slot.state {
+            State::Busy if error.kind() == io::ErrorKind::InvalidData => {
+                self.fail(index, Outcome::BadProtocol, || error.to_string());
+            }
             State::Busy if slot.received => self.fail(index, Outcome::Reset, || {
                 format!("{error}, amid the answer")
             }),

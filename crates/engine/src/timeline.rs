@@ -28,7 +28,7 @@ struct Phase {
     next_expiry: Nanos,
 }
 
-impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
+impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// Runs the whole load of this worker.
     pub fn run(mut self, course: &Course) -> io::Result<Record> {
         let connected = self.connect_phase();

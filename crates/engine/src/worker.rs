@@ -5,7 +5,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::sync::Arc;
 
 use crate::agenda::{Agenda, Request};
 use crate::clock::{Clock, MILLISECOND, Nanos, SECOND};
@@ -15,21 +14,11 @@ use crate::record::Record;
 use crate::slot::{Slot, State};
 use crate::transport::{Event, Sending, Token, Transport};
 
-/// What one worker is to do.
+/// How one worker is to go about it; what it asks is the protocol's.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// Head and body of the request.
-    pub request: Arc<[u8]>,
-    /// The method is HEAD.
-    pub head: bool,
     /// A request may be sent again (see `Worker::lost`).
     pub idempotent: bool,
-    /// The right body, where it is known.
-    pub expected: Option<Arc<[u8]>>,
-    /// The right status; None: any 2xx.
-    pub status: Option<u16>,
-    /// Every n-th body is compared.
-    pub check_every: u64,
     /// Connections serve more than one request.
     pub keepalive: bool,
     /// A request unanswered this long after it was sent has failed.
@@ -42,8 +31,9 @@ const PAUSE: Nanos = 10 * MILLISECOND;
 const LONGEST_PAUSE: Nanos = SECOND;
 
 /// See the module.
-pub struct Worker<P, T, C> {
+pub struct Worker<P: Protocol, T, C> {
     pub(crate) orders: Orders,
+    pub(crate) ask: P::Ask,
     pub(crate) transport: T,
     pub(crate) clock: C,
     pub(crate) agenda: Agenda,
@@ -61,10 +51,11 @@ pub struct Worker<P, T, C> {
     growing: bool,
 }
 
-impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
+impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// A worker with `slots` slots, none connected.
     pub fn new(
         orders: Orders,
+        ask: P::Ask,
         transport: T,
         clock: C,
         agenda: Agenda,
@@ -73,6 +64,7 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
     ) -> Self {
         Worker {
             orders,
+            ask,
             transport,
             clock,
             agenda,
@@ -107,9 +99,9 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
         match event {
             Event::Readable(token, reading) if self.is_current(token) => self.read(token, reading),
             Event::Connected(token) if self.is_current(token) => self.connected(token.slot),
-            Event::NotConnected(token, errno) if self.is_current(token) => {
+            Event::NotConnected(token, error) if self.is_current(token) => {
                 let now = self.clock.now();
-                self.not_connected(token.slot, &io::Error::from_raw_os_error(errno), now);
+                self.not_connected(token.slot, &error, now);
             }
             Event::Sent(token) if self.is_current(token) => self.sent_whole(token.slot),
             _ => {}
@@ -202,11 +194,11 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
     /// each attempt is a request, and attempts pause so that a closed port is not hammered.
     pub(crate) fn not_connected(&mut self, index: u32, error: &io::Error, now: Nanos) {
         let slot = &mut self.slots[index as usize];
-        let timed_out = error.kind() == io::ErrorKind::TimedOut;
-        let outcome = if timed_out {
-            Outcome::Timeout
-        } else {
-            Outcome::Refused
+        let outcome = match error.kind() {
+            io::ErrorKind::TimedOut => Outcome::Timeout,
+            // What answered there does not speak what a connection begins with.
+            io::ErrorKind::InvalidData => Outcome::BadProtocol,
+            _ => Outcome::Refused,
         };
         let free_since = slot.free_since;
         self.connecting -= 1;
@@ -269,14 +261,14 @@ impl<P: Protocol, T: Transport, C: Clock> Worker<P, T, C> {
 
     #[inline]
     fn send(&mut self, index: u32, request: Request, now: Nanos) {
-        let compare = self.requests.is_multiple_of(self.orders.check_every);
+        let number = self.requests;
         self.requests += 1;
         let slot = &mut self.slots[index as usize];
-        slot.protocol.begin(self.orders.head, compare);
         slot.begin(request, now);
         let token = slot.token(index);
         self.record.sent(now);
-        slot.sending = self.transport.send(token, &self.orders.request) == Sending::Pending;
+        let outgoing = slot.protocol.begin(&mut self.ask, number);
+        slot.sending = self.transport.send(token, outgoing) == Sending::Pending;
     }
 
     fn sent_whole(&mut self, index: u32) {

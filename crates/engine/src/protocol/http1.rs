@@ -16,6 +16,7 @@
 mod body;
 pub(crate) mod chunked;
 mod error;
+mod exchange;
 mod head;
 mod partial;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tests;
 
 pub use body::BodyCheck;
 pub use error::ProtocolError;
+pub use exchange::{Ask, Heard};
 
 use body::Body;
 use chunked::Chunks;

@@ -1,40 +1,62 @@
-//! Protocols: bytes in, events out; none of them owns a socket.
+//! Protocols: pieces of traffic in, events out; none of them owns a socket.
 
 pub mod http1;
 
-pub use http1::{Answer, BodyCheck, Fed, Http1, ProtocolError};
+pub use http1::{Answer, BodyCheck, Http1, ProtocolError};
+
+use crate::outcome::Outcome;
+use crate::transport::{Incoming, Medium, Outgoing};
+
+/// What came of a piece.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fed<A> {
+    /// The answer is not complete.
+    More,
+    /// The answer is complete.
+    Done(A),
+}
+
+/// A failure of the peer's, as it ends a request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What the request comes to.
+    pub outcome: Outcome,
+    /// What happened, in a sentence.
+    pub why: String,
+}
 
 /// One connection's side of a protocol, as the worker drives it.
 pub trait Protocol {
+    /// What it is spoken over.
+    type Medium: Medium;
+    /// What is asked, and what a right answer is: one per worker.
+    type Ask;
+    /// A complete answer.
+    type Answer;
+
     /// A fresh connection.
     fn new() -> Self;
 
-    /// A request was sent: the next bytes are its answer. `head`: it has no body. `compare`: look at every byte of it.
-    fn begin(&mut self, head: bool, compare: bool);
+    /// Request `number` (counted from 0 by its worker) is to go out; returns what to send. What comes next is its
+    /// answer.
+    fn begin<'a>(&mut self, ask: &'a mut Self::Ask, number: u64) -> &'a Outgoing<Self::Medium>;
 
-    /// Bytes from the server; `expected` is the right body, where one is known.
-    fn feed(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Fed, ProtocolError>;
+    /// Something came from the server.
+    fn feed(
+        &mut self,
+        piece: Incoming<'_, Self::Medium>,
+        ask: &Self::Ask,
+    ) -> Result<Fed<Self::Answer>, Fault>;
 
     /// The server has closed: the answer this completes, or None where none had begun.
-    fn eof(&mut self, expected: Option<&[u8]>) -> Result<Option<Answer>, ProtocolError>;
-}
+    fn eof(&mut self, ask: &Self::Ask) -> Result<Option<Self::Answer>, Fault>;
 
-impl Protocol for Http1 {
-    fn new() -> Self {
-        Http1::new()
-    }
+    /// What an answer comes to. `BadProtocol`: its connection cannot be trusted any more.
+    fn judge(answer: &Self::Answer, ask: &Self::Ask) -> Outcome;
 
-    #[inline]
-    fn begin(&mut self, head: bool, compare: bool) {
-        Http1::begin(self, head, compare);
-    }
+    /// What is wrong with an answer that is not `Ok`.
+    fn explain(answer: &Self::Answer, ask: &Self::Ask) -> String;
 
-    #[inline]
-    fn feed(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Fed, ProtocolError> {
-        Http1::feed(self, bytes, expected)
-    }
-
-    fn eof(&mut self, expected: Option<&[u8]>) -> Result<Option<Answer>, ProtocolError> {
-        Http1::eof(self, expected)
-    }
+    /// Whether the connection may carry another request.
+    fn is_reusable(answer: &Self::Answer) -> bool;
 }

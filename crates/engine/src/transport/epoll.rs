@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 
 use super::socket::Sockets;
-use super::{Event, Reading, Received, Sending, Token, Transport};
+use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
 
 /// With 8 kB, reading a body of 20 MB costs twice the CPU: 18 k against 41 k answers of 220 kB per second.
 const READ_BUFFER: usize = 512 * 1024;
@@ -136,10 +136,7 @@ impl Epoll {
             }
             link.connecting = false;
             if broken && let Ok(Some(error)) = link.stream.take_error() {
-                events.push(Event::NotConnected(
-                    token,
-                    error.raw_os_error().unwrap_or(libc::EIO),
-                ));
+                events.push(Event::NotConnected(token, error));
                 return;
             }
             events.push(Event::Connected(token));
@@ -185,6 +182,8 @@ impl Link {
 }
 
 impl Transport for Epoll {
+    type Medium = Bytes;
+
     fn connect(&mut self, token: Token) -> io::Result<()> {
         let stream = TcpStream::from(self.sockets.connect()?);
         self.register(&stream, token)?;
@@ -215,7 +214,7 @@ impl Transport for Epoll {
     }
 
     #[inline]
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<'_> {
+    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<&[u8]> {
         if !reading.more {
             return Received::Nothing;
         }
@@ -231,14 +230,14 @@ impl Transport for Epoll {
                     let ends =
                         reading.length & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0;
                     reading.more = count == self.buffer.len() || ends;
-                    return Received::Bytes(&self.buffer[..count]);
+                    return Received::Piece(&self.buffer[..count]);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     reading.more = false;
                     return Received::Nothing;
                 }
-                Err(error) => return Received::Failed(error.raw_os_error().unwrap_or(libc::EIO)),
+                Err(error) => return Received::Failed(error),
             }
         }
     }

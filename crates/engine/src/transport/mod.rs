@@ -3,7 +3,6 @@
 //! All `unsafe` code of the engine is in this folder.
 
 use std::io;
-use std::sync::Arc;
 
 use crate::clock::Nanos;
 
@@ -16,11 +15,14 @@ pub mod epoll;
 pub mod epoll;
 #[cfg(target_os = "linux")]
 mod label;
+mod medium;
 pub mod os;
 pub mod simulated;
 mod socket;
 #[cfg(target_os = "linux")]
 pub mod uring;
+
+pub use medium::{Bytes, Incoming, Medium, Outgoing};
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +52,8 @@ impl Token {
 pub enum Event {
     /// The connection is there.
     Connected(Token),
-    /// It could not be made (an `errno`).
-    NotConnected(Token, i32),
+    /// It could not be made.
+    NotConnected(Token, io::Error),
     /// Bytes, or the end, can be had with [`Transport::received`].
     Readable(Token, Reading),
     /// A request that did not go out at once has gone out.
@@ -72,15 +74,15 @@ pub struct Reading {
 
 /// Something read from a connection.
 #[derive(Debug)]
-pub enum Received<'a> {
-    /// Bytes; ask again.
-    Bytes(&'a [u8]),
+pub enum Received<I> {
+    /// What came; ask again.
+    Piece(I),
     /// Nothing more for now.
     Nothing,
     /// The peer has closed its side.
     Closed,
-    /// The connection broke (an `errno`).
-    Failed(i32),
+    /// The connection broke; of kind `InvalidData` where the peer broke the rules of the transport itself.
+    Failed(io::Error),
 }
 
 /// Whether a request went out whole.
@@ -94,14 +96,21 @@ pub enum Sending {
 
 /// Connections to one address, non-blocking, owned by one thread.
 pub trait Transport {
+    /// What it carries.
+    type Medium: Medium;
+
     /// Begins to connect; `Connected` or `NotConnected` follows. An error means that no attempt could be made.
     fn connect(&mut self, token: Token) -> io::Result<()>;
 
     /// Sends a whole request.
-    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending;
+    fn send(&mut self, token: Token, request: &Outgoing<Self::Medium>) -> Sending;
 
-    /// The next bytes of a `Readable` event; asked until it is not `Bytes`.
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<'_>;
+    /// The next piece of a `Readable` event; asked until it is not a `Piece`.
+    fn received(
+        &mut self,
+        token: Token,
+        reading: &mut Reading,
+    ) -> Received<Incoming<'_, Self::Medium>>;
 
     /// Closes at once; later events of this token are not to be acted on.
     fn close(&mut self, token: Token);

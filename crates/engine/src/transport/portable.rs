@@ -12,7 +12,7 @@ use polling::{Event as Readiness, Events, Poller};
 use crate::clock::Nanos;
 
 use super::socket::Sockets;
-use super::{Event, Reading, Received, Sending, Token, Transport};
+use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
 
 const READ_BUFFER: usize = 512 * 1024;
 
@@ -69,10 +69,7 @@ impl Epoll {
         if link.connecting {
             match link.stream.take_error() {
                 Ok(Some(error)) => {
-                    events.push(Event::NotConnected(
-                        token,
-                        error.raw_os_error().unwrap_or(libc::EIO),
-                    ));
+                    events.push(Event::NotConnected(token, error));
                     return;
                 }
                 _ if !ready.writable => return,
@@ -116,6 +113,8 @@ impl Link {
 }
 
 impl Transport for Epoll {
+    type Medium = Bytes;
+
     fn connect(&mut self, token: Token) -> io::Result<()> {
         let stream = TcpStream::from(self.sockets.connect()?);
         // SAFETY: the stream stays in `links` until `close` deletes it from the poller.
@@ -146,17 +145,17 @@ impl Transport for Epoll {
         sending
     }
 
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<'_> {
+    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<&[u8]> {
         let Some(link) = self.links[token.slot as usize].as_ref() else {
             return Received::Nothing;
         };
         while reading.more {
             match (&link.stream).read(&mut self.buffer) {
                 Ok(0) => return Received::Closed,
-                Ok(count) => return Received::Bytes(&self.buffer[..count]),
+                Ok(count) => return Received::Piece(&self.buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => reading.more = false,
-                Err(error) => return Received::Failed(error.raw_os_error().unwrap_or(libc::EIO)),
+                Err(error) => return Received::Failed(error),
             }
         }
         Received::Nothing

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::{self, Clock, Nanos};
 
-use super::{Event, Reading, Received, Sending, Token, Transport};
+use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
 
 /// What a scripted server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,10 @@ impl<S: Script> Simulated<S> {
                     self.inbox.insert(token.pack(), VecDeque::new());
                     events.push(Event::Connected(token));
                 }
-                Act::Break(errno) => events.push(Event::NotConnected(token, errno)),
+                Act::Break(errno) => {
+                    let error = io::Error::from_raw_os_error(errno);
+                    events.push(Event::NotConnected(token, error));
+                }
                 _ => {}
             }
             return;
@@ -86,6 +89,8 @@ impl<S: Script> Simulated<S> {
 }
 
 impl<S: Script> Transport for Simulated<S> {
+    type Medium = Bytes;
+
     fn connect(&mut self, token: Token) -> io::Result<()> {
         let acts = self.script.connection(token, self.clock.now());
         self.schedule(token, acts);
@@ -103,7 +108,7 @@ impl<S: Script> Transport for Simulated<S> {
         }
     }
 
-    fn received(&mut self, token: Token, _reading: &mut Reading) -> Received<'_> {
+    fn received(&mut self, token: Token, _reading: &mut Reading) -> Received<&[u8]> {
         match self
             .inbox
             .get_mut(&token.pack())
@@ -111,10 +116,10 @@ impl<S: Script> Transport for Simulated<S> {
         {
             Some(Act::Send(bytes)) => {
                 self.current = bytes;
-                Received::Bytes(&self.current)
+                Received::Piece(&self.current)
             }
             Some(Act::Close) => Received::Closed,
-            Some(Act::Break(errno)) => Received::Failed(errno),
+            Some(Act::Break(errno)) => Received::Failed(io::Error::from_raw_os_error(errno)),
             _ => Received::Nothing,
         }
     }

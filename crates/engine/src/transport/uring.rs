@@ -22,7 +22,7 @@ use super::buffers::{Buffers, GROUP};
 use super::label::{MAX_SLOTS, Operation, label, unlabel};
 use super::os::monotonic;
 use super::socket::Sockets;
-use super::{Event, Reading, Received, Sending, Token, Transport};
+use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
 
 const ENTRIES: u32 = 2048;
 const COMPLETIONS: u32 = 16384;
@@ -171,6 +171,8 @@ impl Uring {
 }
 
 impl Transport for Uring {
+    type Medium = Bytes;
+
     fn connect(&mut self, token: Token) -> io::Result<()> {
         self.start_connect(token)
     }
@@ -196,14 +198,14 @@ impl Transport for Uring {
     }
 
     #[inline]
-    fn received(&mut self, _token: Token, reading: &mut Reading) -> Received<'_> {
+    fn received(&mut self, _token: Token, reading: &mut Reading) -> Received<&[u8]> {
         if !std::mem::take(&mut reading.more) {
             return Received::Nothing;
         }
         match usize::try_from(reading.length) {
             Ok(0) => Received::Closed,
-            Ok(length) => Received::Bytes(self.buffers.bytes(reading.buffer, length)),
-            Err(_) => Received::Failed(-reading.length),
+            Ok(length) => Received::Piece(self.buffers.bytes(reading.buffer, length)),
+            Err(_) => Received::Failed(io::Error::from_raw_os_error(-reading.length)),
         }
     }
 

@@ -7,6 +7,7 @@ use velodrome_engine::clock::{self, Nanos, SECOND};
 use velodrome_engine::course::Course;
 use velodrome_engine::pace::{Arrivals, Spread};
 use velodrome_engine::protocol::Http1;
+use velodrome_engine::protocol::http1::Ask;
 use velodrome_engine::record::Record;
 use velodrome_engine::transport::Token;
 use velodrome_engine::transport::simulated::{Act, Script, Simulated};
@@ -60,13 +61,15 @@ impl Default for Load {
 
 impl Load {
     pub fn run(self, answer: impl FnMut(u64, Nanos) -> Vec<(Nanos, Act)>) -> Record {
-        let orders = Orders {
+        let ask = Ask {
             request: Arc::from(&b"GET / HTTP/1.1\r\n\r\n"[..]),
             head: false,
-            idempotent: true,
             expected: Some(Arc::from(&b"ok"[..])),
             status: None,
             check_every: 1,
+        };
+        let orders = Orders {
+            idempotent: true,
             keepalive: self.keepalive,
             timeout: 2 * SECOND,
         };
@@ -88,9 +91,17 @@ impl Load {
         let span = self.requests.is_none().then_some(10 * SECOND);
         let course = Course::new(self.warmup, span, SECOND, 1);
         let record = Record::new(0, 5, None);
-        Worker::<Http1, _, _>::new(orders, transport, clock, agenda, record, self.connections)
-            .run(&course)
-            .unwrap()
+        Worker::<Http1, _, _>::new(
+            orders,
+            ask,
+            transport,
+            clock,
+            agenda,
+            record,
+            self.connections,
+        )
+        .run(&course)
+        .unwrap()
     }
 }
 

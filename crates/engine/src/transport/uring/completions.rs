@@ -1,5 +1,7 @@
 //! What completions mean to the worker.
 
+use std::io;
+
 use io_uring::cqueue;
 
 use super::Uring;
@@ -15,7 +17,8 @@ impl Uring {
             return;
         }
         if result < 0 {
-            return events.push(Event::NotConnected(token, -result));
+            let error = io::Error::from_raw_os_error(-result);
+            return events.push(Event::NotConnected(token, error));
         }
         self.receive(token);
         events.push(Event::Connected(token));

@@ -1,0 +1,26 @@
+//! What travels between a protocol and a transport: bytes of a connection, or whatever else a transport can carry.
+
+use std::sync::Arc;
+
+/// One kind of traffic. A protocol is driven over any transport of its kind.
+pub trait Medium {
+    /// What a request hands to the transport.
+    type Outgoing;
+    /// What the transport hands back, piece by piece.
+    type Incoming<'a>;
+}
+
+/// Bytes of a connection that carries one request at a time.
+#[derive(Debug)]
+pub struct Bytes;
+
+impl Medium for Bytes {
+    type Outgoing = Arc<[u8]>;
+    type Incoming<'a> = &'a [u8];
+}
+
+/// What a transport of `T`'s kind is given to send.
+pub type Outgoing<M> = <M as Medium>::Outgoing;
+
+/// What it hands back.
+pub type Incoming<'a, M> = <M as Medium>::Incoming<'a>;
