@@ -143,13 +143,13 @@ def test_entry_points_are_a_door_as_well(monkeypatch: pytest.MonkeyPatch, tmp_pa
         def select(self, group: str) -> tuple[EntryPoint, ...]:
             return tuple(point for point in found if point.group == group)
 
-    monkeypatch.setattr(catalog, "entry_points", Installed)
+    monkeypatch.setattr("importlib.metadata.entry_points", Installed)
     assert catalog.stack("theirs").name == "theirs"
     assert [(entry.name, entry.origin) for entry in catalog.broken()] == [
         ("gone", "entry point no_such_package:stack")
     ]
     # Python 3.8 and 3.9 return a dictionary.
-    monkeypatch.setattr(catalog, "entry_points", lambda: {"velodrome.stacks": found[:1]})
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: {"velodrome.stacks": found[:1]})
     assert catalog.stack("theirs").name == "theirs"
 
 

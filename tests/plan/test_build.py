@@ -92,7 +92,7 @@ def test_a_bad_contestant_is_told_with_its_cure(contestants: str, sentence: str)
         ("7", "recipe: 7 is not a recipe; give the name of one"),
         ("{}", "recipe: has neither name nor steps"),
         ('{name = "hello", method = "POST"}', "recipe.method: a recipe that ships is taken as it is"),
-        ('{steps = [{do = "sleep", ms = 5}]}', "recipe.steps: the last step must be body or stream"),
+        ('{steps = [{do = "sleep", ms = 5}]}', "recipe.steps: the last step must be body, stream or chat"),
         (
             '{steps = [{do = "read_body"}, {do = "body", size = 1}]}',
             "recipe.steps: read_body needs method POST",

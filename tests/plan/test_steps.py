@@ -8,6 +8,7 @@ from velodrome.guest.recipe import (
     STEPS,
     Body,
     Call,
+    Chat,
     Cpu,
     Query,
     ReadBody,
@@ -30,6 +31,7 @@ EXAMPLES: dict[type, tuple[Step, str]] = {
     Query: (Query(20), "reads 20 rows from a database"),
     ReadBody: (ReadBody(), "reads an upload"),
     Body: (Body(220_000), "answers 220 000 bytes"),
+    Chat: (Chat(room=True), "holds a WebSocket and sends each message to all"),
     Stream: (Stream(10, 1000, 20), "streams 10 × 1 000 bytes, 20 ms apart"),
 }
 

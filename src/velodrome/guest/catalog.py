@@ -111,6 +111,8 @@ def requires(of: Stack) -> Tuple[str, ...]:
 
 def serves(of: Stack, served: Recipe) -> Optional[str]:
     """Return why a stack cannot serve a recipe, or None if it can."""
+    if served.chats and not interface(of.interface).chats:
+        return "its interface '%s' has no WebSocket" % of.interface
     for step in served.steps:
         if kind_of(step) in of.cannot:
             return of.cannot[kind_of(step)]

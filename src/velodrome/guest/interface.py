@@ -30,6 +30,8 @@ class Interface:
     """One sentence: what is called, and how it waits."""
     requires: Tuple[str, ...] = ()
     """Pinned requirements of the handlers, beside those of the server."""
+    chats: bool = False
+    """Whether its handlers can hold a WebSocket."""
     head_bytes: Optional[Callable[[int], int]] = None
     """Given head and body together in bytes, the part that is head; None where the server writes the head."""
 

@@ -85,7 +85,17 @@ class Stream:
     every_ms: float
 
 
-Step = Union[Cpu, Sleep, Call, Query, ReadBody, Body, Stream]
+@dataclass(frozen=True)
+class Chat:
+    """Keep a WebSocket open and send each message back: to its sender, or with `room` to all who are connected.
+
+    The steps before it are done for each message. A room is the connections of one process.
+    """
+
+    room: bool = False
+
+
+Step = Union[Cpu, Sleep, Call, Query, ReadBody, Body, Stream, Chat]
 STEPS: Dict[str, Type[Any]] = {
     "cpu": Cpu,
     "sleep": Sleep,
@@ -94,7 +104,9 @@ STEPS: Dict[str, Type[Any]] = {
     "read_body": ReadBody,
     "body": Body,
     "stream": Stream,
+    "chat": Chat,
 }
+ENDS = (Body, Stream, Chat)
 _KINDS = {cls: kind for kind, cls in STEPS.items()}
 
 
@@ -137,6 +149,11 @@ class Recipe:
         return any(isinstance(step, Call) for step in self.steps)
 
     @property
+    def chats(self) -> bool:
+        """Whether it is asked over a WebSocket, message by message."""
+        return bool(self.steps) and isinstance(self.steps[-1], Chat)
+
+    @property
     def upload(self) -> bytes:
         """The body of the request, empty for most recipes."""
         return filler(self.upload_bytes)
@@ -147,6 +164,8 @@ class Recipe:
         `head_bytes` is the length of the answer's head where the interface writes it itself, else None.
         """
         last = self.steps[-1]
+        if isinstance(last, Chat):
+            return b""  # what is sent comes back; there is no body
         if isinstance(last, Stream):
             return filler(last.chunk_bytes) * last.chunks
         if not isinstance(last, Body):
@@ -158,10 +177,10 @@ class Recipe:
     def problems(self) -> List[str]:
         """Return every reason why this recipe cannot be served; an empty list means it can."""
         found = []
-        if not self.steps or not isinstance(self.steps[-1], (Body, Stream)):
-            found.append("the last step must be body or stream")
-        if any(isinstance(step, (Body, Stream)) for step in self.steps[:-1]):
-            found.append("body and stream end a recipe; nothing may follow them")
+        if not self.steps or not isinstance(self.steps[-1], ENDS):
+            found.append("the last step must be body, stream or chat")
+        if any(isinstance(step, ENDS) for step in self.steps[:-1]):
+            found.append("body, stream and chat end a recipe; nothing may follow them")
         reads = any(isinstance(step, ReadBody) for step in self.steps)
         if self.upload_bytes and not reads:
             found.append("upload_bytes is set but no read_body step reads it")

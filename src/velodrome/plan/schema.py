@@ -138,6 +138,7 @@ WANTED = {
     "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),
     "rate": ("a rate", "requests per second above 0"),
     "recipe": ("a recipe", 'the name of one, such as "hello", or a table with steps'),
+    "room": ("a switch", "true or false"),
     "rows": ("a number of rows", "a whole number from 1 to 1 000 000"),
     "seed": ("a seed", "a whole number from 0"),
     "size": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),

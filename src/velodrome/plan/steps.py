@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from velodrome.guest.recipe import STEPS, Body, Call, Cpu, Query, ReadBody, Sleep, Step, Stream
+from velodrome.guest.recipe import STEPS, Body, Call, Chat, Cpu, Query, ReadBody, Sleep, Step, Stream
 from velodrome.model.quantity import grouped, short
 from velodrome.plan.findings import Findings, nearest, shown
 from velodrome.plan.toml_map import Path
@@ -86,3 +86,5 @@ def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
             return f"answers {grouped(size)} bytes"
         case Stream(chunks, chunk_bytes, every_ms):
             return f"streams {grouped(chunks)} × {grouped(chunk_bytes)} bytes, {short(every_ms)} ms apart"
+        case Chat(room):
+            return f"holds a WebSocket and sends each message {'to all' if room else 'back'}"

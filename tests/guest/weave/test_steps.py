@@ -51,7 +51,7 @@ def test_a_single_wait_is_not_a_loop_and_several_are() -> None:
 @pytest.mark.parametrize(
     ("steps", "complaint"),
     [
-        ((Sleep(1),), "the last step must be body or stream"),
+        ((Sleep(1),), "the last step must be body, stream or chat"),
         ((Call(5), Body(1)), "it calls a third party, but no upstream address is given"),
         ((Query(database="oracle"), Body(1)), "no database is called 'oracle'"),
         ((Query(rows=0), Body(1)), "0 rows; the table has 1 to"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import gather
 from typing import Any, List, Optional
 
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
@@ -10,7 +11,7 @@ from velodrome.guest.weave.compiled import compiled
 from velodrome.guest.weave.idioms import Awaiting
 from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
-interface = Interface("aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,))
+interface = Interface("aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,), chats=True)
 
 LONGEST_UPLOAD = 1 << 30
 """Bytes; aiohttp's own limit, 1 MiB, would refuse recipes that other servers take."""
@@ -23,10 +24,12 @@ def refuse(status: int) -> Lines:
 
 def build(recipe: Recipe, upstream: str) -> Any:
     """Return the aiohttp.web application of a recipe. Needs aiohttp installed."""
-    from aiohttp.web import Application, Response, StreamResponse
+    from aiohttp.web import Response, StreamResponse
 
     weave = Weave(recipe, upstream, Awaiting(), refuse, ("body = await request.read()",))
     weave.names.update(Response=Response, StreamResponse=StreamResponse)
+    if weave.chats:
+        return _application(recipe, _chat(weave), weave)
     headers = {"Content-Type": CONTENT_TYPE}
     if weave.streams:
         end = ["response = StreamResponse(headers=%r)" % headers, "await response.prepare(request)"]
@@ -36,6 +39,45 @@ def build(recipe: Recipe, upstream: str) -> Any:
         end = ["return Response(body=BODY, headers=%r)" % headers]
         weave.names["BODY"] = filler(weave.size)
     lines = ["async def endpoint(request):", *indented([*weave.lines, *end])]
+    return _application(recipe, lines, weave)
+
+
+def _chat(weave: Weave) -> Lines:
+    """Return the lines of a handler that holds a WebSocket."""
+    from aiohttp.web import WebSocketResponse
+
+    weave.names.update(gather=gather, members=set(), WebSocketResponse=WebSocketResponse)
+    if weave.to_room:
+        text = "await gather(*[member.send_str(data) for member in members], return_exceptions=True)"
+        binary = "await gather(*[member.send_bytes(data) for member in members], return_exceptions=True)"
+    else:
+        text, binary = "await socket.send_str(data)", "await socket.send_bytes(data)"
+    each = [
+        "data = message.data",
+        *weave.lines,
+        "if isinstance(data, str):",
+        "    " + text,
+        "else:",
+        "    " + binary,
+    ]
+    return [
+        "async def endpoint(request):",
+        # A message compressed by deflate costs more than it saves on this machine, and others do not offer it.
+        "    socket = WebSocketResponse(compress=False)",
+        "    await socket.prepare(request)",
+        "    members.add(socket)",
+        "    try:",
+        "        async for message in socket:",
+        *indented(indented(indented(each))),
+        "    finally:",
+        "        members.discard(socket)",
+        "    return socket",
+    ]
+
+
+def _application(recipe: Recipe, lines: Lines, weave: Weave) -> Any:
+    from aiohttp.web import Application
+
     app = Application(client_max_size=LONGEST_UPLOAD)
     app.router.add_route(
         recipe.method, "/", compiled("endpoint", lines, weave.names, "aiohttp " + recipe.name)

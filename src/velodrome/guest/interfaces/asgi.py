@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from asyncio import gather
 from typing import Any, Awaitable, Callable
 
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 from velodrome.guest.weave.compiled import compiled
 from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
+from velodrome.guest.weave.steps import CONTENT_TYPE, UPGRADE_REQUIRED, Lines, Weave, indented
 
 interface = Interface(
-    "asgi", "a coroutine function called once per request, which awaits", requires=(AIOHTTP,)
+    "asgi", "a coroutine function called once per request, which awaits", requires=(AIOHTTP,), chats=True
 )
 
 READ_BODY = (
@@ -53,6 +54,8 @@ def build(recipe: Recipe, upstream: str) -> Any:
     """Return the ASGI application of a recipe."""
     weave = Weave(recipe, upstream, Awaiting(), refuse, READ_BODY)
     weave.names["lifespan"] = lifespan
+    if weave.chats:
+        return _chat(weave)
     headers = [(b"content-type", CONTENT_TYPE.encode())]
     if weave.streams:
         emit = ["await send({'type': 'http.response.body', 'body': CHUNK, 'more_body': True})"]
@@ -68,6 +71,43 @@ def build(recipe: Recipe, upstream: str) -> Any:
     route = ["if scope['type'] != 'http':", "    return await lifespan(receive, send)"]
     lines = ["async def app(scope, receive, send):", *indented([*route, *weave.lines, *end])]
     return compiled("app", lines, weave.names, "asgi " + recipe.name)
+
+
+def _chat(weave: Weave) -> Any:
+    """Return an application that holds WebSockets; whoever asks by plain HTTP is told to upgrade."""
+    weave.names.update(gather=gather, members=set())
+    if weave.to_room:
+        give = ["await gather(*[member(answer) for member in members], return_exceptions=True)"]
+    else:
+        give = ["await send(answer)"]
+    each = [
+        "while True:",
+        "    message = await receive()",
+        "    if message['type'] == 'websocket.disconnect':",
+        "        return",
+        "    text = message.get('text')",
+        *indented(weave.lines),
+        "    if text is None:",
+        "        answer = {'type': 'websocket.send', 'bytes': message['bytes']}",
+        "    else:",
+        "        answer = {'type': 'websocket.send', 'text': text}",
+        *indented(give),
+    ]
+    lines = [
+        "async def app(scope, receive, send):",
+        "    if scope['type'] == 'lifespan':",
+        "        return await lifespan(receive, send)",
+        "    if scope['type'] == 'http':",
+        *indented(indented(refuse(UPGRADE_REQUIRED))),
+        "    await receive()",
+        "    await send({'type': 'websocket.accept'})",
+        "    members.add(send)",
+        "    try:",
+        *indented(indented(each)),
+        "    finally:",
+        "        members.discard(send)",
+    ]
+    return compiled("app", lines, weave.names, "asgi " + weave.recipe.name)
 
 
 def make_app() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, Set
 
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
@@ -12,7 +12,9 @@ from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
 TORNADO = "tornado==6.6.1"
 
-interface = Interface("tornado", "a Tornado handler's coroutine, which awaits", requires=(TORNADO,))
+interface = Interface(
+    "tornado", "a Tornado handler's coroutine, which awaits", requires=(TORNADO,), chats=True
+)
 
 
 class TornadoAwaiting(Awaiting):
@@ -81,6 +83,8 @@ def application(
     from tornado.web import Application, RequestHandler
 
     weave = Weave(recipe, upstream, idiom, refuse, ("body = self.request.body",))
+    if weave.chats:
+        return _chat(weave, define, decorate)
     if weave.streams:
         end = weave.over_time(["self.write(CHUNK)", weave.waited("self.flush()")])
     else:
@@ -93,6 +97,44 @@ def application(
     endpoint = type("Endpoint", (RequestHandler,), {method: decorate(handle)})
     # Tornado has no switch for its log of requests: a function that logs none.
     return Application([("/", endpoint)], log_function=lambda handler: None)
+
+
+def _chat(weave: Weave, define: str, decorate: Callable[[Any], Any]) -> Any:
+    """Return an application whose handler holds WebSockets."""
+    from tornado.web import Application
+    from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+    members: Set[Any] = set()
+    weave.names.update(members=members, WebSocketClosedError=WebSocketClosedError)
+    receivers = "tuple(members)" if weave.to_room else "(self,)"
+    lines = [
+        "%s on_message(self, message):" % define,
+        *indented(weave.lines),
+        "    binary = isinstance(message, bytes)",
+        "    for member in %s:" % receivers,
+        "        try:",
+        "            member.write_message(message, binary)",
+        "        except WebSocketClosedError:",
+        "            pass",
+    ]
+    if define == "def":  # a generator, whether or not a step waits
+        lines.append("    yield []")
+    handle = decorate(compiled("on_message", lines, weave.names, "tornado " + weave.recipe.name))
+
+    class Endpoint(WebSocketHandler):  # type: ignore[misc]
+        """One member."""
+
+        on_message = handle
+
+        def open(self) -> None:
+            """Let it in."""
+            members.add(self)
+
+        def on_close(self) -> None:
+            """Let it go."""
+            members.discard(self)
+
+    return Application([("/", Endpoint)], log_function=lambda handler: None)
 
 
 def make_app() -> Any:

@@ -10,7 +10,10 @@ from velodrome.guest.recipe import Recipe, served_here
 from velodrome.guest.weave.idioms import TIMEOUT_S
 
 interface = Interface(
-    "tornado_gen", "a Tornado handler's generator, which yields futures to a runner", requires=(TORNADO,)
+    "tornado_gen",
+    "a Tornado handler's generator, which yields futures to a runner",
+    requires=(TORNADO,),
+    chats=True,
 )
 
 

@@ -24,5 +24,6 @@ stack = Stack(
     requires=_granian.REQUIRES,
     knobs={"workers": 1, "threads": 1, "loop": "uvloop", "backlog": 2048, "connections": 10000},
     choices={"loop": ("uvloop", "asyncio")},
+    cannot={"chat": "its WebSockets are switched off here (--no-ws), as for the other recipes"},
     python=_granian.OLDEST_PYTHON,
 )

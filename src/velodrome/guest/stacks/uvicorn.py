@@ -1,5 +1,6 @@
 """uvicorn as `uvicorn[standard]` runs it: uvloop and httptools, both in C."""
 
+from velodrome.guest.interfaces.websockets_asyncio import WEBSOCKETS
 from velodrome.guest.stack import Stack
 from velodrome.guest.stacks import _uvicorn
 
@@ -10,7 +11,7 @@ stack = Stack(
     interface="asgi",
     concurrency="tasks",
     command=_uvicorn.fast,
-    requires=_uvicorn.REQUIRES,
+    requires=(*_uvicorn.REQUIRES, WEBSOCKETS),
     knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
     choices={"loop": ("uvloop", "asyncio")},
     python=_uvicorn.OLDEST_PYTHON,

@@ -1,5 +1,6 @@
 """uvicorn as plain `pip install uvicorn` runs it: asyncio and h11, all Python."""
 
+from velodrome.guest.interfaces.websockets_asyncio import WEBSOCKETS
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.stacks import _uvicorn
 
@@ -16,7 +17,7 @@ stack = Stack(
     interface="asgi",
     concurrency="tasks",
     command=command,
-    requires=("uvicorn==0.54.0", "h11==0.16.0"),
+    requires=("uvicorn==0.54.0", "h11==0.16.0", WEBSOCKETS),
     knobs={"workers": 1, "backlog": 2048},
     python=_uvicorn.OLDEST_PYTHON,
 )

@@ -5,7 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Dict, List, Sequence
 
-from velodrome.guest.recipe import Body, Call, Cpu, Query, ReadBody, Recipe, Sleep, Stream, filler, kind_of
+from velodrome.guest.recipe import (
+    Body,
+    Call,
+    Chat,
+    Cpu,
+    Query,
+    ReadBody,
+    Recipe,
+    Sleep,
+    Stream,
+    filler,
+    kind_of,
+)
 from velodrome.guest.weave.busy import calibrated
 
 if sys.version_info >= (3, 8):
@@ -16,7 +28,7 @@ else:  # 3.7 runs the servers of 2018; only type checkers read what a Protocol s
 Lines = List[str]
 
 CONTENT_TYPE = "text/html; charset=utf-8"
-BAD_REQUEST, SERVER_ERROR, BAD_GATEWAY = 400, 500, 502
+BAD_REQUEST, UPGRADE_REQUIRED, SERVER_ERROR, BAD_GATEWAY = 400, 426, 500, 502
 REASONS = {BAD_REQUEST: "Bad Request", SERVER_ERROR: "Internal Server Error", BAD_GATEWAY: "Bad Gateway"}
 
 
@@ -125,6 +137,17 @@ class Weave:
         """Return a generator function `pieces` over the chunks, for frames that hand one on."""
         define = "async def" if self.idiom.wait == "await " else "def"
         return ["%s pieces():" % define, *indented(self.over_time(["yield CHUNK"]))]
+
+    @property
+    def chats(self) -> bool:
+        """Whether each message of a WebSocket is answered, instead of a request."""
+        return isinstance(self.recipe.steps[-1], Chat)
+
+    @property
+    def to_room(self) -> bool:
+        """Whether a message goes to all who are connected, not to its sender alone."""
+        last = self.recipe.steps[-1]
+        return isinstance(last, Chat) and last.room
 
     @property
     def streams(self) -> bool:
