@@ -123,7 +123,9 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
     found = judge([results(trials, [HELLO_Q, THIRD_Q])], STACKS)
     for one in found.answers:
         first = {row.contestant for row in one.standings if row.rank == 1}
-        assert set(one.best) == first
+        # One too noisy to be told from those who reach all that the load allows is first, and not recommended.
+        assert set(one.best) <= first
+        assert bool(one.best) == bool(first)
         valid = {row.contestant for row in one.standings if row.blocks_valid}
         assert first <= valid, "a flagged measurement never wins"
         assert one.sentence.endswith(".")
