@@ -227,7 +227,7 @@ def test_knobs_and_interpreters_are_contestants_of_their_own() -> None:
     ]
     found = answer(list[Result](trials))
     assert set(ranks(found)) == {"uvicorn[workers=2]@3.13", "uvicorn@3.13", "uvicorn"}
-    assert "uvicorn · uvloop ×2 on 3.13" in found.sentence
+    assert "uvicorn · uvloop ×2, Python 3.13" in found.sentence
 
 
 def test_answers_to_requests_of_the_warm_up_count_as_throughput_and_cost() -> None:

@@ -6,6 +6,7 @@ from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack, one_per_worker, unbounded
 from velodrome.model.errors import StudyFileError
 from velodrome.model.study import Study
+from velodrome.plan.known import Known
 from velodrome.plan.study_file import parse
 
 
@@ -46,12 +47,15 @@ RECIPES = {
         Recipe("third-party-200ms", "waits 200 ms on a third party", (Call(200), Body(84))),
     )
 }
+KNOWN = Known(
+    STACKS, RECIPES, ("velodrome", "wrk"), {"canary": {"requests": 100, "stacks": (), "idiom": "local"}}
+)
 
 ONE = "{connections = 1, duration = 1}"
 
 
 def study(text: str) -> Study:
-    return parse(text, "studies/mine.toml", STACKS, RECIPES)
+    return parse(text, "studies/mine.toml", KNOWN)
 
 
 def problems(text: str) -> list[str]:

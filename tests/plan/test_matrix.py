@@ -5,10 +5,11 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plan.made import RECIPES, STACKS
+from tests.plan.made import KNOWN, STACKS
 
 from velodrome.model.errors import NothingSelectedError
-from velodrome.plan.matrix import lay_out, matches, narrowed, order
+from velodrome.model.study import matches
+from velodrome.plan.matrix import lay_out, narrowed, order
 from velodrome.plan.study_file import parse
 
 STUDY = parse(
@@ -26,8 +27,7 @@ recipe = "third-party-200ms"
 loads = [{connections = 4, duration = 1}]
 """,
     "made.toml",
-    STACKS,
-    RECIPES,
+    KNOWN,
 )
 ORDERS = [[3, 0, 2, 5, 1, 4], [1, 0, 3, 5, 2, 4], [1, 2, 3, 5, 0, 4]]
 

@@ -8,21 +8,27 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.recipe import STEPS
 from velodrome.model.errors import StudyFileError
-from velodrome.plan.schema import LoadTable, StudyTable
+from velodrome.plan.known import Known
+from velodrome.plan.schema import ContestantTable, LoadTable, QuestionTable, QuickTable, StudyTable
 from velodrome.plan.study_file import parse
+from velodrome.run.drivers import choosing
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 SMALLEST, WHOLE, WRONG = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
+def known() -> Known:
+    return Known(catalog.stacks(), catalog.recipes(), choosing.known())
+
+
 @pytest.mark.parametrize("text", [SMALLEST, WHOLE])
 def test_the_examples_are_studies(text: str) -> None:
-    assert parse(text, "mine.toml", catalog.stacks(), catalog.recipes()).questions
+    assert parse(text, "mine.toml", known()).questions
 
 
 def test_the_example_with_mistakes_gives_what_the_page_shows() -> None:
     with pytest.raises(StudyFileError) as caught:
-        parse(WRONG, "mine.toml", catalog.stacks(), catalog.recipes())
+        parse(WRONG, "mine.toml", known())
     lines = str(caught.value).splitlines()
     # Which names are nearest depends on which stacks there are, so that part is not compared.
     for line in lines:
@@ -30,7 +36,8 @@ def test_the_example_with_mistakes_gives_what_the_page_shows() -> None:
 
 
 def test_every_key_is_on_the_page() -> None:
-    for key in (*StudyTable.model_fields, *LoadTable.model_fields):
-        assert re.search(rf"\b{key} = |`{key}`|\[\[{key}\]\]", PAGE), key
+    for table in (StudyTable, QuestionTable, LoadTable, ContestantTable, QuickTable):
+        for key in table.model_fields:
+            assert re.search(rf"\b{key} = |`{key}`|\[{key}\]", PAGE), key
     for kind in STEPS:
         assert f"| `{kind}` |" in PAGE

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plan.made import RECIPES, STACKS, problems, study
+from tests.plan.made import KNOWN, RECIPES, problems, study
 
 from velodrome.guest.recipe import Body, Sleep
 from velodrome.model.errors import StudyFileError
@@ -107,20 +107,20 @@ def test_several_errors_of_syntax_are_told_together() -> None:
 
 def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(StudyFileError, match="No such file"):
-        read(tmp_path / "none.toml", STACKS, RECIPES)
+        read(tmp_path / "none.toml", KNOWN)
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b'title = "a"\n\xff\xfe')
     with pytest.raises(StudyFileError, match=r"line 2, column 1   is not UTF-8"):
-        read(binary, STACKS, RECIPES)
+        read(binary, KNOWN)
     (tmp_path / "large.toml").write_bytes(b"#" * 1_000_001)
     with pytest.raises(StudyFileError, match="over 1 MB"):
-        read(tmp_path / "large.toml", STACKS, RECIPES)
+        read(tmp_path / "large.toml", KNOWN)
 
 
 def test_a_file_written_by_an_editor_of_another_system_is_read(tmp_path: Path) -> None:
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
-    assert read(path, STACKS, RECIPES).name == "windows"
+    assert read(path, KNOWN).name == "windows"
 
 
 def test_nesting_without_end_is_told() -> None:

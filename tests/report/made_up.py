@@ -88,7 +88,7 @@ STUDY = Study(
     limits=Limits(cpus=1),
     sources=("Three endpoints that published comparisons disagree about.",),
 )
-TITLES = {runner.contestant.label: runner.title for runner in RUNNERS}
+CALLED = {runner.contestant.label: runner.contestant.called(runner.title) for runner in RUNNERS}
 PLACEMENT = Placement((0,), (1,), (1,), False, "affinity and rlimits", ("no cgroup is writable here",))
 MACHINE: Mapping[str, str | int | float | list[int] | None] = {
     "cpu": "made-up processor at 2.5 GHz",

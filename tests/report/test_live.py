@@ -1,6 +1,7 @@
 import io
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def race(view: RaceView, until: int | None = None) -> None:
         python="3.11.7",
         trials=len(results),
         seconds=240.0,
-        titles=made_up.TITLES,
+        called=made_up.CALLED,
     )
     view.preparing("installing waitress")
     for result in results[:until]:
@@ -53,7 +54,7 @@ def test_a_view_that_is_closed_twice_or_never_started_does_no_harm() -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("height", [14, 24, 60])
 def test_the_live_table_fits_any_screen(width: int, height: int) -> None:
-    table = board.Board(made_up.STUDY, made_up.TITLES)
+    table = board.Board(made_up.STUDY, made_up.CALLED)
     for result in made_up.results()[:77]:
         table.add(result)
     lines = live.fitted(table, "third-party/tornado closed-40", width, height)
@@ -62,7 +63,7 @@ def test_the_live_table_fits_any_screen(width: int, height: int) -> None:
 
 
 def test_when_all_does_not_fit_the_question_that_runs_is_shown_and_the_others_by_their_leader() -> None:
-    table = board.Board(made_up.STUDY, made_up.TITLES)
+    table = board.Board(made_up.STUDY, made_up.CALLED)
     for result in made_up.results()[:60]:
         table.add(result)
     text = "\n".join(line.plain for line in live.fitted(table, "large/tornado closed-40", 100, 20))
@@ -71,7 +72,7 @@ def test_when_all_does_not_fit_the_question_that_runs_is_shown_and_the_others_by
 
 
 def test_what_is_set_aside_shows_no_rate_that_could_be_believed() -> None:
-    table = board.Board(made_up.STUDY, made_up.TITLES)
+    table = board.Board(made_up.STUDY, made_up.CALLED)
     for result in made_up.results():
         table.add(result)
     line = next(line for line in table.lines(made_up.QUESTIONS[1]) if "socketserver" in line.cells[0])
@@ -131,8 +132,21 @@ def test_the_verdict_reads_well(width: int, golden: Callable[[str, str], None]) 
 
 
 def test_a_cell_of_another_interpreter_is_repeated_with_it() -> None:
-    command = terminal.repeat("first-lap", "hello/gunicorn-sync[workers=2]@3.13")
-    assert command == "velodrome run first-lap --only 'hello/gunicorn-sync[workers=2]' --python 3.13"
+    judged = verdict()
+    answer = judged.answers[0]
+    standing = replace(answer.standings[0], contestant="gunicorn-sync[workers=2]@3.13", python="3.13")
+    assert terminal.repeat(judged, answer, standing) == (
+        "velodrome run first-lap --only 'hello/gunicorn-sync[workers=2]' --python 3.13"
+    )
+
+
+def test_a_contestant_of_its_own_versions_is_repeated_by_its_label() -> None:
+    judged = replace(verdict(), form="quick")
+    answer = judged.answers[0]
+    standing = replace(answer.standings[0], contestant="tornado@3.7+tornado=5.1.1")
+    assert terminal.repeat(judged, answer, standing) == (
+        "velodrome run first-lap --only hello/tornado@3.7+tornado=5.1.1 --quick"
+    )
 
 
 def test_the_header_names_cpus_placement_python_seed_and_time() -> None:

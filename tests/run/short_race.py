@@ -6,6 +6,7 @@ SIGTERM and have grandchildren in sessions of their own.
 
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.run import made
@@ -22,7 +23,7 @@ from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree
 from velodrome.run.drivers.choosing import choose
-from velodrome.run.environment import Environment
+from velodrome.run.environment import AS_PINNED, Environment
 from velodrome.run.interpreter import find
 from velodrome.run.lab import DriverOf, Lab
 from velodrome.run.race import Race, run
@@ -36,7 +37,7 @@ CONTESTANTS = (
 )
 
 
-def bare(stack: Stack, python: str | None) -> Environment:
+def bare(stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED) -> Environment:
     """No environment at all: targets need none."""
     interpreter = find(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)

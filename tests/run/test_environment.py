@@ -106,6 +106,15 @@ def test_a_stack_without_requirements_has_a_clean_one(monkeypatch: pytest.Monkey
     assert imported(made.python, "print(1)") == "1"
 
 
+def test_a_study_s_version_takes_the_place_of_the_pinned_one(small: Stack) -> None:
+    (pin,) = [line for line in small.requires if line.startswith("waitress==")]
+    made = environment_for(small, None, {"waitress": "3.0.1"})
+    assert pin != "waitress==3.0.1"
+    assert made.packages["waitress"] == "3.0.1"
+    assert not made.locked
+    assert home(made) != home(environment_for(small))
+
+
 def test_what_no_lock_covers_is_resolved_from_the_pinned_requirements() -> None:
     made = environment_for(unlocked("h11==0.16.0"))
     assert not made.locked

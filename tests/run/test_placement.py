@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -36,8 +37,9 @@ def test_one_cpu_is_shared_and_told() -> None:
     )
 
 
-def test_a_server_given_all_cpus_shares_the_generators_and_it_is_told() -> None:
-    placed = place((0, 1), Limits(cpus=2))
+@pytest.mark.parametrize("cpus", [2, "all"])
+def test_a_server_given_all_cpus_shares_the_generators_and_it_is_told(cpus: int | Literal["all"]) -> None:
+    placed = place((0, 1), Limits(cpus))
     assert placed.server_cpus == (0, 1)
     assert placed.load_cpus == (1,)
     assert placed.shared

@@ -1,5 +1,6 @@
 """A race keeps every result, goes on where it was stopped, and never runs beside another."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,13 +77,13 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
     )
     attempts: list[str] = []
 
-    def environment(stack: Stack, python: str | None) -> Environment:
+    def environment(stack: Stack, python: str | None, packages: Mapping[str, str]) -> Environment:
         attempts.append(stack.name)
         if stack.name == "uvicorn":
             raise EnvironmentFailedError(
                 stack.name, "its packages could not be installed", "cure", ["no wheel"]
             )
-        return bare(stack, python)
+        return bare(stack, python, packages)
 
     there = replace(lab(), environment=environment)
     told = Told()

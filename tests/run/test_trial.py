@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,7 @@ from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree, limits
 from velodrome.run.boot import seed_of
 from velodrome.run.drivers.driver import OnEvent, Target
-from velodrome.run.environment import Environment
+from velodrome.run.environment import AS_PINNED, Environment
 from velodrome.run.interpreter import find
 from velodrome.run.lab import Lab
 from velodrome.run.trial import run_heat
@@ -36,7 +36,7 @@ SHORT = Load(Closed(1), duration_s=0.3)
 LONGER = Load(Closed(2), duration_s=0.3)
 
 
-def bare(stack: Stack, python: str | None) -> Environment:
+def bare(stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED) -> Environment:
     """No environment at all: targets need none."""
     interpreter = find(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)
@@ -228,7 +228,7 @@ def test_a_memory_limit_that_is_too_small_kills_the_server_and_says_so(lab: Lab)
 
 
 def test_an_environment_that_will_not_install_fails_the_heat(lab: Lab) -> None:
-    def broken(stack: Stack, python: str | None) -> Environment:
+    def broken(stack: Stack, python: str | None, packages: Mapping[str, str]) -> Environment:
         raise EnvironmentFailedError(
             stack.name, "its packages could not be installed", "see above", ["no wheel"]
         )

@@ -15,6 +15,7 @@ from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError, NothingMeasuredError
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
+from velodrome.plan.known import Known
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
@@ -65,6 +66,9 @@ def command(
         list[str] | None, typer.Option(help="question/contestant, or a question; * and ? allowed.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The study's quick form: minutes, not hours.")
+    ] = False,
     blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
     python: Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")] = "",
@@ -74,11 +78,12 @@ def command(
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     extra = stack or []
     stacks = catalog.stacks(extra)
-    asked = chosen(finding.load(study, stacks, catalog.recipes()), seed, blocks)
+    known = Known(stacks, catalog.recipes(), choosing.known())
+    asked = chosen(finding.load(study, known, quick=quick), seed, blocks)
     laid_out = matrix.lay_out(asked, stacks, only or (), python)
     asked = matrix.narrowed(asked, laid_out.heats)
     lab = Lab(stacks, guest_tree.export(extra), choosing.choose)
-    where = folder(asked.name, out, resume)
+    where = folder(asked.name if asked.form == "full" else f"{asked.name}-{asked.form}", out, resume)
     with RaceView(sys.stdout) as view:
         view.started(
             asked,
@@ -86,7 +91,7 @@ def command(
             python=python or platform.python_version(),
             trials=sum(len(heat.trials) for heat in laid_out.heats),
             seconds=timing.race_s(laid_out.heats, stacks),
-            titles={one.label: stacks[one.stack].title for one in asked.contestants},
+            called={one.label: one.called(stacks[one.stack].title) for one in asked.contestants},
         )
         plan = race.Race(asked, laid_out.heats, where, resume, None if wait else 0.0)
         ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))

@@ -6,15 +6,18 @@ import typer
 
 from velodrome.guest import catalog
 from velodrome.plan import finding, matrix, timing
+from velodrome.plan.known import Known
 from velodrome.report import listing
+from velodrome.run.drivers import choosing
 
 
 def command() -> None:
     """List the studies that ship, with what each asks and about how long it takes."""
-    stacks, recipes = catalog.stacks(), catalog.recipes()
+    stacks = catalog.stacks()
+    known = Known(stacks, catalog.recipes(), choosing.known())
     rows = []
     for name in finding.shipped():
-        study = finding.load(name, stacks, recipes)
+        study = finding.load(name, known)
         rows.append((study, timing.race_s(matrix.lay_out(study, stacks).heats, stacks)))
     listing.studies(rows, sys.stdout)
 

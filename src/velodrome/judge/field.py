@@ -25,6 +25,8 @@ class Runner:
     contestant: Contestant
     called: str
     """As read in a sentence."""
+    python: str
+    """Interpreter that the race gave it by `--python`, or empty."""
     stack: Stack | None
     """None when results are judged where the stack is not known."""
     measured: tuple[Measurement, ...]
@@ -48,8 +50,15 @@ class Runner:
         if self.stack is None or not set(self.contestant.knobs) <= set(self.stack.knobs):
             return None
         limits = self.measured[0].trial.limits if self.measured else None
+        cpus = limits.cpus if limits else None
+        if limits and cpus == "all":
+            cpus = len(self.measured[0].placement.server_cpus)
         return ceiling(
-            self.stack, self.contestant.knobs, question.recipe, load.pace, limits.cpus if limits else None
+            self.stack,
+            self.contestant.knobs,
+            question.recipe,
+            load.pace,
+            cpus if isinstance(cpus, int) else None,
         )
 
     @property
@@ -72,12 +81,13 @@ def runners(
         contestant = own[0].trial.contestant
         stack = stacks.get(contestant.stack)
         called = contestant.called(stack.title if stack else contestant.stack)
-        python = own[0].trial.python
+        python = "" if contestant.python else own[0].trial.python
         found.append(
             Runner(
                 label,
                 contestant,
-                f"{called} on {python}" if python else called,
+                f"{called}, Python {python}" if python else called,
+                python,
                 stack,
                 tuple(one for one in own if isinstance(one, Measurement)),
                 tuple(one for one in own if isinstance(one, Failed)),

@@ -83,6 +83,8 @@ def _row(
         notes=tuple(_notes(runner)),
         failed=capital(sentence(runner.failed[0].reason)) if runner.failed and not runner.measured else "",
         deploy=deploy(command, runner.contestant.stack),
+        called=runner.called,
+        python=runner.python,
     )
 
 

@@ -41,6 +41,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_unknown(study, results),
         ),
         environment=_environment(header, results),
+        form=study.form,
         finished=finished or _ending(study, results, stacks),
     )
 
@@ -100,12 +101,11 @@ def _set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[s
 
 def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
-    for question in study.questions:
-        for contestant in study.contestants:
-            stack = stacks.get(contestant.stack)
-            reason = serves(stack, question.recipe) if stack else None
-            if stack and reason:
-                reasons.setdefault((question.name, reason), []).append(contestant.called(stack.title))
+    for question, contestant in study.pairs():
+        stack = stacks.get(contestant.stack)
+        reason = serves(stack, question.recipe) if stack else None
+        if stack and reason:
+            reasons.setdefault((question.name, reason), []).append(contestant.called(stack.title))
     return [sentence(f"{listed(who)} left out of {where}: {why}") for (where, why), who in reasons.items()]
 
 
@@ -130,8 +130,7 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
     """Return how far the race came, by the trials that are there."""
     planned = {
         (question.name, contestant.label, load.label, block)
-        for question in study.questions
-        for contestant in study.contestants
+        for question, contestant in study.pairs()
         if not (contestant.stack in stacks and serves(stacks[contestant.stack], question.recipe))
         for load in question.loads
         for block in range(study.blocks)

@@ -1,6 +1,9 @@
 """A question with a budget."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model.claim import Claim
@@ -48,3 +51,26 @@ class Study:
     """Run once each, before the race."""
     claims: tuple[Claim, ...] = ()
     """Published conclusions to be judged by what was measured."""
+    form: Literal["full", "quick"] = "full"
+    """The quick form asks the same in less time: fewer blocks, shorter spans, some cells left out."""
+    skipped: tuple[str, ...] = ()
+    """What this form leaves out: patterns of `question/contestant`, and names of experiments."""
+
+    def pairs(self) -> Iterator[tuple[Question, Contestant]]:
+        """Yield who is to race in which question, in the order of the study, whether it can serve it or not."""
+        for question in self.questions:
+            for contestant in self.contestants:
+                asked = not question.contestants or contestant.label in question.contestants
+                if asked and not self.skips(f"{question.name}/{contestant.label}"):
+                    yield question, contestant
+
+    def skips(self, name: str) -> bool:
+        """Return whether this form leaves a cell or an experiment out."""
+        return any(matches(name, pattern) for pattern in self.skipped)
+
+
+def matches(cell: str, pattern: str) -> bool:
+    """Return whether `question/contestant` is meant by a pattern: with `*` and `?`, or the question alone."""
+    # The brackets of `gunicorn-gevent[workers=2]` are part of a label, not a set of characters.
+    escaped = pattern.replace("[", "[[]")
+    return fnmatchcase(cell, escaped) or ("/" not in pattern and fnmatchcase(cell.partition("/")[0], escaped))

@@ -63,6 +63,10 @@ class Standing:
     """Why it has no measurement at all, or empty."""
     deploy: str = ""
     """The command line to paste."""
+    called: str = ""
+    """How the contestant reads in a sentence: title, workers, versions."""
+    python: str = ""
+    """Interpreter of all servers of the race (`--python`), where it was told."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +104,5 @@ class Verdict:
     """How the study ended: settled, budget spent, interrupted."""
     claims: tuple[Judged, ...] = ()
     """The published conclusions, judged again."""
+    form: str = "full"
+    """Of the study: `full` or `quick`."""

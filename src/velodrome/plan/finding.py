@@ -1,13 +1,11 @@
 """Finds a study by its name among those that ship, or by the path of its file."""
 
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from velodrome.guest.recipe import Recipe
-from velodrome.guest.stack import Stack
 from velodrome.model.errors import UnknownNameError
 from velodrome.model.study import Study
+from velodrome.plan.known import Known
 from velodrome.plan.study_file import read
 
 
@@ -34,6 +32,6 @@ def find(asked: str) -> Path:
     return known[asked]
 
 
-def load(asked: str, stacks: Mapping[str, Stack], recipes: Mapping[str, Recipe]) -> Study:
-    """Find and read a study. Raises UnknownNameError or StudyFileError."""
-    return read(find(asked), stacks, recipes)
+def load(asked: str, known: Known, *, quick: bool = False) -> Study:
+    """Find and read a study, in its quick form if asked to. Raises UnknownNameError or StudyFileError."""
+    return read(find(asked), known, quick=quick)

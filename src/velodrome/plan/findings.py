@@ -1,6 +1,6 @@
 """Collects what is wrong with a study file, each with its place, in the words of the file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -17,7 +17,9 @@ _ITEMS = {
         "a load",
         'a table such as {connections = 40, duration = "2s"} or {rate = 500, duration = "2s"}',
     ),
+    "links": ("a link", 'one such as {rtt = "160ms"}, or "loopback"'),
     "questions": ("a question", "a [[questions]] table with recipe and loads"),
+    "skip": ("something to skip", "a question, question/contestant, or the name of an experiment"),
     "sources": ("a source", "a text, such as the address of a web page"),
     "steps": ("a step", 'a table such as {do = "sleep", ms = 50}'),
 }
@@ -31,20 +33,34 @@ class Findings:
     def __init__(self, places: TomlMap) -> None:
         self._places = places
         self.problems: list[Problem] = []
+        self.count = 0
+        """How often something was found wrong: more than `problems`, which tell each thing once."""
 
     def add(self, path: Path, sentence: str) -> None:
         """Record one problem of what stands at `path`."""
         line, column = self._places.place(path)
         name = dotted(path)
-        self.problems.append(Problem(line, column, f"{name}: {sentence}" if name else sentence))
+        problem = Problem(line, column, f"{name}: {sentence}" if name else sentence)
+        self.count += 1
+        if problem not in self.problems:  # a key of a load that is an axis is looked at once for each value
+            self.problems.append(problem)
+
+    def once(self, at: Path, labels: Sequence[tuple[str, Path]]) -> None:
+        """Record each name in the list at `at` that stood there before."""
+        first: dict[str, Path] = {}
+        for label, path in labels:
+            if label in first:
+                where = f"{at[-1]}[{first[label][-1]}]"
+                self.add(path, f"'{label}' is already {where}; leave one out, or let them differ")
+            first.setdefault(label, path)
 
     def check(
         self, model: type[AnyModel], value: object, at: Path, extra: Iterable[str] = ()
     ) -> AnyModel | None:
         """Return a table read as `model`, or None after recording all that is wrong with it."""
-        before = len(self.problems)
+        before = self.count
         found = self.check_in_part(model, value, at, extra)
-        return found if len(self.problems) == before else None
+        return found if self.count == before else None
 
     def check_in_part(
         self, model: type[AnyModel], value: object, at: Path, extra: Iterable[str] = ()

@@ -6,13 +6,12 @@ one before it has ended. So a machine that gets slower in the course of a race g
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from random import Random
 
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import NothingSelectedError
-from velodrome.model.study import Question, Study
+from velodrome.model.study import Question, Study, matches
 from velodrome.model.trial import Contestant, Heat, Trial
 
 
@@ -76,31 +75,34 @@ def order(seed: int, block: int, count: int) -> list[int]:
     return [index for _, index in sorted((draw.random(), index) for index in range(count))]
 
 
-def matches(cell: str, pattern: str) -> bool:
-    """Return whether `question/contestant` is meant by a pattern."""
-    # The brackets of `gunicorn-gevent[workers=2]` are part of a label, not a set of characters.
-    escaped = pattern.replace("[", "[[]")
-    return fnmatchcase(cell, escaped) or ("/" not in pattern and fnmatchcase(cell.partition("/")[0], escaped))
-
-
 def _pairs(
     study: Study, stacks: Mapping[str, Stack]
 ) -> tuple[list[tuple[Question, Contestant]], list[LeftOut]]:
     pairs, left_out = [], []
-    for question in study.questions:
-        for contestant in study.contestants:
-            reason = serves(stacks[contestant.stack], question.recipe)
-            if reason:
-                left_out.append(LeftOut(f"{question.name}/{contestant.label}", reason))
-            else:
-                pairs.append((question, contestant))
+    for question, contestant in study.pairs():
+        reason = serves(stacks[contestant.stack], question.recipe)
+        if reason:
+            left_out.append(LeftOut(f"{question.name}/{contestant.label}", reason))
+        else:
+            pairs.append((question, contestant))
     return pairs, left_out
 
 
 def _heat(study: Study, question: Question, contestant: Contestant, block: int, python: str) -> Heat:
+    limits = question.limits or study.limits
     return Heat(
         tuple(
-            Trial(study.name, question.name, question.recipe, contestant, load, study.limits, block, python)
+            Trial(
+                study.name,
+                question.name,
+                question.recipe,
+                contestant,
+                load,
+                limits,
+                block,
+                python,
+                question.link,
+            )
             for load in question.loads
         )
     )

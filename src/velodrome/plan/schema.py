@@ -6,12 +6,13 @@ one by one, so that a mistake in one hides none in another.
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from velodrome.model.duration import seconds
 
 DAY = 86_400.0
 MEMORY_UNITS = {"kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
+MOST_CPUS = 4096
 MOST_CONNECTIONS = 60_000  # more do not fit between two addresses: a port has 16 bits
 
 
@@ -40,36 +41,48 @@ class Table(BaseModel):
     required: ClassVar[tuple[str, ...]] = ()
 
 
-class LimitsTable(Table):
-    """`limits = {cpus = 1, memory = "512MB"}`."""
+def _cpus(value: object) -> object:
+    if value == "all" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_CPUS):
+        return value
+    raise ValueError("neither a count nor all")
 
-    cpus: Annotated[int, Field(ge=1, le=4096)] | None = None
+
+class LimitsTable(Table):
+    """`limits = {cpus = 1, memory = "512MB"}`; `cpus = "all"` lets the server share CPUs with the generator."""
+
+    cpus: Annotated[int | Literal["all"] | None, PlainValidator(_cpus)] = None
     memory: Annotated[int, Field(ge=16_000_000, le=10**15), BeforeValidator(_bytes)] | None = None
 
 
 class ContestantTable(Table):
-    """`"uvicorn"`, or a table: the stack, and knobs under their own names, which only the stack knows."""
+    """`"uvicorn"`, or a table: the stack, its versions, and knobs under their own names, which only it knows."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     required = ("stack",)
 
     stack: Annotated[str, Field(min_length=1)] = ""
+    name: Name | None = None
+    python: Annotated[str, Field(pattern=r"^[^\s]{1,400}$")] = ""
+    packages: dict[str, Any] = {}
 
 
 class LoadTable(Table):
-    """Closed loop without `rate`, open loop with it."""
-
-    required = ("duration",)
+    """Closed loop without `rate`, open loop with it. `requests` or `duration` ends it."""
 
     connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] | None = None
     rate: Annotated[Number, Field(gt=0, le=1e7)] | None = None
     arrivals: Literal["constant", "poisson"] | None = None
-    duration: Annotated[Seconds, Field(gt=0, le=DAY)] = 1.0
+    duration: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
+    requests: Annotated[int, Field(ge=1, le=10**9)] | None = None
     warmup: Annotated[Seconds, Field(ge=0, le=DAY)] = 0.0
     timeout: Annotated[Seconds, Field(gt=0, le=DAY)] = 10.0
     drain: Annotated[Seconds, Field(ge=0, le=DAY)] = 2.0
     keepalive: bool = True
+    driver: Annotated[str, Field(min_length=1)] = "velodrome"
+    threads: Annotated[int, Field(ge=1, le=1000)] = 1
+    streams: Annotated[int, Field(ge=1, le=10_000)] = 1
+    idle: Annotated[int, Field(ge=0, le=MOST_CONNECTIONS)] = 0
 
 
 class RecipeTable(Table):
@@ -90,6 +103,19 @@ class QuestionTable(Table):
     name: Name | None = None
     recipe: Any = None
     loads: Annotated[list[Any], Field(min_length=1)] = []
+    link: Any = None
+    links: Annotated[list[Any], Field(min_length=1)] | None = None
+    limits: Any = None
+    contestants: list[str] = []
+
+
+class QuickTable(Table):
+    """`[quick]`: what `--quick` does with a study."""
+
+    blocks: Annotated[int, Field(ge=1, le=1000)] = 1
+    budget: Annotated[Seconds, Field(gt=0, le=30 * DAY)] | None = None
+    scale: Annotated[Number, Field(gt=0, le=1)] = 0.25
+    skip: list[str] = []
 
 
 class StudyTable(Table):
@@ -106,6 +132,7 @@ class StudyTable(Table):
     limits: dict[str, Any] = {}
     contestants: Annotated[list[Any], Field(min_length=1)] = []
     questions: Annotated[list[Any], Field(min_length=1)] = []
+    quick: Any = {}
 
 
 WANTED = {
@@ -120,31 +147,43 @@ WANTED = {
         "a list of contestants",
         'at least one stack, such as ["uvicorn", {stack = "gunicorn-sync", workers = 2}]',
     ),
-    "cpus": ("a number of CPUs", "a whole number from 1"),
+    "cpus": ("a number of CPUs", 'a whole number from 1, or "all"'),
     "database": ("a database", '"sqlite"'),
     "drain": ("a span of time", 'one such as "2s"; 0 cuts off what is in flight'),
+    "driver": ("a driver", 'the name of one, such as "velodrome"'),
     "duration": ("a span of time", 'one above 0, such as "1.5s"'),
     "every_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
+    "idle": ("a number of idle connections", "a whole number from 0 to 60 000"),
     "keepalive": ("a switch", "true or false"),
     "latency_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
     "limits": ("a table of limits", 'such as {cpus = 1, memory = "512MB"}'),
+    "link": ("a link", 'one such as {rtt = "160ms", rate = "100mbit", loss = "1%"}'),
+    "links": ("a list of links", 'at least one, such as ["loopback", {rtt = "160ms"}]'),
     "loads": ("a list of loads", 'at least one, such as {connections = 40, duration = "2s"}'),
     "memory": ("an amount of memory", 'such as "512MB" (kB, MB, GB), 16 MB at least'),
     "method": ("a method of HTTP", 'one in capitals, such as "GET"'),
     "ms": ("a number of milliseconds", "a number from 0 to 600 000"),
     "name": ("a name", "one of small letters, digits, dots and hyphens"),
     "on_wire": ("a switch", "true or false"),
+    "packages": ("a table of versions", 'such as {tornado = "5.1.1"}'),
     "parallel": ("a switch", "true or false"),
+    "python": ("an interpreter", 'a version such as "3.12", or a path'),
     "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),
+    "quick": ("a table of the quick form", "such as {blocks = 1, scale = 0.25}"),
     "rate": ("a rate", "requests per second above 0"),
     "recipe": ("a recipe", 'the name of one, such as "hello", or a table with steps'),
+    "requests": ("a number of requests", "a whole number from 1"),
     "room": ("a switch", "true or false"),
     "rows": ("a number of rows", "a whole number from 1 to 1 000 000"),
+    "scale": ("a factor", "a number above 0, 1 at most"),
     "seed": ("a seed", "a whole number from 0"),
     "size": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),
+    "skip": ("a list to skip", 'questions, cells or experiments, such as ["upload", "hello/uvicorn"]'),
     "sources": ("a list of sources", "texts, such as addresses of web pages"),
     "stack": ("a stack", 'the name of one, such as "uvicorn"'),
     "steps": ("a list of steps", 'at least one, such as [{do = "sleep", ms = 50}, {do = "body", size = 84}]'),
+    "streams": ("a number of streams", "a whole number from 1 to 10 000"),
+    "threads": ("a number of threads", "a whole number from 1 to 1000"),
     "timeout": ("a span of time", 'one above 0, such as "10s"'),
     "times": ("a number of calls", "a whole number from 1 to 1000"),
     "title": ("a title", "a text of 1 to 200 characters"),

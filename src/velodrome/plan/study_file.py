@@ -2,24 +2,26 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
-from velodrome.guest.recipe import Recipe
-from velodrome.guest.stack import Stack
 from velodrome.model.errors import StudyFileError
 from velodrome.model.problem import Problem
 from velodrome.model.study import Study
+from velodrome.plan import forms
 from velodrome.plan.build import build
 from velodrome.plan.findings import Findings
+from velodrome.plan.known import Known
 from velodrome.plan.toml_map import TomlMap
 
 _PLACE = re.compile(r"(.*?)\s*\(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _LARGEST = 1_000_000
 
 
-def read(path: Path, stacks: Mapping[str, Stack], recipes: Mapping[str, Recipe]) -> Study:
-    """Read a study from a file. Raises StudyFileError with all its problems, also when it cannot be read."""
+def read(path: Path, known: Known, *, quick: bool = False) -> Study:
+    """Read a study from a file, in its quick form if asked to.
+
+    Raises StudyFileError with all its problems, also when it cannot be read.
+    """
     try:
         if path.stat().st_size > _LARGEST:
             raise StudyFileError(str(path), [Problem(1, 1, "the file is over 1 MB; a study has a few kB")])
@@ -30,10 +32,10 @@ def read(path: Path, stacks: Mapping[str, Stack], recipes: Mapping[str, Recipe])
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise StudyFileError(str(path), [Problem(line, 1, "is not UTF-8 text; save it as UTF-8")]) from error
-    return parse(text, str(path), stacks, recipes)
+    return parse(text, str(path), known, quick=quick)
 
 
-def parse(text: str, path: str, stacks: Mapping[str, Stack], recipes: Mapping[str, Recipe]) -> Study:
+def parse(text: str, path: str, known: Known, *, quick: bool = False) -> Study:
     """Read a study from text; `path` names it in errors, and by its stem where the text has no `name`."""
     places = TomlMap.of(text)
     try:
@@ -41,10 +43,10 @@ def parse(text: str, path: str, stacks: Mapping[str, Stack], recipes: Mapping[st
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise StudyFileError(path, _unreadable(error, places, text)) from error
     findings = Findings(places)
-    study = build(tables, Path(path).stem, stacks, recipes, findings)
+    study, form = build(tables, Path(path).stem, known, findings)
     if findings.problems:
         raise StudyFileError(path, findings.problems)
-    return study
+    return forms.quick(study, form) if quick else study
 
 
 def _unreadable(error: Exception, places: TomlMap, text: str) -> list[Problem]:

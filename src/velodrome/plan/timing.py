@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from velodrome.guest.stack import Stack
-from velodrome.model.capacity import ceiling
-from velodrome.model.load import Closed
+from velodrome.model.capacity import Ceiling, ceiling
+from velodrome.model.load import Closed, Open
 from velodrome.model.trial import Heat, Trial
 
 START_S = 0.4
@@ -13,6 +13,9 @@ STOP_S = 0.15
 """Orderly stop of a server and of the third party."""
 LOAD_S = 0.12
 """Start of the generator, opening its connections, and writing down what it measured."""
+
+COMMON_RPS = 3000.0
+"""Of a Python server on one CPU, where nothing else bounds it."""
 
 
 def heat_s(heat: Heat, stacks: Mapping[str, Stack]) -> float:
@@ -30,14 +33,28 @@ def _load_s(trial: Trial, stack: Stack | None) -> float:
     return (
         LOAD_S
         + load.warmup_s
-        + load.duration_s
+        + _span_s(trial, stack)
         + (min(load.drain_s, _backlog_s(trial, stack)) if stack else 0)
     )
 
 
+def _span_s(trial: Trial, stack: Stack | None) -> float:
+    """Return the length of the measured span; that of a count is by what arithmetic allows, or a common rate."""
+    load = trial.load
+    if load.requests is None:
+        return load.duration_s
+    limit = _ceiling(trial, stack, load.pace) if stack else None
+    return min(load.duration_s, load.requests / min(limit.rps if limit else COMMON_RPS, COMMON_RPS))
+
+
+def _ceiling(trial: Trial, stack: Stack, pace: Closed | Open) -> Ceiling | None:
+    cpus = trial.limits.cpus
+    return ceiling(stack, trial.contestant.knobs, trial.recipe, pace, cpus if isinstance(cpus, int) else None)
+
+
 def _backlog_s(trial: Trial, stack: Stack) -> float:
     """Return how long it takes to answer what is inside when the span ends."""
-    limit = ceiling(stack, trial.contestant.knobs, trial.recipe, Closed(1_000_000), trial.limits.cpus)
+    limit = _ceiling(trial, stack, Closed(1_000_000))
     if limit is None or limit.bound == "connections":
         return trial.recipe.wait_ms / 1000
     pace, load = trial.load.pace, trial.load

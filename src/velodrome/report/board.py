@@ -77,22 +77,18 @@ class Progress:
 class Board:
     """Fills as trials end. Throughput is from the first closed loop, latency from the first open loop."""
 
-    def __init__(self, study: Study, titles: Mapping[str, str]) -> None:
+    def __init__(self, study: Study, called: Mapping[str, str]) -> None:
         self.study = study
-        self._rows: dict[str, dict[str, Progress]] = {}
-        for question in study.questions:
-            self._rows[question.name] = {
-                contestant.label: Progress(
-                    names.contestant(titles.get(contestant.label, contestant.stack), contestant.label)
-                )
-                for contestant in study.contestants
-            }
+        self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.questions}
+        for question, contestant in study.pairs():
+            label = contestant.label
+            self._rows[question.name][label] = Progress(called.get(label, label))
 
     def add(self, result: Measurement | Failed) -> None:
         """Take in one finished trial."""
         question = next(q for q in self.study.questions if q.name == result.trial.question)
         label = result.trial.contestant.label
-        row = self._rows[question.name].setdefault(label, Progress(names.contestant(label, label)))
+        row = self._rows[question.name].setdefault(label, Progress(label))
         if isinstance(result, Failed):
             row.failed = result.reason
             return
@@ -119,8 +115,10 @@ class Board:
 
     def leader(self, question: Question) -> str:
         """Return who is ahead, as words, or that nobody is yet."""
-        first = self.lines(question)[0]
-        return f"{first.cells[0].strip()}  {first.cells[1]}/s so far" if first.cells[1] else "not run yet"
+        first = next(iter(self.lines(question)), None)
+        if first is None or not first.cells[1]:
+            return "not run yet"
+        return f"{first.cells[0].strip()}  {first.cells[1]}/s so far"
 
 
 def heading(question: Question) -> str:

@@ -53,13 +53,13 @@ class RaceView:
         python: str,
         trials: int,
         seconds: float | None,
-        titles: Mapping[str, str],
+        called: Mapping[str, str],
     ) -> None:
         """Show the header.
 
-        `trials` are to run and take about `seconds`; `titles` are those of the stacks, by contestant label.
+        `trials` are to run and take about `seconds`; `called` is how contestants read, by label.
         """
-        self._board = board.Board(study, titles)
+        self._board = board.Board(study, called)
         self._trials = trials
         self._ends_at = None if seconds is None else self._clock() + seconds
         about = "" if seconds is None else f"about {quantity.duration(seconds)}"

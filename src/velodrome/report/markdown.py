@@ -7,7 +7,7 @@ from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import names
 from velodrome.report.json import save
-from velodrome.report.terminal import repeat
+from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, visible
 
 HEAD = (
@@ -67,7 +67,7 @@ def _question(verdict: Verdict, answer: Answer) -> list[str]:
             "",
             "Repeat one cell:",
             "",
-            _code(repeat(verdict.study, f"{answer.question}/{answer.best[0]}")),
+            _code(again(verdict, answer)),
         ]
     return parts
 

@@ -29,7 +29,7 @@ def told(answer: Answer) -> str:
 
 def of_standing(standing: Standing) -> str:
     """Return what the contestant of a standing is called."""
-    return contestant(standing.title, standing.contestant)
+    return standing.called or contestant(standing.title, standing.contestant)
 
 
 def of_answer(answer: Answer) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from velodrome.model import quantity
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report import charts, names
 from velodrome.report.svg import style_of
-from velodrome.report.terminal import repeat
+from velodrome.report.terminal import again
 from velodrome.report.text_plot import at, tail
 from velodrome.report.typeset import aligned_figures, estimate, visible
 
@@ -96,7 +96,7 @@ def cards(verdict: Verdict) -> list[Card]:
                 [visible(sentence) for sentence in answer.why[:WHY_IN_CARD]],
                 visible(answer.to_settle),
                 answer.deploy,
-                repeat(verdict.study, f"{answer.question}/{answer.best[0]}") if answer.best else "",
+                again(verdict, answer),
             )
         )
     return found

@@ -112,7 +112,7 @@ def cells(verdict: Verdict, results: Sequence[Measurement | Failed]) -> list[Cel
                 for r in results
                 if r.trial.question == answer.question and r.trial.label == standing.contestant
             ]
-            again = repeat(verdict.study, f"{answer.question}/{standing.contestant}")
+            again = repeat(verdict, answer, standing)
             found.append(_cell(answer, standing, again, here))
     return found
 

@@ -4,6 +4,7 @@ The answer stands last because the end of the output is what a reader sees first
 """
 
 import os
+import shlex
 import textwrap
 from collections.abc import Mapping
 from typing import TextIO
@@ -11,7 +12,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from velodrome.model.verdict import Answer, Verdict
+from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import board, names
 from velodrome.report.typeset import plural, visible
 
@@ -101,22 +102,26 @@ def _set_aside(verdict: Verdict, width: int) -> list[Text]:
 def _paths(verdict: Verdict, paths: Mapping[str, str]) -> list[Text]:
     size = max([len("repeat one cell"), *map(len, paths)])
     found = [Text(f" {name:<{size}}  ", style="dim") + Text(str(path)) for name, path in paths.items()]
-    cell = example_cell(verdict)
-    if cell:
-        found.append(Text(f" {'repeat one cell':<{size}}  ", style="dim") + Text(repeat(verdict.study, cell)))
+    command = next((again(verdict, answer) for answer in verdict.answers if answer.best), "")
+    if command:
+        found.append(Text(f" {'repeat one cell':<{size}}  ", style="dim") + Text(command))
     return found
 
 
-def example_cell(verdict: Verdict) -> str:
-    """Return the cell of the first answer's best contestant, or nothing."""
-    return next((f"{a.question}/{a.best[0]}" for a in verdict.answers if a.best), "")
+def again(verdict: Verdict, answer: Answer) -> str:
+    """Return the command that measures the best contestant of a question again, or nothing."""
+    best = answer.best[0] if answer.best else ""
+    return next((repeat(verdict, answer, one) for one in answer.standings if one.contestant == best), "")
 
 
-def repeat(study: str, cell: str) -> str:
+def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
     """Return the command that measures one cell again; quoted where a shell would read the brackets."""
-    plain, _, python = cell.partition("@")
-    quoted = f"'{plain}'" if "[" in plain else plain
-    return f"velodrome run {study} --only {quoted}{f' --python {python}' if python else ''}"
+    python = standing.python
+    label = standing.contestant.removesuffix(f"@{python}") if python else standing.contestant
+    words = ["velodrome", "run", verdict.study, "--only", f"{answer.question}/{label}"]
+    words += ["--python", python] if python else []
+    words += ["--quick"] if verdict.form == "quick" else []
+    return shlex.join(words)
 
 
 def _paragraph(text: str, width: int, indent: str = "   ", style: str = "") -> list[Text]:

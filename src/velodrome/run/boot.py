@@ -56,7 +56,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         )
     try:
         interface = catalog.interface(stack.interface)
-        environment = lab.environment(stack, trial.python or None)
+        environment = lab.environment(stack, trial.interpreter or None, trial.contestant.packages)
         placed = placement.place(lab.cpus, trial.limits, placement.cores(lab.cpus))
         bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
         third = None

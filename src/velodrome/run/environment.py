@@ -20,14 +20,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError, UvMissingError
 from velodrome.run import cache, lock
 from velodrome.run.interpreter import Interpreter, find
+from velodrome.run.requirements import with_versions
 from velodrome.run.uv import find_uv, run_uv
 
+AS_PINNED: Mapping[str, str] = MappingProxyType({})
 LAYOUT = 1
 """Raised when environments made by an older velodrome must not be used any more."""
 
@@ -46,17 +49,20 @@ class Environment:
     """Whether every package was checked against the hashes of a lock that ships."""
 
 
-def environment_for(stack: Stack, asked: str | None = None) -> Environment:
+def environment_for(
+    stack: Stack, asked: str | None = None, packages: Mapping[str, str] = AS_PINNED
+) -> Environment:
     """Return the environment of a stack on an interpreter (None: velodrome's own), made if need be.
 
-    Safe to be called by many processes and threads at once. Raises EnvironmentFailedError,
+    `packages` are versions instead of those that stack and interface pin. Where no lock covers the result,
+    it is resolved anew. Safe to be called by many processes and threads at once. Raises EnvironmentFailedError,
     InterpreterNotFoundError or UvMissingError.
     """
     why = _cannot(stack, asked)
     if why is not None:
         raise EnvironmentFailedError(stack.name, *why)
     interpreter = find(asked)
-    requires = catalog.requires(stack)
+    requires = with_versions(catalog.requires(stack), packages)
     locked = lock.covering(requires, interpreter.minor)
     home = cache.folder("envs") / _key(requires, locked, interpreter)
     ready = _ready(home)

@@ -1,6 +1,6 @@
 """The lab: what all heats of a race share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +25,13 @@ class DriverOf(Protocol):
         """Raise UsageError for a driver that is not known."""
 
 
+class EnvironmentOf(Protocol):
+    """Makes, or finds, what a contestant's server runs in."""
+
+    def __call__(self, stack: Stack, asked: str | None, packages: Mapping[str, str], /) -> Environment:
+        """`asked` is the interpreter, `packages` are versions instead of the pinned. Raise VelodromeError."""
+
+
 @dataclass(frozen=True)
 class Lab:
     """What all heats of a race share: plain data, and the parts that tests replace."""
@@ -35,7 +42,7 @@ class Lab:
     cpus: tuple[int, ...] = field(default_factory=placement.usable_cpus)
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""
-    environment: Callable[[Stack, str | None], Environment] = environment_for
+    environment: EnvironmentOf = environment_for
     turn_ns: Mapping[str, str] = field(default_factory=dict)
     """Nanoseconds of one turn of the recipes' CPU loop, by version of Python; one not told calibrates itself."""
     start_seconds: float = START_SECONDS

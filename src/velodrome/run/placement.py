@@ -4,7 +4,7 @@
     2 CPUs   server on the first; generator and third party on the second
     more     generator and third party get a quarter and an eighth (at least one each), the server the rest
 
-`Limits.cpus` gives the server another number; what is then too few for all is shared and told.
+`Limits.cpus` gives the server another number, or all; what is then too few for the others is shared and told.
 """
 
 import os
@@ -51,16 +51,17 @@ def place(
     core_of = core_of or {}
     order = sorted(cpus, key=lambda cpu: (core_of.get(cpu, cpu), cpu))
     count = len(order)
-    if limits.cpus is not None and not 1 <= limits.cpus <= count:
+    asked = count if limits.cpus == "all" else limits.cpus
+    if asked is not None and not 1 <= asked <= count:
         listed = ", ".join(map(str, sorted(cpus)))
         raise LimitError(
-            f"cpus = {limits.cpus}",
+            f"cpus = {asked}",
             f"velodrome may use {count} ({listed})",
             f"Give a number from 1 to {count}, or start velodrome with a wider affinity",
         )
     load = max(1, count // 4)
     upstream = max(1, count // 8) if count > 2 else 0
-    server = limits.cpus if limits.cpus is not None else max(1, count - load - upstream)
+    server = asked if asked is not None else max(1, count - load - upstream)
     spare = order[server:]
     load_cpus = spare[:load] or order[-load:]
     upstream_cpus = spare[load : load + upstream] or load_cpus

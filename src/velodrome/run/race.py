@@ -8,7 +8,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,10 +20,11 @@ from typing import Protocol
 from velodrome import _native
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import RaceInterruptedError, VelodromeError
+from velodrome.model.limits import Limits
 from velodrome.model.measurement import Failed, FailureKind
 from velodrome.model.results import Header, Result
 from velodrome.model.study import Study
-from velodrome.model.trial import Heat
+from velodrome.model.trial import Heat, Trial
 from velodrome.run import cpu_turn, limits, machine, placement
 from velodrome.run.environment import Environment
 from velodrome.run.lab import Lab
@@ -111,7 +112,10 @@ def _proven(race: Race, lab: Lab) -> Lab:
     """Find out which control groups may really be used, unless the lab was told."""
     if lab.where or not race.heats:
         return lab
-    asked = race.heats[0].trials[0].limits
+    every = {trial.limits for heat in race.heats for trial in heat.trials}
+    cpus = next((one.cpus for one in every if one.cpus is not None), None)
+    memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
+    asked = Limits(cpus, memory)
     return replace(lab, where=limits.proven(asked, placement.place(lab.cpus, asked).server_cpus))
 
 
@@ -132,25 +136,36 @@ def _prepared(race: Race, lab: Lab, follower: Follower) -> Lab:
 
     Returns the lab with what was made; a failed one fails the trials of its stack, when their turn comes.
     """
-    wanted = {(trial.contestant.stack, trial.python): None for heat in race.heats for trial in heat.trials}
-    made: dict[tuple[str, str | None], Environment | VelodromeError] = {}
+    wanted = {_wants(trial): trial for heat in race.heats for trial in heat.trials}
+    made: dict[_Wanted, Environment | VelodromeError] = {}
 
-    def make(name: str, python: str | None) -> None:
-        follower.preparing(f"environment of {name}")
+    def make(key: _Wanted, trial: Trial) -> None:
+        follower.preparing(f"environment of {trial.contestant.label}")
         try:
-            made[name, python] = lab.environment(lab.stacks[name], python)
+            stack, packages = lab.stacks[trial.contestant.stack], trial.contestant.packages
+            made[key] = lab.environment(stack, trial.interpreter or None, packages)
         except VelodromeError as error:
-            made[name, python] = error
+            made[key] = error
             follower.preparing(str(error))
 
-    def look_up(stack: Stack, python: str | None) -> Environment:
-        found = made[stack.name, python]
+    def look_up(stack: Stack, python: str | None, packages: Mapping[str, str]) -> Environment:
+        found = made[stack.name, python or "", tuple(sorted(packages.items()))]
         if isinstance(found, VelodromeError):
             raise found
         return found
 
-    _two_at_a_time([partial(make, name, python or None) for name, python in wanted if name in lab.stacks])
+    known = [(key, trial) for key, trial in wanted.items() if trial.contestant.stack in lab.stacks]
+    _two_at_a_time([partial(make, key, trial) for key, trial in known])
     return replace(lab, environment=look_up, turn_ns=_calibrated(race, made.values(), lab))
+
+
+_Wanted = tuple[str, str, tuple[tuple[str, str], ...]]
+
+
+def _wants(trial: Trial) -> _Wanted:
+    """Return what an environment is made of: stack, interpreter and versions."""
+    contestant = trial.contestant
+    return contestant.stack, trial.interpreter, tuple(sorted(contestant.packages.items()))
 
 
 def _calibrated(race: Race, made: Iterable[Environment | VelodromeError], lab: Lab) -> dict[str, str]:

@@ -1,0 +1,76 @@
+"""The two forms of a study: the full one, and a quick one that asks the same in less time.
+
+[quick]
+blocks = 1
+scale = 0.3
+skip = ["upload", "hello/granian-*", "canary"]
+"""
+
+from dataclasses import dataclass, replace
+
+from velodrome.model.load import Load
+from velodrome.model.study import Question, Study, matches
+from velodrome.plan.findings import Findings, nearest
+from velodrome.plan.schema import QuickTable
+from velodrome.plan.toml_map import Path
+
+LEAST_S = 0.5
+"""No span is made shorter than this, or than WAVES times the recipe's own wait: it would catch nothing."""
+WAVES = 5
+LEAST_WARMUP_S = 0.1
+LEAST_REQUESTS = 200
+
+
+@dataclass(frozen=True)
+class Quick:
+    """How the quick form differs from the full one."""
+
+    blocks: int = 1
+    budget_s: float | None = None
+    scale: float = 0.25
+    """Factor on spans and counts of requests."""
+    skip: tuple[str, ...] = ()
+
+
+def read_quick(entry: object, at: Path, study: Study, findings: Findings) -> Quick:
+    """Return the quick form that a table tells of a study; what is wrong is in `findings`."""
+    table = findings.check_in_part(QuickTable, entry, at) or QuickTable()
+    cells = [f"{question.name}/{contestant.label}" for question, contestant in study.pairs()]
+    names = [*cells, *(experiment.name for experiment in study.experiments)]
+    questions = [question.name for question in study.questions]
+    for index, pattern in enumerate(table.skip):
+        if not any(matches(name, pattern) for name in names):
+            near = nearest(pattern, {*names, *questions})
+            findings.add(
+                (*at, "skip", index), f"'{pattern}' is no question, question/contestant or experiment; {near}"
+            )
+    return Quick(table.blocks, table.budget, table.scale, tuple(table.skip))
+
+
+def quick(study: Study, form: Quick) -> Study:
+    """Return the quick form of a study."""
+    return replace(
+        study,
+        form="quick",
+        blocks=form.blocks,
+        budget_s=form.budget_s if form.budget_s is not None else study.budget_s,
+        skipped=form.skip,
+        questions=tuple(
+            replace(question, loads=tuple(scaled(load, form.scale, question) for load in question.loads))
+            for question in study.questions
+        ),
+    )
+
+
+def scaled(load: Load, scale: float, question: Question) -> Load:
+    """Return a load in little: never longer than it was, never too short to mean anything."""
+    least_s = min(load.duration_s, max(LEAST_S, WAVES * question.recipe.wait_ms / 1000))
+    requests = load.requests
+    if requests is not None:
+        requests = max(min(requests, LEAST_REQUESTS), round(requests * scale))
+    return replace(
+        load,
+        duration_s=load.duration_s if requests is not None else max(least_s, load.duration_s * scale),
+        warmup_s=max(min(load.warmup_s, LEAST_WARMUP_S), load.warmup_s * scale),
+        requests=requests,
+    )
