@@ -173,3 +173,10 @@ def test_a_stack_that_cannot_run_here_says_why_and_is_not_installed(
     with pytest.raises(EnvironmentFailedError):
         environment_for(stack)
     assert not (cache / "envs").exists()
+
+
+def test_versions_that_a_study_sets_may_run_on_older_interpreters_than_the_pinned_ones() -> None:
+    new = unlocked("waitress==3.0.2", python=(3, 99))
+    with pytest.raises(EnvironmentFailedError, match=r"it needs Python 3\.99 or newer"):
+        environment_for(new)
+    assert environment_for(new, packages={"waitress": "2.1.2"}).packages["waitress"] == "2.1.2"

@@ -31,6 +31,8 @@ from velodrome.run.requirements import with_versions
 from velodrome.run.uv import find_uv, run_uv
 
 AS_PINNED: Mapping[str, str] = MappingProxyType({})
+GUEST_PYTHON = (3, 7)
+"""The oldest Python that guest code can be imported by."""
 LAYOUT = 1
 """Raised when environments made by an older velodrome must not be used any more."""
 
@@ -58,7 +60,7 @@ def environment_for(
     it is resolved anew. Safe to be called by many processes and threads at once. Raises EnvironmentFailedError,
     InterpreterNotFoundError or UvMissingError.
     """
-    why = _cannot(stack, asked)
+    why = _cannot(stack, asked, packages)
     if why is not None:
         raise EnvironmentFailedError(stack.name, *why)
     interpreter = find(asked)
@@ -125,7 +127,9 @@ def _sentence(why: tuple[str, str] | None) -> str | None:
     return f"{why[0]}. Cure: {why[1]}" if why else None
 
 
-def _cannot(stack: Stack, asked: str | None) -> tuple[str, str] | None:
+def _cannot(
+    stack: Stack, asked: str | None, packages: Mapping[str, str] = AS_PINNED
+) -> tuple[str, str] | None:
     if sys.platform not in stack.systems:
         return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
     try:
@@ -134,8 +138,10 @@ def _cannot(stack: Stack, asked: str | None) -> tuple[str, str] | None:
         reason = f"cannot be loaded ({error.error})" if error.error else "does not exist"
         return f"its interface '{stack.interface}' {reason}", f"one of: {', '.join(error.known)}"
     interpreter = find(asked)
-    if interpreter.minor < stack.python:
-        oldest = ".".join(map(str, stack.python))
+    # What a stack says is for the versions it pins; older ones ran on older interpreters.
+    needed = GUEST_PYTHON if packages else stack.python
+    if interpreter.minor < needed:
+        oldest = ".".join(map(str, needed))
         return f"it needs Python {oldest} or newer, not {interpreter.version}", f"--python {oldest}"
     return None
 
