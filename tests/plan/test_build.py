@@ -106,7 +106,7 @@ def test_a_bad_contestant_is_told_with_its_cure(contestants: str, sentence: str)
         ('{steps = [{do = "body"}]}', "steps[0].size: is missing; give a whole number"),
         (
             '{steps = [{do = "query", database = "oracle"}, {do = "body", size = 1}]}',
-            "database: 'oracle' is not a database",
+            "database: no database is called 'oracle'; known: mariadb, mongodb, postgresql, redis, sqlite",
         ),
         ("{steps = []}", "recipe.steps: an empty list is not a list of steps"),
     ],

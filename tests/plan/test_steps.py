@@ -16,6 +16,8 @@ from velodrome.guest.recipe import (
     Sleep,
     Step,
     Stream,
+    Together,
+    Write,
     kind_of,
     to_plain,
 )
@@ -28,7 +30,15 @@ EXAMPLES: dict[type, tuple[Step, str]] = {
     Cpu: (Cpu(2000), "computes for 2 ms"),
     Sleep: (Sleep(0.5), "sleeps 0.5 ms"),
     Call: (Call(75, 3, parallel=True), "waits 75 ms on a third party 3 times at once"),
-    Query: (Query(20), "reads 20 rows from a database"),
+    Query: (
+        Query(20, "mariadb", "mysqlclient", 50),
+        "reads 20 rows from MariaDB through mysqlclient, which takes 50 ms",
+    ),
+    Write: (Write(1, "redis"), "changes 1 row in Redis"),
+    Together: (
+        Together((Call(50), Query(3), Sleep(1))),
+        "does at once (waits 50 ms on a third party, reads 3 rows from a database, sleeps 1 ms)",
+    ),
     ReadBody: (ReadBody(), "reads an upload"),
     Body: (Body(220_000), "answers 220 000 bytes"),
     Chat: (Chat(room=True), "holds a WebSocket and sends each message to all"),

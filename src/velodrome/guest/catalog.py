@@ -19,8 +19,9 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
+from velodrome.guest import client
 from velodrome.guest.interface import Interface
-from velodrome.guest.recipe import Recipe, kind_of
+from velodrome.guest.recipe import Query, Recipe, Write, kind_of
 from velodrome.guest.stack import Stack
 
 
@@ -101,21 +102,31 @@ def broken(extra: Sequence[str] = ()) -> List[Entry]:
     return [entry for entry in every if entry.error]
 
 
-def requires(of: Stack) -> Tuple[str, ...]:
+def requires(of: Stack, served: Optional[Recipe] = None) -> Tuple[str, ...]:
     """Return what has to be installed for a stack: its own requirements and its interface's, sorted.
 
-    Raises NoSuchNameError if there is no such interface.
+    For a recipe that asks databases their clients come on top, so that a stack which serves none has none.
+    Raises NoSuchNameError if there is no such interface, ValueError for a recipe it cannot serve.
     """
-    return tuple(sorted({*of.requires, *interface(of.interface).requires}))
+    called = interface(of.interface)
+    clients = client.needed(served, called.awaits) if served else ()
+    return tuple(
+        sorted({*of.requires, *called.requires, *(line for one in clients for line in one.requires)})
+    )
 
 
 def serves(of: Stack, served: Recipe) -> Optional[str]:
     """Return why a stack cannot serve a recipe, or None if it can."""
     if served.chats and not interface(of.interface).chats:
         return "its interface '%s' has no WebSocket" % of.interface
-    for step in served.steps:
+    for step in (*served.steps, *served.every_step):
         if kind_of(step) in of.cannot:
             return of.cannot[kind_of(step)]
+    if any(isinstance(step, (Query, Write)) for step in served.every_step):
+        try:
+            client.needed(served, interface(of.interface).awaits)
+        except ValueError as why:
+            return str(why)
     return None
 
 

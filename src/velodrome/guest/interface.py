@@ -32,6 +32,8 @@ class Interface:
     """Pinned requirements of the handlers, beside those of the server."""
     chats: bool = False
     """Whether its handlers can hold a WebSocket."""
+    awaits: bool = False
+    """Whether its handlers are coroutines; they then get clients that await (`guest/client.py`)."""
     head_bytes: Optional[Callable[[int], int]] = None
     """Given head and body together in bytes, the part that is head; None where the server writes the head."""
 

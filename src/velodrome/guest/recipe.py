@@ -22,6 +22,9 @@ RECIPE_VARIABLE = "VELODROME_RECIPE"
 UPSTREAM_VARIABLE = "VELODROME_UPSTREAM"
 """Environment variable that carries the base URL of the simulated third party, without a final slash."""
 
+EMBEDDED = "sqlite"
+"""The database that is in the server process itself: no companion has to run for it."""
+
 
 def filler(size: int) -> bytes:
     """Return the `size` bytes that an answer of that size consists of."""
@@ -53,10 +56,31 @@ class Call:
 
 @dataclass(frozen=True)
 class Query:
-    """Read `rows` rows by primary key from the database, in one statement."""
+    """Read `rows` rows by primary key from the database, in one statement that takes `ms` more there.
+
+    `driver` names the client (`guest/clients/`); empty is the one that suits the handler's idiom.
+    """
 
     rows: int = 1
-    database: str = "sqlite"
+    database: str = EMBEDDED
+    driver: str = ""
+    ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Write:
+    """Change `rows` rows by primary key in the database, in one statement, and commit it."""
+
+    rows: int = 1
+    database: str = EMBEDDED
+    driver: str = ""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Do all of `steps` at once, and go on when the last of them is done."""
+
+    steps: Tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -95,24 +119,41 @@ class Chat:
     room: bool = False
 
 
-Step = Union[Cpu, Sleep, Call, Query, ReadBody, Body, Stream, Chat]
+Step = Union[Cpu, Sleep, Call, Query, Write, Together, ReadBody, Body, Stream, Chat]
 STEPS: Dict[str, Type[Any]] = {
     "cpu": Cpu,
     "sleep": Sleep,
     "call": Call,
     "query": Query,
+    "write": Write,
+    "together": Together,
     "read_body": ReadBody,
     "body": Body,
     "stream": Stream,
     "chat": Chat,
 }
 ENDS = (Body, Stream, Chat)
+AT_ONCE = (Cpu, Sleep, Call, Query, Write)
+"""The steps that `together` may hold: what answers, or reads the request, has its place in the order."""
 _KINDS = {cls: kind for kind, cls in STEPS.items()}
 
 
 def kind_of(step: Step) -> str:
     """Return the name of a step as study files write it, e.g. `read_body`."""
     return _KINDS[type(step)]
+
+
+def wait_ms(step: Step) -> float:
+    """Return the milliseconds that a step waits at least: asleep, for a third party, between pieces."""
+    if isinstance(step, Together):
+        return max((wait_ms(one) for one in step.steps), default=0.0)
+    if isinstance(step, (Sleep, Query)):
+        return step.ms
+    if isinstance(step, Call):
+        return step.latency_ms * (1 if step.parallel else step.times)
+    if isinstance(step, Stream):
+        return step.every_ms * (step.chunks - 1)
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -128,25 +169,31 @@ class Recipe:
     @property
     def wait_ms(self) -> float:
         """Milliseconds a request waits at least, whatever serves it: sleeps, third party, pauses of a stream."""
-        total = 0.0
+        return sum(map(wait_ms, self.steps))
+
+    @property
+    def every_step(self) -> Tuple[Step, ...]:
+        """All steps, with those inside `together` in its place."""
+        found: List[Step] = []
         for step in self.steps:
-            if isinstance(step, Sleep):
-                total += step.ms
-            elif isinstance(step, Call):
-                total += step.latency_ms * (1 if step.parallel else step.times)
-            elif isinstance(step, Stream):
-                total += step.every_ms * (step.chunks - 1)
-        return total
+            found += step.steps if isinstance(step, Together) else (step,)
+        return tuple(found)
 
     @property
     def cpu_us(self) -> int:
         """Microseconds of CPU the recipe itself asks for."""
-        return sum(step.us for step in self.steps if isinstance(step, Cpu))
+        return sum(step.us for step in self.every_step if isinstance(step, Cpu))
+
+    @property
+    def companions(self) -> Tuple[str, ...]:
+        """The servers that have to run beside: databases, each once, in the order they are first asked."""
+        asked = [step.database for step in self.every_step if isinstance(step, (Query, Write))]
+        return tuple(dict.fromkeys(name for name in asked if name != EMBEDDED))
 
     @property
     def calls_upstream(self) -> bool:
         """Whether a third party has to be there."""
-        return any(isinstance(step, Call) for step in self.steps)
+        return any(isinstance(step, Call) for step in self.every_step)
 
     @property
     def chats(self) -> bool:
@@ -187,13 +234,7 @@ class Recipe:
         if reads and self.method not in ("POST", "PUT", "PATCH"):
             found.append("read_body needs method POST, PUT or PATCH, not %s" % self.method)
         for number, step in enumerate(self.steps):
-            for field in dataclasses.fields(step):
-                value = getattr(step, field.name)
-                if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
-                    found.append(
-                        "steps[%d] (%s): %s is %s; it cannot be negative"
-                        % (number, kind_of(step), field.name, value)
-                    )
+            found += ["steps[%d]%s" % (number, problem) for problem in _problems(step)]
         return found
 
     def to_json(self) -> str:
@@ -206,13 +247,46 @@ class Recipe:
         return from_plain(json.loads(text))
 
 
+def _problems(step: Step) -> List[str]:
+    """Return what is wrong with one step, each as it goes on behind its place: ` (sleep): ms is …`."""
+    found = []
+    for field in dataclasses.fields(step):
+        value = getattr(step, field.name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
+            found.append(" (%s): %s is %s; it cannot be negative" % (kind_of(step), field.name, value))
+    if isinstance(step, Together):
+        if not step.steps:
+            found.append(" (together): it has no steps to do at once; give some, or leave it out")
+        for number, one in enumerate(step.steps):
+            if isinstance(one, AT_ONCE):
+                found += [".steps[%d]%s" % (number, problem) for problem in _problems(one)]
+            else:
+                found.append(".steps[%d] (%s): its place is outside of together" % (number, kind_of(one)))
+    return found
+
+
+def _plain_step(step: Step) -> Dict[str, Any]:
+    plain: Dict[str, Any] = {"do": kind_of(step)}
+    for field in dataclasses.fields(step):
+        value = getattr(step, field.name)
+        plain[field.name] = [_plain_step(one) for one in value] if isinstance(value, tuple) else value
+    return plain
+
+
+def _step(plain: Mapping[str, Any]) -> Step:
+    fields = {
+        key: tuple(map(_step, value)) if isinstance(value, list) else value
+        for key, value in plain.items()
+        if key != "do"
+    }
+    step: Step = STEPS[plain["do"]](**fields)
+    return step
+
+
 def to_plain(recipe: Recipe) -> Dict[str, Any]:
-    """Return the recipe as JSON-ready values; a step is `{"do": kind, …}`, defaults left out."""
+    """Return the recipe as JSON-ready values; a step is `{"do": kind, …}` with all its fields."""
     plain: Dict[str, Any] = {"name": recipe.name, "about": recipe.about}
-    plain["steps"] = [
-        {"do": kind_of(step), **{f.name: getattr(step, f.name) for f in dataclasses.fields(step)}}
-        for step in recipe.steps
-    ]
+    plain["steps"] = [_plain_step(step) for step in recipe.steps]
     plain["method"] = recipe.method
     plain["upload_bytes"] = recipe.upload_bytes
     return plain
@@ -220,9 +294,7 @@ def to_plain(recipe: Recipe) -> Dict[str, Any]:
 
 def from_plain(plain: Mapping[str, Any]) -> Recipe:
     """Read what `to_plain` made. Raises KeyError or TypeError on anything else."""
-    steps = tuple(
-        STEPS[step["do"]](**{k: v for k, v in step.items() if k != "do"}) for step in plain["steps"]
-    )
+    steps = tuple(map(_step, plain["steps"]))
     return Recipe(
         plain["name"], plain["about"], steps, plain.get("method", "GET"), plain.get("upload_bytes", 0)
     )

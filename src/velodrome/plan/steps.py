@@ -6,7 +6,23 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from velodrome.guest.recipe import STEPS, Body, Call, Chat, Cpu, Query, ReadBody, Sleep, Step, Stream
+from velodrome.guest.client import ROWS, clients, databases
+from velodrome.guest.recipe import (
+    AT_ONCE,
+    STEPS,
+    Body,
+    Call,
+    Chat,
+    Cpu,
+    Query,
+    ReadBody,
+    Sleep,
+    Step,
+    Stream,
+    Together,
+    Write,
+    kind_of,
+)
 from velodrome.model.quantity import grouped, short
 from velodrome.plan.findings import Findings, nearest, shown
 from velodrome.plan.toml_map import Path
@@ -18,12 +34,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "latency_ms": (0, TEN_MINUTES_MS),
     "every_ms": (0, TEN_MINUTES_MS),
     "times": (1, 1000),
-    "rows": (1, 1_000_000),
+    "rows": (1, ROWS),
     "size": (0, 10**9),
     "chunks": (1, 1_000_000),
     "chunk_bytes": (1, 10**9),
 }
-_WORDS = {"database": "^sqlite$"}
 
 
 @cache
@@ -34,8 +49,11 @@ def _model(kind: str) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(step):
         low, high = _RANGES.get(field.name, (None, None))
-        bounds = Field(ge=low, le=high, pattern=_WORDS.get(field.name), allow_inf_nan=None)
         default = ... if field.default is dataclasses.MISSING else field.default
+        if field.name == "steps":  # each of them is read by `read_step` in its turn
+            fields[field.name] = (Annotated[list[Any], Field(min_length=1, max_length=100)], default)
+            continue
+        bounds = Field(ge=low, le=high, allow_inf_nan=None)
         fields[field.name] = (Annotated[hints[field.name], bounds], default)
     return create_model(kind, __config__=ConfigDict(extra="forbid", strict=True), **fields)
 
@@ -56,14 +74,56 @@ def read_step(table: object, at: Path, findings: Findings) -> Step | None:
     checked = findings.check(_model(kind), values, at, ["do"])
     if checked is None:
         return None
-    step: Step = STEPS[kind](**{name: getattr(checked, name) for name in type(checked).model_fields})
+    told = {name: getattr(checked, name) for name in type(checked).model_fields}
+    before = len(findings.problems)
+    if kind == "together":
+        told["steps"] = tuple(
+            _at_once(one, (*at, "steps", n), findings) for n, one in enumerate(told["steps"])
+        )
+    if "database" in told:
+        _known(told["database"], told["driver"], at, findings)
+    return STEPS[kind](**told) if len(findings.problems) == before else None
+
+
+def _at_once(table: object, at: Path, findings: Findings) -> Step | None:
+    step = read_step(table, at, findings)
+    if step is not None and not isinstance(step, AT_ONCE):
+        can = ", ".join(kind for kind, cls in STEPS.items() if cls in AT_ONCE)
+        findings.add((*at, "do"), f"'{kind_of(step)}' cannot be done beside others; give one of: {can}")
     return step
+
+
+def _known(database: str, driver: str, at: Path, findings: Findings) -> None:
+    """Check that a database is one there is a client for, and that the client is one of its own."""
+    if database not in databases():
+        findings.add(
+            (*at, "database"), f"no database is called '{database}'; {nearest(database, databases())}"
+        )
+        return
+    own = [client.name for client in clients().values() if client.database == database]
+    if driver and driver not in own:
+        findings.add((*at, "driver"), f"no client of {database} is called '{driver}'; {nearest(driver, own)}")
 
 
 def told(steps: tuple[Step, ...]) -> str:
     """Return steps as a sentence that completes «for an endpoint that …»."""
     parts = [_told(step) for step in steps]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _told_query(query: Query) -> str:
+    taking = f", which takes {short(query.ms)} ms" if query.ms else ""
+    through = f" through {query.driver}" if query.driver else ""
+    return f"reads {_rows(query.rows)} from {_called(query.database)}{through}{taking}"
+
+
+def _rows(rows: int) -> str:
+    return f"{grouped(rows)} row{'s' if rows > 1 else ''}"
+
+
+def _called(database: str) -> str:
+    names = {"mariadb": "MariaDB", "postgresql": "PostgreSQL", "redis": "Redis", "mongodb": "MongoDB"}
+    return names.get(database, "a database")
 
 
 def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
@@ -78,8 +138,12 @@ def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
             return (
                 f"waits {short(latency_ms)} ms on a third party {times} times{' at once' if parallel else ''}"
             )
-        case Query(rows):
-            return f"reads {grouped(rows)} row{'s' if rows > 1 else ''} from a database"
+        case Query():
+            return _told_query(step)
+        case Write(rows, database):
+            return f"changes {_rows(rows)} in {_called(database)}"
+        case Together(steps):
+            return f"does at once ({', '.join(_told(one) for one in steps)})"
         case ReadBody():
             return "reads an upload"
         case Body(size):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from velodrome.guest.interfaces import asgi, socket_blocking, wsgi
-from velodrome.guest.recipe import Body, Call, Query, Recipe, Sleep, Stream
+from velodrome.guest.recipe import Body, Call, Query, Recipe, Sleep, Stream, Together, Write
 from velodrome.guest.services.hello import recipe as hello
 
 
@@ -54,8 +54,16 @@ def test_a_single_wait_is_not_a_loop_and_several_are() -> None:
         ((Sleep(1),), "the last step must be body, stream or chat"),
         ((Call(5), Body(1)), "it calls a third party, but no upstream address is given"),
         ((Query(database="oracle"), Body(1)), "no database is called 'oracle'"),
-        ((Query(rows=0), Body(1)), "0 rows; the table has 1 to"),
-        ((Query(rows=9_999_999), Body(1)), "9999999 rows; the table has 1 to"),
+        ((Query(database="redis"), Body(1)), "it asks redis, but VELODROME_REDIS names no address"),
+        ((Write(driver="mysqldb"), Body(1)), "no client of sqlite is called 'mysqldb'"),
+        ((Together(()), Body(1)), r"steps\[0\] \(together\): it has no steps to do at once"),
+        ((Together((Sleep(5), Body(1))), Body(1)), r"steps\[0\].steps\[1\] \(body\): its place is outside"),
+        (
+            (Together((Sleep(-5),)), Body(1)),
+            r"steps\[0\].steps\[0\] \(sleep\): ms is -5; it cannot be negative",
+        ),
+        ((Query(rows=0), Body(1)), "0 rows; the tables have 1 to"),
+        ((Query(rows=9_999_999), Body(1)), "9999999 rows; the tables have 1 to"),
     ],
 )
 def test_a_recipe_that_cannot_be_served_is_refused_before_any_request(

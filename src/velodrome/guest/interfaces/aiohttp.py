@@ -11,7 +11,9 @@ from velodrome.guest.weave.compiled import compiled
 from velodrome.guest.weave.idioms import Awaiting
 from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
-interface = Interface("aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,), chats=True)
+interface = Interface(
+    "aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,), chats=True, awaits=True
+)
 
 LONGEST_UPLOAD = 1 << 30
 """Bytes; aiohttp's own limit, 1 MiB, would refuse recipes that other servers take."""

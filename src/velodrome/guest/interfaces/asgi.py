@@ -12,7 +12,11 @@ from velodrome.guest.weave.idioms import Awaiting
 from velodrome.guest.weave.steps import CONTENT_TYPE, UPGRADE_REQUIRED, Lines, Weave, indented
 
 interface = Interface(
-    "asgi", "a coroutine function called once per request, which awaits", requires=(AIOHTTP,), chats=True
+    "asgi",
+    "a coroutine function called once per request, which awaits",
+    requires=(AIOHTTP,),
+    chats=True,
+    awaits=True,
 )
 
 READ_BODY = (

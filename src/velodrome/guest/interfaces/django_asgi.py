@@ -13,6 +13,7 @@ interface = Interface(
     "django_asgi",
     "a Django async view, called through ASGI, which awaits",
     requires=("django==5.2.19", AIOHTTP),
+    awaits=True,
 )
 
 

@@ -12,6 +12,7 @@ interface = Interface(
     "fastapi",
     "a FastAPI path operation, called through ASGI, which awaits",
     requires=("fastapi==0.165.0", AIOHTTP),
+    awaits=True,
 )
 
 

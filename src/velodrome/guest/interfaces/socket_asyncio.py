@@ -16,6 +16,7 @@ interface = Interface(
     "socket_asyncio",
     "a coroutine function over the reader and writer of a connection, which awaits",
     requires=(AIOHTTP,),
+    awaits=True,
     head_bytes=head_bytes,
 )
 

@@ -12,6 +12,7 @@ interface = Interface(
     "starlette",
     "a Starlette endpoint, called through ASGI, which awaits",
     requires=("starlette==1.10.0", AIOHTTP),
+    awaits=True,
 )
 
 

@@ -13,7 +13,7 @@ from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 TORNADO = "tornado==6.6.1"
 
 interface = Interface(
-    "tornado", "a Tornado handler's coroutine, which awaits", requires=(TORNADO,), chats=True
+    "tornado", "a Tornado handler's coroutine, which awaits", requires=(TORNADO,), chats=True, awaits=True
 )
 
 
@@ -60,6 +60,15 @@ class TornadoAwaiting(Awaiting):
             return await multi([ask(url) for url in urls])
 
         return ask_all
+
+    def at_once(self, branches: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+        """Return a coroutine function that waits for all branches."""
+        from tornado.gen import multi
+
+        async def at_once() -> Any:
+            return await multi([branch() for branch in branches])
+
+        return at_once
 
 
 def refuse(status: int) -> Lines:

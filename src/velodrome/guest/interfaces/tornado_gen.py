@@ -14,6 +14,7 @@ interface = Interface(
     "a Tornado handler's generator, which yields futures to a runner",
     requires=(TORNADO,),
     chats=True,
+    awaits=True,
 )
 
 
@@ -52,6 +53,18 @@ class TornadoYielding(TornadoAwaiting):
             return (yield [ask(url) for url in urls])
 
         return ask_all  # type: ignore[no-any-return]
+
+    def at_once(self, branches: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+        """Return a generator coroutine that yields a list of branches, each a coroutine with a runner of its own."""
+        from tornado import gen
+
+        started = [gen.coroutine(branch) for branch in branches]
+
+        @gen.coroutine  # type: ignore[untyped-decorator]
+        def at_once() -> Any:
+            return (yield [branch() for branch in started])
+
+        return at_once  # type: ignore[no-any-return]
 
 
 def build(recipe: Recipe, upstream: str) -> Any:

@@ -7,9 +7,11 @@ gevent `time.sleep`, sockets, queues and threads are only then the cooperative o
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from velodrome.guest.weave.database import Database
+from velodrome.guest.client import Client, Connected, chosen, connected
+from velodrome.guest.recipe import Query, Write
+from velodrome.guest.weave.side_by_side import Start, starter
 
 CONNECTIONS = 10_000
 """Connections to the third party that a process keeps: more than it has in flight, so none is dropped."""
@@ -17,22 +19,40 @@ CONNECTIONS = 10_000
 TIMEOUT_S = 30
 """A third party silent for so long counts as no answer."""
 
-PARALLEL = 1024
-"""Threads for parallel calls at most. They start as they are needed, so a small load has few."""
+
+class Connections:
+    """The databases of a handler: each client is connected once, however many steps ask it."""
+
+    def __init__(self, awaits: bool) -> None:
+        """Open nothing yet."""
+        self._awaits = awaits
+        self._connected: Dict[str, Connected] = {}
+
+    def client(self, step: Query | Write) -> Client:
+        """Return the client of a step. Raises ValueError, with a phrase, where there is none."""
+        return chosen(step.database, step.driver, self._awaits)
+
+    def of(self, step: Query | Write) -> Connected:
+        """Return what reads and writes for a step. Raises ValueError, with a phrase."""
+        client = self.client(step)
+        if client.name not in self._connected:
+            self._connected[client.name] = connected(client)
+        return self._connected[client.name]
 
 
 class Blocking:
-    """`time.sleep`, urllib3's pool, SQLite on the request's own thread; parallel calls on a pool of threads.
+    """`time.sleep`, urllib3's pool, clients of databases that block; on a pool of threads what is done at once.
 
     Right under threads and processes, and under gevent once it has patched the standard library: threads
-    are greenlets then. SQLite is C and blocks there all the same, as it does in production.
+    are greenlets then. A client in C (SQLite) blocks there all the same, as it does in production.
     """
 
     wait = ""
 
     def __init__(self) -> None:
         """Open nothing yet."""
-        self._database: Optional[Database] = None
+        self._databases = Connections(awaits=False)
+        self._start: Optional[Start] = None
 
     def sleep(self) -> Callable[[float], Any]:
         """Return `time.sleep`, as it is now: patched or not."""
@@ -55,34 +75,43 @@ class Blocking:
         return ask
 
     def ask_all(self, ask: Callable[[str], int]) -> Callable[[Sequence[str]], List[int]]:
-        """Return a function that hands each URL to a thread of a pool and waits for all."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(PARALLEL, "velodrome-call")
+        """Return a function that hands each URL to a thread of a pool, or a greenlet, and waits for all."""
+        start = self._start = self._start or starter()
 
         def ask_all(urls: Sequence[str]) -> List[int]:
-            return list(pool.map(ask, urls))
+            return [wait() for wait in [start(ask, url) for url in urls]]
 
         return ask_all
 
-    def fetch(self, rows: int) -> Callable[[], List[Any]]:
+    def fetch(self, step: Query) -> Callable[[], List[Any]]:
         """Return a function that reads on the calling thread."""
-        self._database = self._database or Database()
-        return self._database.reader(rows)
+        return self._databases.of(step).reader(step.rows, step.ms)
+
+    def store(self, step: Write) -> Callable[[], int]:
+        """Return a function that writes on the calling thread."""
+        return self._databases.of(step).writer(step.rows)
+
+    def at_once(self, branches: Sequence[Callable[[], int]]) -> Callable[[], List[int]]:
+        """Return a function that calls each branch on a thread of a pool, or a greenlet, and waits for all."""
+        start = self._start = self._start or starter()
+
+        def at_once() -> List[int]:
+            return [wait() for wait in [start(branch) for branch in branches]]
+
+        return at_once
 
 
 class Awaiting:
-    """`asyncio.sleep`, an aiohttp session made on the running loop, `gather` for parallel calls.
+    """`asyncio.sleep`, an aiohttp session made on the running loop, clients of databases that await, `gather`.
 
-    SQLite is read on the loop's default executor, what `asyncio.to_thread` does: a statement can take
-    long, and one that runs on the loop stops every other request. It costs two thread switches a request.
+    A client that blocks is used if the recipe names it, and blocks the loop: no other request is served meanwhile.
     """
 
     wait = "await "
 
     def __init__(self) -> None:
         """Open nothing yet."""
-        self._blocking = Blocking()
+        self._databases = Connections(awaits=True)
 
     def sleep(self) -> Callable[[float], Any]:
         """Return `asyncio.sleep`."""
@@ -105,13 +134,28 @@ class Awaiting:
 
         return ask_all
 
-    def fetch(self, rows: int) -> Callable[[], Any]:
-        """Return a coroutine function that reads on a thread of the loop's executor."""
-        from asyncio import get_running_loop
+    def fetch(self, step: Query) -> Callable[[], Any]:
+        """Return a coroutine function that reads."""
+        read = self._databases.of(step).reader(step.rows, step.ms)
+        return read if self._databases.client(step).awaits else _blocking_the_loop(read)
 
-        read = self._blocking.fetch(rows)
+    def store(self, step: Write) -> Callable[[], Any]:
+        """Return a coroutine function that writes."""
+        write = self._databases.of(step).writer(step.rows)
+        return write if self._databases.client(step).awaits else _blocking_the_loop(write)
 
-        async def fetch() -> Any:
-            return await get_running_loop().run_in_executor(None, read)
+    def at_once(self, branches: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+        """Return a coroutine function that gathers all branches."""
+        from asyncio import gather
 
-        return fetch
+        async def at_once() -> List[int]:
+            return list(await gather(*[branch() for branch in branches]))
+
+        return at_once
+
+
+def _blocking_the_loop(work: Callable[[], Any]) -> Callable[[], Any]:
+    async def done() -> Any:
+        return work()
+
+    return done

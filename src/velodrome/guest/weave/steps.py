@@ -14,11 +14,15 @@ from velodrome.guest.recipe import (
     ReadBody,
     Recipe,
     Sleep,
+    Step,
     Stream,
+    Together,
+    Write,
     filler,
     kind_of,
 )
 from velodrome.guest.weave.busy import calibrated
+from velodrome.guest.weave.compiled import compiled
 
 if sys.version_info >= (3, 8):
     from typing import Protocol
@@ -47,8 +51,14 @@ class Idiom(Protocol):
     def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
         """Return what asks all URLs at once and gives the list of their statuses."""
 
-    def fetch(self, rows: int) -> Callable[[], Any]:
-        """Return what reads that many rows of the database and gives them."""
+    def fetch(self, step: Query) -> Callable[[], Any]:
+        """Return what reads the rows of a step and gives them, or fewer. ValueError if there is no client."""
+
+    def store(self, step: Write) -> Callable[[], Any]:
+        """Return what changes the rows of a step and gives how many, or 0. ValueError if there is no client."""
+
+    def at_once(self, branches: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+        """Return what calls all branches at once and gives the list of their results when all have ended."""
 
 
 class Weave:
@@ -80,7 +90,11 @@ class Weave:
         self.names: Dict[str, Any] = {}
         self.lines: Lines = []
         for step in recipe.steps[:-1]:
-            self.lines += getattr(self, "_" + kind_of(step))(step)
+            self.lines += self._spelled(step)
+
+    def _spelled(self, step: Step) -> Lines:
+        lines: Lines = getattr(self, "_" + kind_of(step))(step)
+        return lines
 
     def _cpu(self, step: Cpu) -> Lines:
         return ["for _ in range(%d):" % calibrated(step.us), "    pass"]
@@ -105,12 +119,38 @@ class Weave:
         return ["for _ in range(%d):" % step.times, *indented(once)]
 
     def _query(self, step: Query) -> Lines:
-        if step.database != "sqlite":
-            raise ValueError("query: no database is called %r; there is: sqlite" % step.database)
-        name = "fetch_%d" % step.rows
-        self.names[name] = self.idiom.fetch(step.rows)
-        fetched = self.waited("%s()" % name)
+        fetched = self.waited("%s()" % self._named("fetch", self.idiom.fetch(step)))
         return ["if len(%s) != %d:" % (fetched, step.rows), *self._if_so(SERVER_ERROR)]
+
+    def _write(self, step: Write) -> Lines:
+        stored = self.waited("%s()" % self._named("store", self.idiom.store(step)))
+        return ["if %s != %d:" % (stored, step.rows), *self._if_so(SERVER_ERROR)]
+
+    def _together(self, step: Together) -> Lines:
+        """Each branch is a function that gives the status to refuse with, 0 if all is well."""
+        branches = [self._branch(one) for one in step.steps]
+        ended = self.waited("%s()" % self._named("at_once", self.idiom.at_once(branches)))
+        lines = ["worst = max(%s)" % ended]
+        for status in (BAD_GATEWAY, SERVER_ERROR):
+            lines += ["if worst == %d:" % status, *self._if_so(status)]
+        return lines
+
+    def _branch(self, step: Step) -> Any:
+        frame, self.refuse = self.refuse, lambda status: ["return %d" % status]
+        try:
+            lines = [*self._spelled(step), "return 0"]
+        finally:
+            self.refuse = frame
+        define = "async def" if self.idiom.wait == "await " else "def"
+        name = self._named("branch", None)
+        title = "%s %s" % (kind_of(step), self.recipe.name)
+        return compiled(name, ["%s %s():" % (define, name), *indented(lines)], self.names, title)
+
+    def _named(self, kind: str, thing: Any) -> str:
+        """Return a name of its own for something the lines use."""
+        name = "%s_%d" % (kind, len(self.names))
+        self.names[name] = thing
+        return name
 
     def _read_body(self, step: ReadBody) -> Lines:
         return [*self.read_body, "if len(body) != %d:" % self.recipe.upload_bytes, *self._if_so(BAD_REQUEST)]

@@ -2,12 +2,14 @@
 
 import os
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from velodrome.guest.weave.database import ROWS, Database
+from velodrome.guest.client import ROWS
+from velodrome.guest.clients.sqlite import Database
 
 
 @pytest.mark.parametrize("rows", [1, 20, ROWS])
@@ -34,7 +36,7 @@ def test_threads_read_at_once_over_a_few_pooled_connections() -> None:
 
 def test_two_databases_in_one_process_are_apart() -> None:
     one, other = Database(), Database()
-    one.anchor.execute("DELETE FROM item")
+    one.anchor.execute("DELETE FROM velodrome_item")
     assert len(other.reader(3)()) == 3
 
 
@@ -54,3 +56,32 @@ def test_it_leaves_no_file_open_and_none_on_disk() -> None:
         for name in set(os.listdir(tempfile.gettempdir())) - before
         if "velodrome" in name and ".db" in name
     ]
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_a_write_changes_as_many_rows_as_asked_every_time(rows: int) -> None:
+    database = Database()
+    store = database.writer(rows)
+    assert [store() for _ in range(5)] == [rows] * 5
+    (changes,) = database.anchor.execute("SELECT SUM(version) FROM velodrome_note").fetchone()
+    assert changes == 5 * rows
+
+
+def test_threads_write_at_once_and_none_is_lost() -> None:
+    database = Database()
+    store = database.writer(3)
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: store(), range(400))) == {3}
+    (changes,) = database.anchor.execute("SELECT SUM(version) FROM velodrome_note").fetchone()
+    assert changes == 1200
+
+
+def test_a_read_that_takes_a_while_waits_in_the_library_and_lets_other_threads_read() -> None:
+    read = Database().reader(2, 100.0)
+    read()
+    began, began_cpu = time.monotonic(), time.process_time()
+    with ThreadPoolExecutor(5) as pool:
+        assert set(pool.map(lambda _: len(read()), range(5))) == {2}
+    took_s = time.monotonic() - began
+    assert 0.099 <= took_s < 0.45, "five at once, 100 ms each"
+    assert time.process_time() - began_cpu < 0.05

@@ -1,0 +1,1 @@
+"""Clients of databases: one file, one library in one way of waiting."""

@@ -1,0 +1,45 @@
+"""What the awaiting clients share: a pool opened on the running loop, closed when the loop ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Awaitable, Callable, Optional
+
+
+class OnLoop:
+    """A pool belongs to a loop, and a handler is built before there is one; so the first request opens it.
+
+    No server has the same hook for closing it, but all end by cancelling what still runs on the loop:
+    a task that waits for nothing else closes the pool then, whoever serves.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[Any]], close: Callable[[Any], Awaitable[Any]]) -> None:
+        """Open nothing yet."""
+        self._make, self._close = make, close
+        self._opening: "Optional[asyncio.Future[Any]]" = None
+        self._keeper: "Optional[asyncio.Task[None]]" = None
+        self._pool: Any = None
+
+    async def pool(self) -> Any:
+        """Return the pool; requests that come while it is being opened wait for the one that opens it."""
+        if self._pool is not None:
+            return self._pool
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open())
+        # Shielded: the client of the request that came first may go, and those behind it still want the pool.
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> Any:
+        try:
+            self._pool = await self._make()
+        finally:
+            self._opening = None
+        self._keeper = asyncio.ensure_future(self._keep(self._pool))
+        return self._pool
+
+    async def _keep(self, pool: Any) -> None:
+        try:
+            await asyncio.get_event_loop().create_future()
+        finally:
+            self._pool = None
+            await self._close(pool)

@@ -1,0 +1,77 @@
+"""What every database holds for `query` and `write` steps: two tables of some thousand rows.
+
+`velodrome_item` is read, `velodrome_note` is written; a row is found by its primary key, 1 to `ROWS`. They are
+apart so that readers never wait for writers. The names tell whose they are: a database may be the user's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import sys
+from typing import Iterator, List, Set, Tuple
+
+from velodrome.guest.client import ROWS
+
+PAYLOAD = 100
+"""Characters of text in a row."""
+
+CREATE = (
+    "CREATE TABLE IF NOT EXISTS velodrome_item"
+    " (id INTEGER PRIMARY KEY, name VARCHAR(40) NOT NULL, body VARCHAR(200) NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS velodrome_note"
+    " (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body VARCHAR(200) NOT NULL)",
+)
+COUNT = ("SELECT COUNT(*) FROM velodrome_item", "SELECT COUNT(*) FROM velodrome_note")
+CLEAR = ("DELETE FROM velodrome_item", "DELETE FROM velodrome_note")
+
+
+def fill(mark: str) -> Tuple[Tuple[str, List[Tuple[int, object, str]]], ...]:
+    """Return the statements that fill the tables, each with its rows; `mark` is how a parameter is written."""
+    marks = ", ".join([mark] * 3)
+    keys = range(1, ROWS + 1)
+    return (
+        ("INSERT INTO velodrome_item VALUES (%s)" % marks, [(key, "item %d" % key, text()) for key in keys]),
+        ("INSERT INTO velodrome_note VALUES (%s)" % marks, [(key, 0, text()) for key in keys]),
+    )
+
+
+def text() -> str:
+    """Return what is in a row."""
+    return "x" * PAYLOAD
+
+
+def select(first: str, last: str, source: str = "velodrome_item") -> str:
+    """Return the statement that reads rows; `first` and `last` are how those parameters are written."""
+    return "SELECT id, name, body FROM %s WHERE id BETWEEN %s AND %s" % (source, first, last)
+
+
+def update(first: str, last: str) -> str:
+    """Return the statement that changes rows. The version counts, so that each is changed every time."""
+    return "UPDATE velodrome_note SET version = version + 1 WHERE id BETWEEN %s AND %s" % (first, last)
+
+
+def spans(rows: int) -> Iterator[Tuple[int, int]]:
+    """Yield first and last key of `rows` rows without end, from another first key each time.
+
+    Raises ValueError if a table is not that long. Each process has an order of its own: writers that met at the
+    same rows in step would wait for each other's locks.
+    """
+    if not 1 <= rows <= ROWS:
+        raise ValueError("%d rows; the tables have 1 to %d to give" % (rows, ROWS))
+    keys = list(range(1, ROWS + 2 - rows))
+    random.Random("%d/%d" % (os.getpid(), rows)).shuffle(keys)
+    return itertools.cycle([(key, key + rows - 1) for key in keys])
+
+
+_told: Set[str] = set()
+
+
+def tell(client: str, error: BaseException) -> None:
+    """Write the first failure of a client to standard error; under load there would be thousands."""
+    if client not in _told:
+        _told.add(client)
+        sys.stderr.write(
+            "%s: %s: %s\n" % (client, type(error).__name__, str(error).strip() or "no reason given")
+        )

@@ -1,0 +1,58 @@
+"""PyMySQL: MariaDB's protocol in Python."""
+
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+from velodrome.guest.client import TIMEOUT_S, Client, Connected
+from velodrome.guest.clients import _dbapi
+from velodrome.guest.clients._address import address
+
+PORT = 3306
+PAUSE = "(SELECT SLEEP(%s)) AS pause"
+PYMYSQL = "pymysql==1.2.4"
+
+
+def _open(url: str) -> Tuple[_dbapi.Connect, _dbapi.Failures]:
+    import pymysql
+
+    at = address(url, PORT)
+
+    def connect() -> Any:
+        return pymysql.connect(
+            host=at.host,
+            port=at.port,
+            user=at.user,
+            password=at.password,
+            database=at.database or None,
+            autocommit=True,
+            connect_timeout=TIMEOUT_S,
+            read_timeout=TIMEOUT_S,
+            write_timeout=TIMEOUT_S,
+        )
+
+    return connect, (pymysql.MySQLError,)
+
+
+def connect(url: str) -> Connected:
+    """Return what reads and writes."""
+    connect, failures = _open(url)
+    return _dbapi.Statements("pymysql", connect, failures, PAUSE)
+
+
+def prepare(url: str) -> None:
+    """Make the tables."""
+    connect, _ = _open(url)
+    _dbapi.prepare(connect())
+
+
+client = Client(
+    "pymysql",
+    "mariadb",
+    "PyMySQL: pure Python over a socket, so that under gevent other requests run while it waits.",
+    connect,
+    requires=(PYMYSQL,),
+    default=True,
+    pauses=True,
+    prepare=prepare,
+)
