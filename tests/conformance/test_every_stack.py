@@ -20,7 +20,9 @@ PAIRS = [
     pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}")
     for stack in STACKS.values()
     for recipe in RECIPES.values()
-    if catalog.serves(stack, recipe) is None and not recipe.chats  # chats: test_every_chat.py
+    if catalog.serves(stack, recipe) is None
+    and not recipe.chats  # test_every_chat.py
+    and not recipe.companions  # test_every_database.py
 ]
 TOGETHER = 12
 WORKERS_S = 20.0

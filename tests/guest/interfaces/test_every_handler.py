@@ -14,10 +14,25 @@ from typing import Any
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.guest.recipe import Recipe, to_plain
+from velodrome.guest.recipe import Body, Call, Query, Recipe, Sleep, Together, Write, to_plain, wait_ms
 from velodrome.run import environment, guest_tree
 
-RECIPES = {name: recipe for name, recipe in catalog.recipes().items() if not recipe.chats}
+AT_ONCE = Recipe(
+    "at-once",
+    "does five things at once, then writes",
+    (
+        Together((Call(60), Call(100), Sleep(100), Query(3), Write(2))),
+        Query(2, driver="sqlite3", ms=20),
+        Write(),
+        Body(84),
+    ),
+)
+RECIPES = {
+    name: recipe
+    for name, recipe in {**catalog.recipes(), "at-once": AT_ONCE}.items()
+    if not recipe.chats and not recipe.companions
+}
+TRIES = 5
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
 
@@ -97,6 +112,21 @@ def test_every_recipe_is_answered_rightly_and_not_too_early(ask: Ask, third_part
     for recipe, told in zip(RECIPES.values(), answers, strict=True):
         assert (recipe.name, told.status, told.right) == (recipe.name, 200, True), told
         assert told.seconds * 1000 >= recipe.wait_ms - 1, recipe.name
+
+
+def test_what_is_done_at_once_takes_as_long_as_the_longest_of_it(ask: Ask, third_party: str) -> None:
+    in_turn_ms = sum(map(wait_ms, AT_ONCE.every_step))
+    for _ in range(TRIES):  # a busy machine may delay one
+        (told,) = ask([case(AT_ONCE, third_party)])
+        if told.seconds * 1000 < in_turn_ms - 50:
+            return
+    pytest.fail(f"{told.seconds * 1000:.0f} ms; one after the other it is {in_turn_ms:.0f}")
+
+
+def test_a_branch_that_fails_fails_the_whole(ask: Ask, third_party: str) -> None:
+    recipe = Recipe("x", "x", (Together((Sleep(5), Call(1))), Body(84)))
+    for told in ask([case(recipe, upstream) for upstream in (third_party + "/broken", NOBODY)]):
+        assert (told.status, told.length) == (502, 0)
 
 
 def test_an_upload_of_another_length_is_refused(ask: Ask) -> None:

@@ -18,6 +18,7 @@ interface = Interface(
     "a coroutine for each WebSocket, which awaits its messages",
     requires=(WEBSOCKETS,),
     chats=True,
+    awaits=True,
 )
 
 
