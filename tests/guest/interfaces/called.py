@@ -171,6 +171,8 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
     "socket_asyncio": call_served(start_streams),
     "aiohttp": call_served(start_aiohttp),
     "tornado": call_served(start_tornado),
+    "tornado_curl": call_served(start_tornado),
+    "tornado_gen": call_served(start_tornado),
     "tornado_gen": call_served(start_tornado),
 }
 
