@@ -173,7 +173,6 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
     "tornado": call_served(start_tornado),
     "tornado_curl": call_served(start_tornado),
     "tornado_gen": call_served(start_tornado),
-    "tornado_gen": call_served(start_tornado),
 }
 
 
