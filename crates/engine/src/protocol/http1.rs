@@ -13,7 +13,6 @@
 //! Framing follows RFC 9112, section 6.3. The bytes are hostile: nothing panics, a body is compared as it
 //! passes and never kept, a head is kept only while it is incomplete and never beyond [`MAX_HEAD_BYTES`].
 
-mod body;
 pub(crate) mod chunked;
 mod error;
 mod exchange;
@@ -22,11 +21,11 @@ mod partial;
 #[cfg(test)]
 mod tests;
 
-pub use body::BodyCheck;
+pub use super::body::BodyCheck;
 pub use error::ProtocolError;
 pub use exchange::{Ask, Heard};
 
-use body::Body;
+use super::body::Body;
 use chunked::Chunks;
 use head::{Framing, Head};
 pub use partial::MAX_HEAD_BYTES;
@@ -299,7 +298,7 @@ fn idle(bytes: &[u8]) -> Result<Fed, ProtocolError> {
     match bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
         true => Ok(Fed::More),
         false => Err(ProtocolError::Unsolicited {
-            start: error::excerpt(bytes),
+            start: crate::protocol::excerpt::excerpt(bytes),
         }),
     }
 }

@@ -1,8 +1,13 @@
 //! Protocols: pieces of traffic in, events out; none of them owns a socket.
 
+mod body;
+mod excerpt;
+pub mod grpc;
 pub mod http1;
+pub mod http2;
 
-pub use http1::{Answer, BodyCheck, Http1, ProtocolError};
+pub use body::BodyCheck;
+pub use http1::{Answer, Http1, ProtocolError};
 
 use crate::outcome::Outcome;
 use crate::transport::{Incoming, Medium, Outgoing};

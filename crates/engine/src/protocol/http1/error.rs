@@ -1,6 +1,7 @@
 //! What a server can do against HTTP/1.1, and why each limit exists.
 
 use super::{MAX_HEAD_BYTES, MAX_HEADERS};
+use crate::protocol::excerpt::excerpt;
 use thiserror::Error;
 
 /// The connection on which it happened cannot be used any more: where the next answer begins is unknown.
@@ -45,12 +46,4 @@ impl ProtocolError {
             start: excerpt(bytes),
         }
     }
-}
-
-/// Enough of a server's bytes to recognise what it speaks, escaped so that no terminal obeys them.
-pub(super) fn excerpt(bytes: &[u8]) -> String {
-    const ENOUGH: usize = 48;
-    let shown = bytes[..bytes.len().min(ENOUGH)].escape_ascii();
-    let more = if bytes.len() > ENOUGH { "…" } else { "" };
-    format!("{shown}{more}")
 }

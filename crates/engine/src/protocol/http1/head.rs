@@ -2,6 +2,7 @@
 
 use super::error::ProtocolError;
 use super::{MAX_HEAD_BYTES, MAX_HEADERS};
+use crate::protocol::excerpt::excerpt;
 use httparse::{Error, Header, ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 
@@ -129,7 +130,7 @@ fn listen(lines: &[Header]) -> Result<Said, ProtocolError> {
 /// Reads a Content-Length; the same number several times is one number (RFC 9110, section 8.6).
 fn length(value: &[u8], said: &mut Said) -> Result<(), ProtocolError> {
     let bad = || ProtocolError::BadLength {
-        value: super::error::excerpt(value),
+        value: excerpt(value),
     };
     for token in value.split(|byte| *byte == b',') {
         let number = digits(token.trim_ascii()).ok_or_else(bad)?;

@@ -12,7 +12,7 @@ pub enum BodyCheck {
 }
 
 #[derive(Debug)]
-pub(super) struct Body {
+pub(in crate::protocol) struct Body {
     len: u64,
     compare: bool,
     differs: bool,
@@ -21,7 +21,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    pub(super) const fn new(compare: bool) -> Self {
+    pub(in crate::protocol) const fn new(compare: bool) -> Self {
         Self {
             len: 0,
             compare,
@@ -30,25 +30,25 @@ impl Body {
         }
     }
 
-    pub(super) const fn len(&self) -> u64 {
+    pub(in crate::protocol) const fn len(&self) -> u64 {
         self.len
     }
 
-    pub(super) const fn compares(&self) -> bool {
+    pub(in crate::protocol) const fn compares(&self) -> bool {
         self.compare
     }
 
     /// This answer has no body by its nature.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::protocol) fn forget(&mut self) {
         self.none = true;
     }
 
     /// Bytes that are not looked at.
-    pub(super) fn pass(&mut self, count: u64) {
+    pub(in crate::protocol) fn pass(&mut self, count: u64) {
         self.len = self.len.saturating_add(count);
     }
 
-    pub(super) fn take(&mut self, piece: &[u8], expected: Option<&[u8]>) {
+    pub(in crate::protocol) fn take(&mut self, piece: &[u8], expected: Option<&[u8]>) {
         if self.compare
             && !self.differs
             && let Some(expected) = expected
@@ -61,7 +61,7 @@ impl Body {
         self.pass(piece.len() as u64);
     }
 
-    pub(super) fn verdict(&self, expected: Option<&[u8]>) -> BodyCheck {
+    pub(in crate::protocol) fn verdict(&self, expected: Option<&[u8]>) -> BodyCheck {
         let Some(expected) = expected else {
             return BodyCheck::Unchecked;
         };
