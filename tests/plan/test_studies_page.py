@@ -9,16 +9,25 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import STEPS
 from velodrome.model.errors import StudyFileError
 from velodrome.plan.known import Known
-from velodrome.plan.schema import ContestantTable, LoadTable, QuestionTable, QuickTable, StudyTable
+from velodrome.plan.schema import (
+    ContestantTable,
+    ExperimentTable,
+    LoadTable,
+    QuestionTable,
+    QuickTable,
+    StudyTable,
+)
 from velodrome.plan.study_file import parse
 from velodrome.run.drivers import choosing
+from velodrome.run.experiments import choosing as experiments
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 SMALLEST, WHOLE, WRONG = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def known() -> Known:
-    return Known(catalog.stacks(), catalog.recipes(), choosing.known())
+    kinds = {"canary": {"requests": 1}} | experiments.settings()
+    return Known(catalog.stacks(), catalog.recipes(), choosing.known(), kinds)
 
 
 @pytest.mark.parametrize("text", [SMALLEST, WHOLE])
@@ -36,7 +45,7 @@ def test_the_example_with_mistakes_gives_what_the_page_shows() -> None:
 
 
 def test_every_key_is_on_the_page() -> None:
-    for table in (StudyTable, QuestionTable, LoadTable, ContestantTable, QuickTable):
+    for table in (StudyTable, QuestionTable, LoadTable, ContestantTable, ExperimentTable, QuickTable):
         for key in table.model_fields:
             assert re.search(rf"\b{key} = |`{key}`|\[{key}\]", PAGE), key
     for kind in STEPS:

@@ -30,7 +30,7 @@ def test_a_verdict_obeys_its_published_schema() -> None:
 
 @pytest.mark.parametrize("number", [0, 19, 90, 179])
 def test_a_line_of_results_obeys_its_published_schema(number: int) -> None:
-    line = json.loads(results.dump_result(made_up.results()[number]))
+    line = json.loads(results.dump(made_up.results()[number]))
     jsonschema.validate(line, schema.results())
     line["trial"]["recipe"]["steps"][0]["do"] = "nonsense"
     with pytest.raises(jsonschema.ValidationError):

@@ -16,8 +16,10 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import VelodromeError
+from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load
+from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Heat, Trial
@@ -85,12 +87,28 @@ class Told:
         self.prepared: list[str] = []
         self.heats: list[tuple[str, float | None]] = []
         self.results: list[Result] = []
+        self.findings: list[Finding] = []
+        self.profiles: list[Profile] = []
+        self.order: list[str] = []
 
     def preparing(self, text: str) -> None:
         self.prepared.append(text)
 
     def heat_started(self, label: str, seconds_left: float | None) -> None:
         self.heats.append((label, seconds_left))
+        self.order.append(f"heat {label}")
+
+    def experiment_started(self, experiment: Experiment) -> None:
+        self.order.append(f"experiment {experiment.name}")
+
+    def found(self, finding: Finding) -> None:
+        self.findings.append(finding)
+
+    def profile_started(self, trial: Trial) -> None:
+        self.order.append(f"profile {trial.cell}")
+
+    def profiled(self, profile: Profile) -> None:
+        self.profiles.append(profile)
 
     def finished(self, result: Result) -> None:
         self.results.append(result)

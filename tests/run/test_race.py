@@ -15,11 +15,15 @@ from velodrome.model.errors import (
     ResultsExistError,
     StudyChangedError,
 )
+from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.profile import Profile
 from velodrome.model.results import Result
+from velodrome.model.trial import Trial
 from velodrome.run import race, store
 from velodrome.run.environment import Environment
+from velodrome.run.lab import Lab
 from velodrome.run.measuring_lock import alone
 from velodrome.run.race import Race
 
@@ -137,3 +141,41 @@ def test_a_follower_that_fails_loses_no_result(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no room"):
         race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Angry())
     assert len(store.read(tmp_path / "out").trials) == 1
+
+
+def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def finding(experiment: Experiment, _lab: Lab) -> Finding:
+        tried.append(experiment.name)
+        failed = "not yet" if experiment.name == "b" and tried.count("b") == 1 else ""
+        return Finding(experiment, "2026-11-20T12:00:00+00:00", {"seen": 1.0}, "Seen.", failed)
+
+    def profile(trial: Trial, _lab: Lab, folder: Path) -> Profile:
+        tried.append(f"profile into {folder.name}")
+        return Profile(trial, "2026-11-20T12:00:00+00:00", samples=5)
+
+    monkeypatch.setattr(race, "run_experiment", finding)
+    whole = heats(ONE_BLOCK)
+    asked = Race(
+        ONE_BLOCK,
+        whole[:1],
+        tmp_path / "out",
+        experiments=(Experiment("a", "made"), Experiment("b", "made")),
+        profiles=whole[0].trials[:1],
+    )
+    there = replace(lab(), profile=profile)
+    told = Told()
+    race.run(asked, there, told)
+    cell = whole[0].trials[0].cell
+    assert told.order == ["experiment a", "experiment b", f"heat {cell}", f"profile {cell}"]
+    assert tried == ["a", "b", "profile into out"]
+    found = store.read(tmp_path / "out")
+    assert ([one.experiment.name for one in found.findings], len(found.profiles)) == (["a", "b"], 1)
+    again = Told()
+    race.run(replace(asked, resume=True), there, again)
+    assert again.order == ["experiment b"]
+    assert len(again.findings) == 2
+    assert [one.failed for one in store.read(tmp_path / "out").findings] == ["", ""]

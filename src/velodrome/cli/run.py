@@ -19,6 +19,7 @@ from velodrome.plan.known import Known
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
+from velodrome.run.experiments import choosing as experiments
 from velodrome.run.lab import Lab
 
 
@@ -78,11 +79,11 @@ def command(
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     extra = stack or []
     stacks = catalog.stacks(extra)
-    known = Known(stacks, catalog.recipes(), choosing.known())
+    known = Known(stacks, catalog.recipes(), choosing.known(), experiments.settings())
     asked = chosen(finding.load(study, known, quick=quick), seed, blocks)
     laid_out = matrix.lay_out(asked, stacks, only or (), python)
-    asked = matrix.narrowed(asked, laid_out.heats)
-    lab = Lab(stacks, guest_tree.export(extra), choosing.choose)
+    asked = matrix.narrowed(asked, laid_out)
+    lab = Lab(stacks, guest_tree.export(extra), choosing.choose, extra=tuple(extra))
     where = folder(asked.name if asked.form == "full" else f"{asked.name}-{asked.form}", out, resume)
     with RaceView(sys.stdout) as view:
         view.started(
@@ -93,7 +94,15 @@ def command(
             seconds=timing.race_s(laid_out.heats, stacks),
             called={one.label: one.called(stacks[one.stack].title) for one in asked.contestants},
         )
-        plan = race.Race(asked, laid_out.heats, where, resume, None if wait else 0.0)
+        plan = race.Race(
+            asked,
+            laid_out.heats,
+            where,
+            resume,
+            None if wait else 0.0,
+            laid_out.experiments,
+            laid_out.profiles,
+        )
         ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
         verdict, paths = judge.judged(where, stacks, finished=ended.how)
         view.verdict(verdict, paths)

@@ -9,12 +9,13 @@ from velodrome.plan import finding, matrix, timing
 from velodrome.plan.known import Known
 from velodrome.report import listing
 from velodrome.run.drivers import choosing
+from velodrome.run.experiments import choosing as experiments
 
 
 def command() -> None:
     """List the studies that ship, with what each asks and about how long it takes."""
     stacks = catalog.stacks()
-    known = Known(stacks, catalog.recipes(), choosing.known())
+    known = Known(stacks, catalog.recipes(), choosing.known(), experiments.settings())
     rows = []
     for name in finding.shipped():
         study = finding.load(name, known)

@@ -8,6 +8,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.errors import DifferentMachinesError
+from velodrome.model.experiment import Finding
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import COMPARABLE, Header, Result, Results
@@ -41,9 +42,16 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_unknown(study, results),
         ),
         environment=_environment(header, results),
+        findings=_findings(runs),
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )
+
+
+def _findings(runs: Sequence[Results]) -> tuple[Finding, ...]:
+    """Return what experiments came to; of one that several files hold, the last."""
+    found = {one.experiment.name: one for run in runs for one in run.findings}
+    return tuple(found.values())
 
 
 def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:

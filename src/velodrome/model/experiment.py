@@ -16,6 +16,8 @@ class Experiment:
     kind: str
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """Only those that differ from the kind's defaults."""
+    deadline_s: float | None = None
+    """Instead of the kind's."""
 
 
 @dataclass(frozen=True)

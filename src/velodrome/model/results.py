@@ -1,8 +1,10 @@
-"""The text of `results.jsonl`: a header, then one line per trial; written and read without touching a file.
+"""The text of `results.jsonl`: a header, then one line per result; written and read without touching a file.
 
     {"schema":"velodrome/results/1","study":{…},"seed":4711,"machine":{…},"velodrome":"0.1.0","started_at":"…"}
     {"kind":"measurement","trial":{…},…}
     {"kind":"failed","trial":{…},…}
+    {"kind":"finding","experiment":{…},…}
+    {"kind":"profile","trial":{…},…}
 
 History of the schema: 1 is the first. A reader takes a file of its own schema only, and ignores fields it
 does not know, so that fields may be added within a schema.
@@ -18,13 +20,18 @@ from pydantic import TypeAdapter, ValidationError
 from velodrome.guest import recipe as recipes
 from velodrome.guest.recipe import Recipe
 from velodrome.model.errors import ResultsError
+from velodrome.model.experiment import Finding
 from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.profile import Profile
 from velodrome.model.study import Study
 
 SCHEMA = "velodrome/results/1"
 FAMILY = "velodrome/results/"
 
 Result = Measurement | Failed
+"""What became of a trial."""
+Entry = Result | Finding | Profile
+"""A line after the header."""
 Machine = Mapping[str, str | int | float | list[int] | None]
 """Facts of the machine by name, see `run/machine.py`."""
 
@@ -32,8 +39,15 @@ COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation
 """Facts of a machine that must agree before trials of two runs are compared."""
 
 _STUDY = TypeAdapter(Study)
-_MEASUREMENT = TypeAdapter(Measurement)
-_FAILED = TypeAdapter(Failed)
+NOUNS: Mapping[str, type[Entry]] = {
+    "measurement": Measurement,
+    "failed": Failed,
+    "finding": Finding,
+    "profile": Profile,
+}
+"""Kind of a line to what it holds."""
+_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {kind: TypeAdapter(noun) for kind, noun in NOUNS.items()}
+_KINDS = {noun: kind for kind, noun in NOUNS.items()}
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,10 @@ class Results:
 
     torn: bool
     """Whether there was such a line."""
+    findings: tuple[Finding, ...] = ()
+    """The last of each experiment."""
+    profiles: tuple[Profile, ...] = ()
+    """The last of each cell and load."""
 
 
 def dump_header(header: Header) -> str:
@@ -80,12 +98,12 @@ def plain_header(header: Header) -> dict[str, Any]:
     }
 
 
-def dump_result(result: Result) -> str:
-    """Return the line of one trial, without its end."""
-    measured = isinstance(result, Measurement)
-    kind = "measurement" if measured else "failed"
-    plain = (_MEASUREMENT if measured else _FAILED).dump_python(result, mode="json")  # type: ignore[arg-type]
-    plain["trial"]["recipe"] = recipes.to_plain(result.trial.recipe)
+def dump(entry: Entry) -> str:
+    """Return the line of one result, without its end."""
+    kind = _KINDS[type(entry)]
+    plain = _ADAPTERS[kind].dump_python(entry, mode="json")
+    if not isinstance(entry, Finding):
+        plain["trial"]["recipe"] = recipes.to_plain(entry.trial.recipe)
     return _line({"kind": kind, **plain})
 
 
@@ -104,8 +122,8 @@ def _line(plain: Mapping[str, Any]) -> str:
 def parse(data: bytes, path: str = "results.jsonl") -> Results:
     """Read a whole file. Raises ResultsError with the line; `path` is only for its sentence.
 
-    A last line without an end is what a crash leaves: it is left out and told (`Results.torn`). Of a trial
-    that has several lines (it was run again after a failure) the last counts.
+    A last line without an end is what a crash leaves: it is left out and told (`Results.torn`). Of a trial,
+    experiment or profile that has several lines (it was run again after a failure) the last counts.
     """
     *whole, rest = data.split(b"\n")
     whole_bytes = len(data) - len(rest)
@@ -113,13 +131,28 @@ def parse(data: bytes, path: str = "results.jsonl") -> Results:
         what = "it is empty" if not data.strip() else "it does not begin with a header of velodrome's"
         raise ResultsError(path, 0, what)
     header = _header(_object(whole[0], path, 1), path)
-    trials: dict[str, Result] = {}
+    found: dict[tuple[str, str], Entry] = {}
     for number, line in enumerate(whole[1:], 2):
         if line.strip():
-            result = _result(_object(line, path, number), path, number)
-            trials.pop(result.trial.key, None)
-            trials[result.trial.key] = result
-    return Results(header, tuple(trials.values()), whole_bytes, bool(rest))
+            entry = _entry(_object(line, path, number), path, number)
+            found.pop(_name(entry), None)
+            found[_name(entry)] = entry
+    every = list(found.values())
+    return Results(
+        header,
+        tuple(one for one in every if isinstance(one, Measurement | Failed)),
+        whole_bytes,
+        bool(rest),
+        tuple(one for one in every if isinstance(one, Finding)),
+        tuple(one for one in every if isinstance(one, Profile)),
+    )
+
+
+def _name(entry: Entry) -> tuple[str, str]:
+    """Return what there can be but one of in a file."""
+    if isinstance(entry, Finding):
+        return "experiment", entry.experiment.name
+    return "profile" if isinstance(entry, Profile) else "trial", entry.trial.key
 
 
 def _object(line: bytes, path: str, number: int) -> dict[str, Any]:
@@ -154,17 +187,17 @@ def _header(plain: dict[str, Any], path: str) -> Header:
         raise ResultsError(path, 1, f"its header is damaged: {_what(error)}") from error
 
 
-def _result(plain: dict[str, Any], path: str, number: int) -> Result:
+def _entry(plain: dict[str, Any], path: str, number: int) -> Entry:
     kind = plain.pop("kind", None)
+    if kind not in _ADAPTERS:
+        raise ResultsError(path, number, f"its kind is {kind!r}, none of {', '.join(_ADAPTERS)}")
     try:
-        plain["trial"]["recipe"] = _recipe(plain["trial"]["recipe"])
-        if kind == "measurement":
-            return _MEASUREMENT.validate_python(plain)
-        if kind == "failed":
-            return _FAILED.validate_python(plain)
+        if "trial" in plain:
+            plain["trial"]["recipe"] = _recipe(plain["trial"]["recipe"])
+        entry: Entry = _ADAPTERS[kind].validate_python(plain)
     except (KeyError, TypeError, ValueError) as error:
-        raise ResultsError(path, number, f"the trial in it is damaged: {_what(error)}") from error
-    raise ResultsError(path, number, f"its kind is {kind!r}, neither measurement nor failed")
+        raise ResultsError(path, number, f"the {kind} in it is damaged: {_what(error)}") from error
+    return entry
 
 
 def _recipe(plain: Mapping[str, Any]) -> Recipe:

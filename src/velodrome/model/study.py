@@ -29,6 +29,8 @@ class Question:
     """Instead of the study's."""
     contestants: tuple[str, ...] = ()
     """Labels of those that race in this question; empty: all of the study."""
+    profile: Load | None = None
+    """A load under which each contestant is profiled, once, after the race; nothing of it is ranked."""
 
 
 @dataclass(frozen=True)

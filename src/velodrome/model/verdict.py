@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from velodrome.model.claim import Judged
+from velodrome.model.experiment import Finding
 from velodrome.model.interval import Interval
 
 
@@ -104,5 +105,7 @@ class Verdict:
     """How the study ended: settled, budget spent, interrupted."""
     claims: tuple[Judged, ...] = ()
     """The published conclusions, judged again."""
+    findings: tuple[Finding, ...] = ()
+    """What the experiments came to."""
     form: str = "full"
     """Of the study: `full` or `quick`."""

@@ -6,6 +6,7 @@ from velodrome.guest.catalog import serves
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan.contestants import read_contestant
+from velodrome.plan.experiments import read_experiment
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.forms import Quick, read_quick
 from velodrome.plan.known import Known
@@ -32,6 +33,13 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
     )
     questions = read_questions(table.questions, ("questions",), known, findings)
     findings.once(("questions",), [(question.name, place) for question, place in questions])
+    tried = [
+        read_experiment(entry, ("experiments", index), known, findings)
+        for index, entry in enumerate(table.experiments)
+    ]
+    findings.once(
+        ("experiments",), [(one.name, ("experiments", index)) for index, one in enumerate(tried) if one]
+    )
     if findings.count == before:
         _named(contestants, questions, findings)
     if findings.count == before:
@@ -46,6 +54,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         budget_s=table.budget,
         limits=limits,
         sources=tuple(table.sources),
+        experiments=tuple(one for one in tried if one),
     )
     return study, read_quick(table.quick, ("quick",), study, findings)
 

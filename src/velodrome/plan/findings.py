@@ -17,6 +17,7 @@ _ITEMS = {
         "a load",
         'a table such as {connections = 40, duration = "2s"} or {rate = 500, duration = "2s"}',
     ),
+    "experiments": ("an experiment", "an [[experiments]] table with a kind"),
     "links": ("a link", 'one such as {rtt = "160ms"}, or "loopback"'),
     "questions": ("a question", "a [[questions]] table with recipe and loads"),
     "skip": ("something to skip", "a question, question/contestant, or the name of an experiment"),

@@ -56,7 +56,11 @@ def quick(study: Study, form: Quick) -> Study:
         budget_s=form.budget_s if form.budget_s is not None else study.budget_s,
         skipped=form.skip,
         questions=tuple(
-            replace(question, loads=tuple(scaled(load, form.scale, question) for load in question.loads))
+            replace(
+                question,
+                loads=tuple(scaled(load, form.scale, question) for load in question.loads),
+                profile=scaled(question.profile, form.scale, question) if question.profile else None,
+            )
             for question in study.questions
         ),
     )

@@ -27,7 +27,7 @@ def read_loads(entries: list[Any], at: Path, known: Known, findings: Findings) -
     for index, entry in enumerate(entries):
         here = (*at, index)
         for table in _spread(entry, here, findings):
-            load = _load(table, here, known, findings)
+            load = read_load(table, here, known, findings)
             if load is not None:
                 found.append((load, here))
     return found
@@ -49,7 +49,8 @@ def _spread(entry: object, at: Path, findings: Findings) -> Iterator[object]:
         yield {**entry, **dict(zip(axes, values, strict=True))}
 
 
-def _load(entry: object, at: Path, known: Known, findings: Findings) -> Load | None:
+def read_load(entry: object, at: Path, known: Known, findings: Findings) -> Load | None:
+    """Return the one load that a table tells, or None after recording all that is wrong with it."""
     table = findings.check(LoadTable, entry, at)
     if table is None or not _whole(table, at, known, findings):
         return None

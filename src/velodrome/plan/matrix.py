@@ -11,6 +11,8 @@ from random import Random
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import NothingSelectedError
+from velodrome.model.experiment import Experiment
+from velodrome.model.load import Load
 from velodrome.model.study import Question, Study, matches
 from velodrome.model.trial import Contestant, Heat, Trial
 
@@ -26,41 +28,53 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Matrix:
-    """What a study comes to."""
+    """What a study comes to, in the order it is run."""
 
+    experiments: tuple[Experiment, ...]
     heats: tuple[Heat, ...]
+    profiles: tuple[Trial, ...]
+    """One of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
 
 
 def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (), python: str = "") -> Matrix:
-    """Return all heats of a study in order, or those whose cell matches one of the patterns `only`.
+    """Return all of a study in order, or what matches one of the patterns `only`.
 
-    A pattern is `question/contestant`, `question` alone, or either with `*` and `?`. A filtered race keeps
-    the order of the whole one. Raises NothingSelectedError when a pattern matches nothing.
+    A pattern is `question/contestant`, `question` alone, either with `*` and `?`, or the name of an experiment.
+    A filtered race keeps the order of the whole one. Raises NothingSelectedError when a pattern matches nothing.
     """
     pairs, left_out = _pairs(study, stacks)
     cells = [f"{question.name}/{contestant.label}" for question, contestant in pairs]
+    experiments = [one for one in study.experiments if not study.skips(one.name)]
     for pattern in only:
-        if not any(matches(cell, pattern) for cell in cells):
+        if not any(matches(name, pattern) for name in (*cells, *(one.name for one in experiments))):
             raise NothingSelectedError(pattern, cells)
+    chosen = [not only or any(matches(cell, pattern) for pattern in only) for cell in cells]
     heats = [
-        _heat(study, *pairs[index], block, python)
+        _heat(study, pairs[index], block, python)
         for block in range(study.blocks)
         for index in order(study.seed, block, len(pairs))
-        if not only or any(matches(cells[index], pattern) for pattern in only)
+        if chosen[index]
     ]
-    return Matrix(tuple(heats), tuple(left_out))
+    profiles = [
+        _trial(study, pair, pair[0].profile, 0, python)
+        for pair, wanted in zip(pairs, chosen, strict=True)
+        if wanted and pair[0].profile
+    ]
+    tried = [one for one in experiments if not only or any(matches(one.name, pattern) for pattern in only)]
+    return Matrix(tuple(tried), tuple(heats), tuple(profiles), tuple(left_out))
 
 
-def narrowed(study: Study, heats: Sequence[Heat]) -> Study:
-    """Return the study without the questions and contestants that none of these heats is about."""
-    trials = [trial for heat in heats for trial in heat.trials]
+def narrowed(study: Study, laid_out: Matrix) -> Study:
+    """Return the study without the questions, contestants and experiments that none of this is about."""
+    trials = [trial for heat in laid_out.heats for trial in heat.trials]
     questions = {trial.question for trial in trials}
     contestants = {trial.contestant.label for trial in trials}
     return replace(
         study,
         questions=tuple(one for one in study.questions if one.name in questions),
         contestants=tuple(one for one in study.contestants if one.label in contestants),
+        experiments=laid_out.experiments,
     )
 
 
@@ -88,21 +102,13 @@ def _pairs(
     return pairs, left_out
 
 
-def _heat(study: Study, question: Question, contestant: Contestant, block: int, python: str) -> Heat:
+def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Heat:
+    return Heat(tuple(_trial(study, pair, load, block, python) for load in pair[0].loads))
+
+
+def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: int, python: str) -> Trial:
+    question, contestant = pair
     limits = question.limits or study.limits
-    return Heat(
-        tuple(
-            Trial(
-                study.name,
-                question.name,
-                question.recipe,
-                contestant,
-                load,
-                limits,
-                block,
-                python,
-                question.link,
-            )
-            for load in question.loads
-        )
+    return Trial(
+        study.name, question.name, question.recipe, contestant, load, limits, block, python, question.link
     )

@@ -10,7 +10,7 @@ from velodrome.model.study import Question
 from velodrome.plan import link_text
 from velodrome.plan.findings import Findings, nearest, shown
 from velodrome.plan.known import Known
-from velodrome.plan.loads import read_loads
+from velodrome.plan.loads import read_load, read_loads
 from velodrome.plan.schema import LimitsTable, QuestionTable, RecipeTable
 from velodrome.plan.steps import read_step, told
 from velodrome.plan.toml_map import Path
@@ -52,6 +52,9 @@ def _question(entry: object, at: Path, known: Known, findings: Findings) -> list
     findings.once((*at, "loads"), [(load.label, place) for load, place in loads])
     limits = read_limits(table.limits, (*at, "limits"), findings) if table.limits is not None else None
     links = _links(table, at, findings)
+    profile = (
+        read_load(table.profile, (*at, "profile"), known, findings) if table.profile is not None else None
+    )
     if findings.count > before or recipe is None:
         return None
     question = Question(
@@ -60,6 +63,7 @@ def _question(entry: object, at: Path, known: Known, findings: Findings) -> list
         tuple(load for load, _ in loads),
         limits=limits,
         contestants=tuple(table.contestants),
+        profile=profile,
     )
     return [_over(question, link) for link in links]
 

@@ -107,6 +107,19 @@ class QuestionTable(Table):
     links: Annotated[list[Any], Field(min_length=1)] | None = None
     limits: Any = None
     contestants: list[str] = []
+    profile: Any = None
+
+
+class ExperimentTable(Table):
+    """One `[[experiments]]`: its kind, and settings under their own names, which only the kind knows."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    required = ("kind",)
+
+    kind: Annotated[str, Field(min_length=1)] = ""
+    name: Name | None = None
+    deadline: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
 
 
 class QuickTable(Table):
@@ -132,6 +145,7 @@ class StudyTable(Table):
     limits: dict[str, Any] = {}
     contestants: Annotated[list[Any], Field(min_length=1)] = []
     questions: Annotated[list[Any], Field(min_length=1)] = []
+    experiments: list[Any] = []
     quick: Any = {}
 
 
@@ -151,10 +165,13 @@ WANTED = {
     "database": ("a database", 'one such as "sqlite", "mariadb", "postgresql", "redis" or "mongodb"'),
     "drain": ("a span of time", 'one such as "2s"; 0 cuts off what is in flight'),
     "driver": ("a driver", 'the name of one, such as "velodrome" of a load, "pymysql" of a query'),
+    "deadline": ("a span of time", 'one above 0, such as "60s"'),
     "duration": ("a span of time", 'one above 0, such as "1.5s"'),
     "every_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
+    "experiments": ("a list of experiments", "[[experiments]] tables with a kind"),
     "idle": ("a number of idle connections", "a whole number from 0 to 60 000"),
     "keepalive": ("a switch", "true or false"),
+    "kind": ("a kind of experiment", 'the name of one, such as "canary"'),
     "latency_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
     "limits": ("a table of limits", 'such as {cpus = 1, memory = "512MB"}'),
     "link": ("a link", 'one such as {rtt = "160ms", rate = "100mbit", loss = "1%"}'),
@@ -167,6 +184,7 @@ WANTED = {
     "on_wire": ("a switch", "true or false"),
     "packages": ("a table of versions", 'such as {tornado = "5.1.1"}'),
     "parallel": ("a switch", "true or false"),
+    "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),
     "python": ("an interpreter", 'a version such as "3.12", or a path'),
     "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),
     "quick": ("a table of the quick form", "such as {blocks = 1, scale = 0.25}"),

@@ -9,11 +9,14 @@ from rich.live import Live
 from rich.text import Text
 
 from velodrome.model import quantity
+from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import Failed, Measurement, Placement
+from velodrome.model.profile import Profile
 from velodrome.model.study import Study
+from velodrome.model.trial import Trial
 from velodrome.model.verdict import Verdict
-from velodrome.report import board, names, terminal
+from velodrome.report import board, findings, names, terminal
 from velodrome.report.typeset import plural, visible
 
 FRAMES_PER_SECOND = 2
@@ -36,6 +39,7 @@ class RaceView:
         self._board: board.Board | None = None
         self._header: list[str] = []
         self._now = ""
+        self._findings: list[Finding] = []
         self._trials = self._done = 0
         self._ends_at: float | None = None
 
@@ -85,6 +89,25 @@ class RaceView:
         if seconds_left is not None:
             self._ends_at = self._clock() + seconds_left
 
+    def experiment_started(self, experiment: Experiment) -> None:
+        """Tell which experiment runs now."""
+        self._now = f"experiment {visible(experiment.name)}"
+
+    def found(self, finding: Finding) -> None:
+        """Take in what an experiment came to."""
+        self._findings.append(finding)
+        ((name, told),) = findings.rows([finding])
+        self._plain(f"  experiment {name}: {told}")
+
+    def profile_started(self, trial: Trial) -> None:
+        """Tell of whom a profile is taken now."""
+        self._now = f"profile of {visible(trial.cell)}"
+
+    def profiled(self, profile: Profile) -> None:
+        """Take in a profile."""
+        told = f"failed: {visible(profile.failed)}" if profile.failed else plural(profile.samples, "sample")
+        self._plain(f"  profile of {visible(profile.trial.cell)}: {told}")
+
     def finished(self, result: Measurement | Failed) -> None:
         """Take in a trial that ended."""
         self._done += 1
@@ -113,7 +136,9 @@ class RaceView:
         yield from header_lines(self._header, width)
         yield Text()
         if self._board is not None:
-            yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME)
+            above = [cut(f" {name}: {told}", width) for name, told in findings.rows(self._findings)]
+            yield from above
+            yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
         yield self._progress(width)
 
     def _progress(self, width: int) -> Text:
@@ -151,7 +176,12 @@ def fitted(table: board.Board, now: str, width: int, height: int) -> list[Text]:
     if len(shown) > room:
         shown = [*shown[: room - 1], Text(f"  … {plural(len(shown) - room + 1, 'more line')}", style="dim")]
     summary = [f" {names.sentence_case(q.recipe.about)}: {table.leader(q)}" for q in others]
-    return [*shown, *(Text(line if len(line) < width else line[: width - 2] + "…") for line in summary)]
+    return [*shown, *(cut(line, width) for line in summary)]
+
+
+def cut(line: str, width: int) -> Text:
+    """Return a line that fits."""
+    return Text(line if len(line) < width else line[: width - 2] + "…")
 
 
 def placement_sentence(placement: Placement) -> str:

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 
 from velodrome.guest.recipe import STEPS
 from velodrome.model import results as results_file
-from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Verdict
 from velodrome.report.json import SCHEMA
 
@@ -40,10 +39,10 @@ def verdict() -> dict[str, Any]:
 
 
 def results() -> dict[str, Any]:
-    """Return the schema of one line of results.jsonl: the header, a measurement or a failure."""
+    """Return the schema of one line of results.jsonl: the header, or one of the kinds of result."""
     definitions: dict[str, Any] = {}
     lines: list[Mapping[str, Any]] = [HEADER]
-    for kind, noun in (("measurement", Measurement), ("failed", Failed)):
+    for kind, noun in results_file.NOUNS.items():
         found = TypeAdapter[Any](noun).json_schema(mode="serialization")
         definitions |= found.pop("$defs")
         found["properties"] = {"kind": {"const": kind}, **found["properties"]}

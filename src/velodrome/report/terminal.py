@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import board, names
+from velodrome.report import board, findings, names
 from velodrome.report.typeset import plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -49,6 +49,9 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     found: list[Text] = []
     for answer in verdict.answers:
         found += [*answer_lines(answer, width), Text()]
+    for name, told in findings.rows(verdict.findings):
+        found += _paragraph(f"Experiment {name}: {told}", width, " ")
+    found += [Text()] if verdict.findings else []
     for note in verdict.notes:
         found += _paragraph(note, width, " ", "dim")
     if verdict.finished:

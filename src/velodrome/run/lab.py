@@ -7,6 +7,8 @@ from typing import Protocol
 
 from velodrome.guest.stack import Stack
 from velodrome.model.measurement import Placement
+from velodrome.model.profile import Profile
+from velodrome.model.trial import Trial
 from velodrome.run import placement
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver
@@ -32,6 +34,13 @@ class EnvironmentOf(Protocol):
         """`asked` is the interpreter, `packages` are versions instead of the pinned. Raise VelodromeError."""
 
 
+class ProfileOf(Protocol):
+    """Profiles one contestant under one load."""
+
+    def __call__(self, trial: Trial, lab: "Lab", folder: Path, /) -> Profile:
+        """Write stacks into `folder`; a profile that cannot be taken tells why in `failed`."""
+
+
 @dataclass(frozen=True)
 class Lab:
     """What all heats of a race share: plain data, and the parts that tests replace."""
@@ -47,3 +56,7 @@ class Lab:
     """Nanoseconds of one turn of the recipes' CPU loop, by version of Python; one not told calibrates itself."""
     start_seconds: float = START_SECONDS
     stop_seconds: float = STOP_SECONDS
+    extra: tuple[str, ...] = ()
+    """Paths of the stacks that do not ship."""
+    profile: ProfileOf | None = None
+    """Takes profiles; None: none are taken."""

@@ -1,4 +1,4 @@
-"""The file results are appended to: one line per trial, on the disk before the next trial begins."""
+"""The file results are appended to: one line per result, on the disk before the next begins."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from velodrome.model.errors import (
     ResultsInUseError,
     StudyChangedError,
 )
-from velodrome.model.results import COMPARABLE, Header, Result, Results
+from velodrome.model.results import COMPARABLE, Entry, Header, Results
 
 NAME = "results.jsonl"
 BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
@@ -81,9 +81,9 @@ class Store:
         store._end = found.whole_bytes
         return store, found
 
-    def append(self, result: Result) -> None:
-        """Add one trial; on return it is on the disk. Raises OutputError: the file is then as before."""
-        self._append(results.dump_result(result))
+    def append(self, entry: Entry) -> None:
+        """Add one result; on return it is on the disk. Raises OutputError: the file is then as before."""
+        self._append(results.dump(entry))
 
     def _append(self, line: str) -> None:
         data = memoryview(line.encode() + b"\n")

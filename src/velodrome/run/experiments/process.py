@@ -1,0 +1,88 @@
+"""The process one experiment runs in: `python -m velodrome.run.experiments.process TASK`, TASK being JSON.
+
+Its standard output is one line of JSON, `{"outcome": …}` or `{"failed": "why"}`; what the experiment itself prints
+goes to standard error. It runs under a warden, so that nothing it starts outlives it.
+"""
+
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from velodrome.guest import catalog
+from velodrome.model.errors import VelodromeError
+from velodrome.model.experiment import Fact, Setting
+from velodrome.run.experiments.experiment import Kind, Outcome
+from velodrome.run.lab import Lab
+from velodrome.run.limits import Hierarchy
+
+
+def task(kind: Kind, settings: Mapping[str, Setting], lab: Lab) -> str:
+    """Return what the process is to do, as its argument: the lab as far as it is plain data."""
+    return json.dumps(
+        {
+            "module": kind.run.__module__,
+            "settings": dict(settings),
+            "extra": list(lab.extra),
+            "guest_tree": str(lab.guest_tree),
+            "cpus": list(lab.cpus),
+            "where": {name: [one.version, str(one.parent)] for name, one in lab.where.items()},
+            "turn_ns": dict(lab.turn_ns),
+            "start_seconds": lab.start_seconds,
+            "stop_seconds": lab.stop_seconds,
+        }
+    )
+
+
+def main() -> int:
+    """Carry the experiment out; exit status 0 if there is an outcome, else 3."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    plain = json.loads(sys.argv[1])
+    try:
+        kind: Kind = import_module(plain["module"]).experiment
+        found = kind.run(_settings(plain["settings"]), _lab(plain))
+        answer: dict[str, Any] = {"outcome": _told(found)}
+    except VelodromeError as error:
+        answer = {"failed": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        answer = {"failed": f"{type(error).__name__}: {error}"}
+    os.write(out, json.dumps(answer).encode())
+    return 0 if "outcome" in answer else 3
+
+
+def _settings(plain: Mapping[str, Any]) -> dict[str, Setting]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+
+
+def _lab(plain: Mapping[str, Any]) -> Lab:
+    return Lab(
+        catalog.stacks(plain["extra"]),
+        Path(plain["guest_tree"]),
+        cpus=tuple(plain["cpus"]),
+        where={name: Hierarchy(version, Path(parent)) for name, (version, parent) in plain["where"].items()},
+        turn_ns=plain["turn_ns"],
+        start_seconds=plain["start_seconds"],
+        stop_seconds=plain["stop_seconds"],
+        extra=tuple(plain["extra"]),
+    )
+
+
+def _told(found: Outcome) -> dict[str, Any]:
+    return asdict(found) | {"facts": {name: _plain(fact) for name, fact in found.facts.items()}}
+
+
+def _plain(fact: Fact) -> Fact:
+    """JSON knows neither NaN nor infinity: what is no number could not be told."""
+    return None if isinstance(fact, float) and not math.isfinite(fact) else fact
+
+
+if __name__ == "__main__":
+    sys.exit(main())
