@@ -16,7 +16,7 @@ from velodrome.run.ports import fresh_port
 from velodrome.run.server import Server, Serving
 
 ECHO, ROOM = catalog.recipe("chat-echo"), catalog.recipe("chat-room")
-CHATTING = {name: stack for name, stack in catalog.stacks().items() if catalog.serves(stack, ECHO) is None}
+CHATTING = {name: stack for name, stack in catalog.stacks().items() if catalog.serves(stack, ROOM) is None}
 MESSAGES = [
     (TEXT, b"hello"),
     (BINARY, bytes(range(256))),

@@ -14,7 +14,11 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Recipe, Sleep, Stream
 from velodrome.guest.stack import Stack
 
-STACKS = catalog.stacks()
+STACKS = {
+    name: stack
+    for name, stack in catalog.stacks().items()
+    if catalog.interface(stack.interface).protocol == "http"  # gRPC: test_every_grpc_stack.py
+}
 RECIPES = catalog.recipes()
 PAIRS = [
     pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}")

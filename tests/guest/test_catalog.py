@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.guest.recipe import Body, Recipe
+from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import Launch, Process, Stack
 
 FILE = """
@@ -157,3 +157,18 @@ def test_a_stack_says_which_step_it_cannot_serve() -> None:
     no_command = Stack("s", "", "", "wsgi", "sync", lambda launch: Process(()), cannot={"body": "it is mute"})
     assert catalog.serves(no_command, Recipe("r", "", (Body(1),))) == "it is mute"
     assert catalog.serves(catalog.stack("uvicorn"), Recipe("r", "", (Body(1),))) is None
+
+
+def test_over_grpc_a_chat_has_no_rooms() -> None:
+    stack = catalog.stack("grpc-aio")
+    assert catalog.serves(stack, catalog.recipe("chat-echo")) is None
+    assert catalog.serves(stack, catalog.recipe("chat-room")) == (
+        "a room is held over WebSockets; over gRPC a message goes back to its sender alone"
+    )
+
+
+def test_only_a_stack_with_a_client_of_grpc_calls_over_it() -> None:
+    recipe = Recipe("r", "", (Call(5, over="grpc"), Body(1)))
+    for stack in catalog.stacks().values():
+        has_client = any(line.startswith(("grpcio==", "grpclib==")) for line in catalog.requires(stack))
+        assert (catalog.serves(stack, recipe) is None) is has_client, stack.name

@@ -57,6 +57,11 @@ def test_every_kind_of_step_is_read_and_told(kind: str) -> None:
     assert told((step,)) == words
 
 
+def test_a_call_over_grpc_says_so() -> None:
+    assert told((Call(200, over="grpc"),)) == "waits 200 ms on a third party over gRPC"
+    assert told((Call(5, 2, over="grpc"),)) == "waits 5 ms on a third party over gRPC 2 times"
+
+
 def test_steps_are_joined_into_a_sentence() -> None:
     assert (
         told((Sleep(5), Call(200), Body(84)))

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
 from velodrome.guest import client
-from velodrome.guest.interface import Interface
+from velodrome.guest.interface import GRPCIO, GRPCLIB, Interface
 from velodrome.guest.recipe import Query, Recipe, Write, kind_of
 from velodrome.guest.stack import Stack
 
@@ -127,7 +127,16 @@ def serves(of: Stack, served: Recipe) -> Optional[str]:
             client.needed(served, interface(of.interface).awaits)
         except ValueError as why:
             return str(why)
+    if served.to_room and interface(of.interface).protocol == "grpc":
+        return "a room is held over WebSockets; over gRPC a message goes back to its sender alone"
+    if served.calls_grpc and not _clients_of_grpc(of):
+        return "it has no client of gRPC installed; stacks that have one require grpcio or grpclib"
     return None
+
+
+def _clients_of_grpc(of: Stack) -> List[str]:
+    clients = [package.partition("==")[0] for package in (*GRPCIO, *GRPCLIB)]
+    return [line for line in requires(of) if line.partition("==")[0] in clients]
 
 
 def entries(kind: Kind, extra: Sequence[str] = ()) -> List[Entry]:

@@ -19,6 +19,16 @@ URLLIB3 = "urllib3==2.8.0"
 AIOHTTP = "aiohttp==3.14.5"
 """The client of handlers that await. Imported only if the recipe calls a third party."""
 
+GRPCIO = ("grpcio==1.85.1", "protobuf==7.36.2")
+"""gRPC over its core in C, and its messages: server, and client of recipes that call over gRPC."""
+
+GRPCLIB = ("betterproto==2.0.0b7", "grpclib==0.4.9")
+"""gRPC in pure Python on asyncio, and messages that are dataclasses: server and client.
+
+Of betterproto the pre-release is what is deployed and what was measured in publications: 1.2.5 makes no
+server classes, and betterproto2, which continues it, is another package with other messages.
+"""
+
 
 @dataclass(frozen=True)
 class Interface:
@@ -31,11 +41,13 @@ class Interface:
     requires: Tuple[str, ...] = ()
     """Pinned requirements of the handlers, beside those of the server."""
     chats: bool = False
-    """Whether its handlers can hold a WebSocket."""
+    """Whether its handlers can hold a WebSocket or, over gRPC, a call with a stream in each direction."""
     awaits: bool = False
     """Whether its handlers are coroutines; they then get clients that await (`guest/client.py`)."""
     head_bytes: Optional[Callable[[int], int]] = None
     """Given head and body together in bytes, the part that is head; None where the server writes the head."""
+    protocol: str = "http"
+    """What clients speak to its servers: `http` (HTTP/1.1) or `grpc`."""
 
     def answer(self, recipe: Recipe) -> bytes:
         """Return the body of a right answer. Raises ValueError if the recipe cannot be served."""

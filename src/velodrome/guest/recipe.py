@@ -24,6 +24,8 @@ UPSTREAM_VARIABLE = "VELODROME_UPSTREAM"
 
 EMBEDDED = "sqlite"
 """The database that is in the server process itself: no companion has to run for it."""
+GRPC_VARIABLE = "VELODROME_GRPC"
+"""Environment variable that carries `host:port` of the third party that is called over gRPC."""
 
 
 def filler(size: int) -> bytes:
@@ -47,11 +49,16 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Call:
-    """Ask the third party `times` times, one after the other or all at once; each answer takes `latency_ms`."""
+    """Ask the third party `times` times, one after the other or all at once; each answer takes `latency_ms`.
+
+    `over` is `http` (the simulated third party) or `grpc` (a real gRPC server); the latter counts whole
+    milliseconds, as its request does.
+    """
 
     latency_ms: float
     times: int = 1
     parallel: bool = False
+    over: str = "http"
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,8 @@ class Stream:
 class Chat:
     """Keep a WebSocket open and send each message back: to its sender, or with `room` to all who are connected.
 
-    The steps before it are done for each message. A room is the connections of one process.
+    The steps before it are done for each message. A room is the connections of one process. Over gRPC a call
+    with a stream in each direction is kept open instead; that has no rooms.
     """
 
     room: bool = False
@@ -192,13 +200,33 @@ class Recipe:
 
     @property
     def calls_upstream(self) -> bool:
-        """Whether a third party has to be there."""
-        return any(isinstance(step, Call) for step in self.every_step)
+        """Whether the simulated third party (HTTP) has to be there."""
+        return any(isinstance(step, Call) and step.over == "http" for step in self.every_step)
+
+    @property
+    def calls_grpc(self) -> bool:
+        """Whether a third party that speaks gRPC has to be there."""
+        return any(isinstance(step, Call) and step.over == "grpc" for step in self.every_step)
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer comes in pieces."""
+        return bool(self.steps) and isinstance(self.steps[-1], Stream)
+
+    @property
+    def reads_body(self) -> bool:
+        """Whether it takes an upload."""
+        return any(isinstance(step, ReadBody) for step in self.every_step)
 
     @property
     def chats(self) -> bool:
-        """Whether it is asked over a WebSocket, message by message."""
+        """Whether it is asked message by message, over a WebSocket or by gRPC's stream in both directions."""
         return bool(self.steps) and isinstance(self.steps[-1], Chat)
+
+    @property
+    def to_room(self) -> bool:
+        """Whether a message goes to all who are connected."""
+        return any(isinstance(step, Chat) and step.room for step in self.steps)
 
     @property
     def upload(self) -> bytes:
@@ -228,10 +256,9 @@ class Recipe:
             found.append("the last step must be body, stream or chat")
         if any(isinstance(step, ENDS) for step in self.steps[:-1]):
             found.append("body, stream and chat end a recipe; nothing may follow them")
-        reads = any(isinstance(step, ReadBody) for step in self.steps)
-        if self.upload_bytes and not reads:
+        if self.upload_bytes and not self.reads_body:
             found.append("upload_bytes is set but no read_body step reads it")
-        if reads and self.method not in ("POST", "PUT", "PATCH"):
+        if self.reads_body and self.method not in ("POST", "PUT", "PATCH"):
             found.append("read_body needs method POST, PUT or PATCH, not %s" % self.method)
         for number, step in enumerate(self.steps):
             found += ["steps[%d]%s" % (number, problem) for problem in _problems(step)]
@@ -254,6 +281,8 @@ def _problems(step: Step) -> List[str]:
         value = getattr(step, field.name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
             found.append(" (%s): %s is %s; it cannot be negative" % (kind_of(step), field.name, value))
+    if isinstance(step, Call):
+        found += [" (call): " + problem for problem in _of_call(step)]
     if isinstance(step, Together):
         if not step.steps:
             found.append(" (together): it has no steps to do at once; give some, or leave it out")
@@ -281,6 +310,14 @@ def _step(plain: Mapping[str, Any]) -> Step:
     }
     step: Step = STEPS[plain["do"]](**fields)
     return step
+
+
+def _of_call(step: Call) -> List[str]:
+    if step.over not in ("http", "grpc"):
+        return ["over is %r; a third party is called over http or grpc" % step.over]
+    if step.over == "grpc" and step.latency_ms != int(step.latency_ms):
+        return ["latency_ms is %g; over grpc it is a whole number of milliseconds" % step.latency_ms]
+    return []
 
 
 def to_plain(recipe: Recipe) -> Dict[str, Any]:

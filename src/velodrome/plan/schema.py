@@ -182,6 +182,7 @@ WANTED = {
     "ms": ("a number of milliseconds", "a number from 0 to 600 000"),
     "name": ("a name", "one of small letters, digits, dots and hyphens"),
     "on_wire": ("a switch", "true or false"),
+    "over": ("a protocol", '"http" or "grpc"'),
     "packages": ("a table of versions", 'such as {tornado = "5.1.1"}'),
     "parallel": ("a switch", "true or false"),
     "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),

@@ -39,6 +39,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "chunks": (1, 1_000_000),
     "chunk_bytes": (1, 10**9),
 }
+_WORDS = {"over": "^(http|grpc)$"}
 
 
 @cache
@@ -53,7 +54,7 @@ def _model(kind: str) -> type[BaseModel]:
         if field.name == "steps":  # each of them is read by `read_step` in its turn
             fields[field.name] = (Annotated[list[Any], Field(min_length=1, max_length=100)], default)
             continue
-        bounds = Field(ge=low, le=high, allow_inf_nan=None)
+        bounds = Field(ge=low, le=high, pattern=_WORDS.get(field.name), allow_inf_nan=None)
         fields[field.name] = (Annotated[hints[field.name], bounds], default)
     return create_model(kind, __config__=ConfigDict(extra="forbid", strict=True), **fields)
 
@@ -126,18 +127,20 @@ def _called(database: str) -> str:
     return names.get(database, "a database")
 
 
+def _told_call(call: Call) -> str:
+    how_often = "" if call.times == 1 else f" {call.times} times{' at once' if call.parallel else ''}"
+    over = " over gRPC" if call.over == "grpc" else ""
+    return f"waits {short(call.latency_ms)} ms on a third party{over}{how_often}"
+
+
 def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
     match step:
         case Cpu(us):
             return f"computes for {short(us / 1000)} ms"
         case Sleep(ms):
             return f"sleeps {short(ms)} ms"
-        case Call(latency_ms, 1):
-            return f"waits {short(latency_ms)} ms on a third party"
-        case Call(latency_ms, times, parallel):
-            return (
-                f"waits {short(latency_ms)} ms on a third party {times} times{' at once' if parallel else ''}"
-            )
+        case Call():
+            return _told_call(step)
         case Query():
             return _told_query(step)
         case Write(rows, database):

@@ -97,6 +97,7 @@ def prepare(
 
     wanted = list(stacks)
     find(asked)
+    find_uv()  # here, because the tables of sysconfig that it reads are not made safely by two threads at once
     # uv downloads in parallel by itself; two of it keep a second CPU busy with unpacking and compiling.
     with ThreadPoolExecutor(2) as pool:
         return dict(zip((stack.name for stack in wanted), pool.map(one, wanted), strict=True))

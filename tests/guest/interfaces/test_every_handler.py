@@ -30,9 +30,10 @@ AT_ONCE = Recipe(
 RECIPES = {
     name: recipe
     for name, recipe in {**catalog.recipes(), "at-once": AT_ONCE}.items()
-    if not recipe.chats and not recipe.companions
+    if not (recipe.chats or recipe.companions or recipe.calls_grpc)
 }
 TRIES = 5
+PROGRAMS = {"http": "called.py", "grpc": "called_grpc.py"}
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
 
@@ -84,18 +85,24 @@ def case(recipe: Recipe, upstream: str, upload: int | None = None) -> dict[str, 
     scope="module",
     params=[name for name in sorted(catalog.interfaces()) if not name.startswith("websockets")],
 )
-def ask(request: pytest.FixtureRequest) -> Ask:
+def interface(request: pytest.FixtureRequest) -> str:
+    """One interface after the other."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def ask(interface: str) -> Ask:
     """Ask handlers of one interface; all cases of a call are asked by one process."""
-    name = request.param
-    serving = [stack for stack in catalog.stacks().values() if stack.interface == name]
+    serving = [stack for stack in catalog.stacks().values() if stack.interface == interface]
     runnable = [stack for stack in serving if environment.available(stack) is None]
     if not runnable:
-        pytest.skip(f"{name}: no stack that serves it can run here")
+        pytest.skip(f"{interface}: no stack that serves it can run here")
     python = environment.environment_for(runnable[0]).python
+    program = Path(__file__).with_name(PROGRAMS[catalog.interface(interface).protocol])
     env = {"PYTHONPATH": str(guest_tree.export()), "PATH": os.environ["PATH"], "PYTHONNOUSERSITE": "1"}
 
     def ask(cases: list[dict[str, Any]]) -> list[Told]:
-        command = [str(python), "-P", str(Path(__file__).with_name("called.py")), name]
+        command = [str(python), "-P", str(program), interface]
         done = subprocess.run(
             command, input=json.dumps(cases), env=env, capture_output=True, text=True, timeout=90, check=False
         )

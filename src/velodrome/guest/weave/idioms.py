@@ -74,14 +74,20 @@ class Blocking:
 
         return ask
 
-    def ask_all(self, ask: Callable[[str], int]) -> Callable[[Sequence[str]], List[int]]:
-        """Return a function that hands each URL to a thread of a pool, or a greenlet, and waits for all."""
+    def ask_all(self, ask: Callable[[Any], int]) -> Callable[[Sequence[Any]], List[int]]:
+        """Return a function that hands each call to a thread of a pool, or a greenlet, and waits for all."""
         start = self._start = self._start or starter()
 
-        def ask_all(urls: Sequence[str]) -> List[int]:
-            return [wait() for wait in [start(ask, url) for url in urls]]
+        def ask_all(calls: Sequence[Any]) -> List[int]:
+            return [wait() for wait in [start(ask, call) for call in calls]]
 
         return ask_all
+
+    def ask_grpc(self, peer: str) -> Callable[[int], int]:
+        """Return a function over one channel of grpcio's, shared by all threads."""
+        from velodrome.guest.grpc.peers import blocking_peer
+
+        return blocking_peer(peer, TIMEOUT_S)
 
     def fetch(self, step: Query) -> Callable[[], List[Any]]:
         """Return a function that reads on the calling thread."""
@@ -125,14 +131,20 @@ class Awaiting:
 
         return Session(CONNECTIONS, TIMEOUT_S).ask
 
-    def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
+    def ask_all(self, ask: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
         """Return a coroutine function that gathers all answers."""
         from asyncio import gather
 
-        async def ask_all(urls: Sequence[str]) -> List[int]:
-            return list(await gather(*map(ask, urls)))
+        async def ask_all(calls: Sequence[Any]) -> List[int]:
+            return list(await gather(*map(ask, calls)))
 
         return ask_all
+
+    def ask_grpc(self, peer: str) -> Callable[[int], Any]:
+        """Return a coroutine function over one `grpc.aio` channel, made at the first call."""
+        from velodrome.guest.grpc.peers import AioPeer
+
+        return AioPeer(peer, TIMEOUT_S).ask
 
     def fetch(self, step: Query) -> Callable[[], Any]:
         """Return a coroutine function that reads."""

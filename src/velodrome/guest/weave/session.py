@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Optional
 
+from velodrome.guest.weave.loop_end import at_loop_end
+
 
 class Session:
-    """A session belongs to a loop, and a handler is built before there is one; so the first call opens it.
-
-    No server has the same hook for closing it, but all end by cancelling what still runs on the loop:
-    a task that waits for nothing else closes the session then, whoever serves.
-    """
+    """A session belongs to a loop, and a handler is built before there is one; so the first call opens it."""
 
     def __init__(self, connections: int, timeout_s: float) -> None:
         """Remember the bounds; open nothing. Needs aiohttp installed."""
@@ -22,7 +20,6 @@ class Session:
         self._connections = connections
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._session: Optional[Any] = None
-        self._keeper: Optional["asyncio.Task[None]"] = None
 
     async def ask(self, url: str) -> int:
         """Fetch a URL whole and return its status; 0 if there was no answer."""
@@ -41,12 +38,10 @@ class Session:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._timeout,
         )
-        self._keeper = asyncio.get_running_loop().create_task(self._keep(self._session))
+        at_loop_end(self._close)
         return self._session
 
-    async def _keep(self, session: Any) -> None:
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
+    async def _close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
             await session.close()
-            self._session = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from velodrome.guest.recipe import (
+    GRPC_VARIABLE,
     Body,
     Call,
     Chat,
@@ -33,6 +35,7 @@ Lines = List[str]
 
 CONTENT_TYPE = "text/html; charset=utf-8"
 BAD_REQUEST, UPGRADE_REQUIRED, SERVER_ERROR, BAD_GATEWAY = 400, 426, 500, 502
+HTTP_OK, GRPC_OK = 200, 0
 REASONS = {BAD_REQUEST: "Bad Request", SERVER_ERROR: "Internal Server Error", BAD_GATEWAY: "Bad Gateway"}
 
 
@@ -48,8 +51,11 @@ class Idiom(Protocol):
     def ask(self, upstream: str) -> Callable[[str], Any]:
         """Return what fetches a URL whole and gives its status, 0 if there was no answer."""
 
-    def ask_all(self, ask: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
-        """Return what asks all URLs at once and gives the list of their statuses."""
+    def ask_all(self, ask: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
+        """Return what asks all at once what `ask` asks one by one, and gives the list of their statuses."""
+
+    def ask_grpc(self, peer: str) -> Callable[[int], Any]:
+        """Return what asks the server at `peer` (host:port) to answer after so many ms and gives its status."""
 
     def fetch(self, step: Query) -> Callable[[], Any]:
         """Return what reads the rows of a step and gives them, or fewer. ValueError if there is no client."""
@@ -80,10 +86,13 @@ class Weave:
         problems = recipe.problems()
         if recipe.calls_upstream and not upstream:
             problems.append("it calls a third party, but no upstream address is given")
+        peer = os.environ.get(GRPC_VARIABLE, "")
+        if recipe.calls_grpc and not peer:
+            problems.append("it calls a third party over gRPC, but %s names no address" % GRPC_VARIABLE)
         if problems:
             raise ValueError("recipe %r cannot be served: %s" % (recipe.name, "; ".join(problems)))
         self.recipe = recipe
-        self.upstream = upstream
+        self.upstream, self.peer = upstream, peer
         self.idiom = idiom
         self.refuse = refuse
         self.read_body = list(read_body)
@@ -104,19 +113,30 @@ class Weave:
         return [self.waited("sleep(%r)" % (step.ms / 1000))]
 
     def _call(self, step: Call) -> Lines:
-        url = "%s/?latency=%gms" % (self.upstream, step.latency_ms)
-        if "ask" not in self.names:  # one client, one pool of connections for all calls of a process
-            self.names["ask"] = self.idiom.ask(self.upstream)
+        ask, asked_for, right = self._asking(step)
         refusal = self._if_so(BAD_GATEWAY)
         if step.parallel and step.times > 1:
-            self.names.setdefault("ask_all", self.idiom.ask_all(self.names["ask"]))
-            urls = ", ".join([repr(url)] * step.times)
-            asked = self.waited("ask_all((%s))" % urls)
-            return ["if %s != %r:" % (asked, [200] * step.times), *refusal]
-        once = ["if %s != 200:" % self.waited("ask(%r)" % url), *refusal]
+            self.names.setdefault(ask + "_all", self.idiom.ask_all(self.names[ask]))
+            all_of_them = ", ".join([asked_for] * step.times)
+            asked = self.waited("%s_all((%s))" % (ask, all_of_them))
+            return ["if %s != %r:" % (asked, [right] * step.times), *refusal]
+        once = ["if %s != %d:" % (self.waited("%s(%s)" % (ask, asked_for)), right), *refusal]
         if step.times == 1:
             return once
         return ["for _ in range(%d):" % step.times, *indented(once)]
+
+    def _asking(self, step: Call) -> Tuple[str, str, int]:
+        """Return the name of what asks the third party, what it is given, and the status of a right answer.
+
+        One client, one pool of connections for all calls of a process.
+        """
+        if step.over == "grpc":
+            if "ask_grpc" not in self.names:
+                self.names["ask_grpc"] = self.idiom.ask_grpc(self.peer)
+            return "ask_grpc", "%d" % step.latency_ms, GRPC_OK
+        if "ask" not in self.names:
+            self.names["ask"] = self.idiom.ask(self.upstream)
+        return "ask", repr("%s/?latency=%gms" % (self.upstream, step.latency_ms)), HTTP_OK
 
     def _query(self, step: Query) -> Lines:
         fetched = self.waited("%s()" % self._named("fetch", self.idiom.fetch(step)))

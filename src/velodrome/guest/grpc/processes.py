@@ -1,0 +1,83 @@
+"""gRPC servers as programs: their command lines, and several processes on one port.
+
+A gRPC library opens its own listening socket, so processes share a port by SO_REUSEPORT: the kernel deals
+connections, not calls, to them. With that option a second server on the same port starts silently and gets
+half of the connections; so it is used for several processes only, after the port was seen free of anyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Callable
+
+from velodrome.guest.stack import Launch, Process
+from velodrome.guest.workers import STOPS, with_workers
+
+GRACE_S = 2
+"""Seconds that calls in flight get when the server is told to stop."""
+
+LOOPS = ("asyncio", "uvloop")
+
+
+def command(module: str, launch: Launch, *more: str) -> Process:
+    """Return the command line of a program; every knob is an option of the same name."""
+    told = ["--app=%s" % launch.app, "--host=%s" % launch.host, "--port=%d" % launch.port]
+    knobs = ["--%s=%s" % (knob, launch.text(knob)) for knob in sorted(launch.knobs)]
+    return Process(("-m", module, *told, *knobs, *more))
+
+
+def serve_in_each(options: Namespace, serve: Callable[[], None]) -> None:
+    """Run `serve` in each of the workers, forked before anything of gRPC exists, till a stop signal.
+
+    Raises OSError if somebody else has the port.
+    """
+    with _port_for(options.host, options.port, options.workers):
+        with_workers(options.workers, serve)
+
+
+def shares_port(options: Namespace) -> bool:
+    """Whether the library has to listen with SO_REUSEPORT."""
+    return int(options.workers) > 1
+
+
+def _port_for(host: str, port: int, workers: int) -> socket.socket:
+    """Return a socket that keeps the port from others, and listens on nothing.
+
+    One bound without SO_REUSEPORT is refused where anybody listens; one bound with it then holds the port for
+    workers, which bind it once more. For a single process the library's own refusal is enough.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    holder = socket.socket(family, socket.SOCK_STREAM)
+    if workers == 1:
+        return holder
+    with socket.socket(family, socket.SOCK_STREAM) as alone:
+        alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        alone.bind((host, port))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    holder.bind((host, port))
+    return holder
+
+
+def with_threads(parser: ArgumentParser) -> ArgumentParser:
+    """Add the size of a pool of threads to a command line."""
+    parser.add_argument("--threads", type=int, required=True)
+    return parser
+
+
+def leave() -> None:
+    """End the process at once: the interpreter's own way out waits for pooled threads, whose calls may take long."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+async def until_told() -> None:
+    """Wait on the running loop for SIGTERM or SIGINT."""
+    told = asyncio.Event()
+    for signum in STOPS:
+        asyncio.get_running_loop().add_signal_handler(signum, told.set)
+    await told.wait()
