@@ -75,7 +75,8 @@ class Stack:
     interface: str
     """Name of the file in `guest/interfaces/` whose handlers it calls."""
     concurrency: str
-    """`sync`, `threads`, `processes`, `greenlets` or `tasks`: what is there once per request in flight."""
+    """`sync`, `threads`, `processes`, `greenlets`, `generators`, `tasks` or `events`: what is there once per
+    request in flight (`events`: an entry in a loop's table; while one request waits, so do all)."""
     command: Callable[[Launch], Process]
     requires: Tuple[str, ...] = ()
     """Pinned requirements of the server itself; the interface adds its own."""

@@ -78,6 +78,8 @@ def _unit(found: Stack) -> str:
         "processes": "a process",
         "greenlets": "a greenlet",
         "tasks": "a task",
+        "generators": "a generator",
+        "events": "an entry in the loop's table",
     }.get(found.concurrency, found.concurrency)
 
 

@@ -112,6 +112,55 @@ def call_socket(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
         return over(connection, recipe, upload)
 
 
+def call_generators(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
+    from velodrome.guest.raw.generators import Talk, Trampoline  # noqa: PLC0415 - as a server would
+
+    def serve(theirs: socket.socket) -> None:
+        trampoline = Trampoline()
+        trampoline.start(converse(Talk(theirs)))
+        trampoline.run()
+
+    return over_pair(serve, recipe, upload)
+
+
+def call_greenlets(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
+    from velodrome.guest.raw.greenlets import Attended, hub  # noqa: PLC0415 - needs greenlet
+
+    def serve(theirs: socket.socket) -> None:
+        hub().start(converse, Attended(theirs), True)
+        hub().run()
+
+    return over_pair(serve, recipe, upload)
+
+
+def over_pair(serve: Callable[[socket.socket], None], recipe: Recipe, upload: bytes) -> Answer:
+    """Call over a pair of sockets what serves one that does not block, for ever."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    threading.Thread(target=serve, args=(theirs,), daemon=True).start()
+    connection = HTTPConnection("localhost")
+    connection.sock = ours
+    return over(connection, recipe, upload)
+
+
+def call_events(handler: Any, recipe: Recipe, upload: bytes) -> Answer:
+    from velodrome.guest.raw.dialogue import Dialogue  # noqa: PLC0415 - as a server would
+
+    class Written(Dialogue):
+        """Told of one request; what it sends goes at once."""
+
+        def sendall(self, data: bytes) -> None:
+            theirs.sendall(data)
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        head = f"{recipe.method} / HTTP/1.1\r\nContent-Length: {len(upload)}\r\n\r\n".encode()
+        threading.Thread(target=Written(handler).arrived, args=(head + upload,), daemon=True).start()
+        response = HTTPResponse(ours)
+        response.begin()
+        return response.status, response.read()
+
+
 def over(connection: HTTPConnection, recipe: Recipe, upload: bytes) -> Answer:
     """Send a request on a connection and return the answer to it."""
     connection.request(recipe.method, "/", upload or None)
@@ -169,6 +218,9 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
     "rsgi": call_rsgi,
     "socket_blocking": call_socket,
     "socket_asyncio": call_served(start_streams),
+    "socket_events": call_events,
+    "socket_generators": call_generators,
+    "socket_greenlets": call_greenlets,
     "aiohttp": call_served(start_aiohttp),
     "tornado": call_served(start_tornado),
     "tornado_curl": call_served(start_tornado),

@@ -6,11 +6,12 @@ import secrets
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.client import HTTPResponse
 from pathlib import Path
+from typing import Any, BinaryIO, Self, cast
 
 import pytest
 
@@ -71,7 +72,7 @@ def serving(stack: Stack, recipe: Recipe) -> Iterator[Served]:
         port = free.getsockname()[1]
     app = f"velodrome.guest.interfaces.{stack.interface}:app"
     told = stack.command(Launch("127.0.0.1", port, app, stack.settings({})))
-    python = str(environment.environment_for(stack).python) if stack.requires else sys.executable
+    python = str(environment.environment_for(stack).python)
     mark = secrets.token_hex(12)
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(guest_tree.export()), "MARK": mark, **told.env}
     env[RECIPE_VARIABLE] = recipe.to_json()
@@ -92,6 +93,22 @@ def serving(stack: Stack, recipe: Recipe) -> Iterator[Served]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+@dataclass
+class Unclosed:
+    """A connection whose file outlives the answer that is read from it."""
+
+    file: BinaryIO
+
+    def makefile(self, mode: str) -> Self:
+        return self
+
+    def close(self) -> None:
+        """Stay open: another answer follows."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
 
 
 def get(*lines: str, version: str = "1.1", method: str = "GET") -> bytes:
@@ -130,6 +147,23 @@ def test_requests_sent_without_waiting_are_all_answered_where_the_connection_is_
         first = served.talk(get())
         answers = 1 if b"Connection: close" in first else 3
         assert served.talk(get() * 3) == first * answers
+
+
+def test_answers_are_whole_for_a_client_that_has_said_all_and_reads_late(stack: Stack) -> None:
+    recipe = RECIPES["large"]
+    many = 40  # 8.8 MB: more than both sockets hold, so most of it waits in the server
+    with serving(stack, recipe) as served, served.connect() as connection:
+        connection.sendall(get() * many)
+        connection.shutdown(socket.SHUT_WR)
+        reader = connection.makefile("rb")
+        for number in range(many if stack.keeps_alive else 1):
+            response = HTTPResponse(cast(socket.socket, Unclosed(reader)))
+            response.begin()
+            assert response.read() == recipe.answer(), f"answer {number} is not what it should be"
+        # A server that ends the connection with requests unread resets it.
+        with contextlib.suppress(ConnectionResetError):
+            assert reader.read() == b"", "more than was asked for"
+        assert len(served.talk(get())) > 220_000, "it does not serve any more"
 
 
 def test_an_upload_in_pieces_behind_an_expected_continue_is_read_whole(stack: Stack) -> None:

@@ -82,7 +82,11 @@ def build(recipe: Recipe, upstream: str) -> Converse:
     A request is read whole before it is answered: a socket closed with unread data resets the
     connection, and the client would lose an answer that was sent.
     """
-    respond = responder(recipe, upstream, Blocking(), "socket_blocking")
+    return conversing(recipe, responder(recipe, upstream, Blocking(), "socket_blocking"))
+
+
+def conversing(recipe: Recipe, respond: Callable[[Any, bytes, bool], None]) -> Converse:
+    """Return `converse` which has each request answered by `respond`."""
     method = recipe.method.encode() + b" "
 
     def answer_all(connection: socket.socket, keep: bool) -> None:

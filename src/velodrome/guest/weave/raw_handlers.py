@@ -1,7 +1,7 @@
 """The generated part of handlers on a bare connection: `respond(connection, body, closing)`.
 
-`connection` is a socket or an asyncio `StreamWriter`; `body` is the request's, read whole; with `closing`
-the answer says that the connection ends behind it.
+`connection` is a socket, an asyncio `StreamWriter`, or what generators, greenlets and events have for one;
+`body` is the request's, read whole; with `closing` the answer says that the connection ends behind it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from velodrome.guest.weave.wire import answers, head, refusal
 
 
 def responder(recipe: Recipe, upstream: str, idiom: Idiom, title: str) -> Any:
-    """Return `respond` for a recipe, a coroutine function if the idiom awaits."""
+    """Return `respond` for a recipe, a coroutine function if the idiom awaits, a generator if it delegates."""
+    awaits = idiom.wait == "await "
 
     def send(data: str) -> Lines:
-        if idiom.wait:
+        if awaits:
             return ["connection.write(%s)" % data, "await connection.drain()"]
-        return ["connection.sendall(%s)" % data]
+        return ["%s(%s)" % ("yield from connection.send" if idiom.wait else "connection.sendall", data)]
 
     def refuse(status: int) -> Lines:
         return [*send("CLOSING_%d if closing else KEPT_%d" % (status, status)), "return"]
@@ -34,7 +35,7 @@ def responder(recipe: Recipe, upstream: str, idiom: Idiom, title: str) -> Any:
     else:
         weave.names["KEPT"], weave.names["CLOSING"] = answers(recipe)
         end = send("CLOSING if closing else KEPT")
-    define = "async def" if idiom.wait else "def"
+    define = "async def" if awaits else "def"
     lines = ["%s respond(connection, body, closing):" % define, *indented([*weave.lines, *end])]
     return compiled("respond", lines, weave.names, "%s %s" % (title, recipe.name))
 

@@ -43,7 +43,7 @@ class Idiom(Protocol):
     """How code waits: the word before a wait, and the functions that do the waiting."""
 
     wait: str
-    """`""` in code that blocks, `"await "` in coroutines, `"yield "` in coroutines made of generators."""
+    """`""` in code that blocks, `"await "` in coroutines, `"yield "` or `"yield from "` in those of generators."""
 
     def sleep(self) -> Callable[[float], Any]:
         """Return what waits so many seconds."""

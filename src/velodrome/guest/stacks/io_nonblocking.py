@@ -1,0 +1,44 @@
+"""Non-blocking sockets and no more: every connection is asked in turn whether something has come, for ever."""
+
+from __future__ import annotations
+
+from velodrome.guest.raw.dialogue import GONE, LINGER
+from velodrome.guest.raw.process import arguments, command
+from velodrome.guest.raw.reception import Reception, open_reception
+from velodrome.guest.stack import Launch, Process, Stack, exactly_one
+
+
+def _command(launch: Launch) -> Process:
+    return command("velodrome.guest.stacks.io_nonblocking", launch)
+
+
+stack = Stack(
+    name="io-nonblocking",
+    title="I/O model · non-blocking, polled",
+    about="one thread asks every connection in turn whether something has come and never waits: it uses a "
+    "whole CPU with nothing to do; while a request waits, all wait",
+    interface="socket_events",
+    concurrency="events",
+    command=_command,
+    knobs={"backlog": 1000},
+    slots=exactly_one,
+    python=(3, 10),  # the oldest that the interface's client runs on
+)
+
+
+def serve(reception: Reception) -> None:
+    """Serve for ever."""
+    while True:
+        reception.accept()
+        for connection in list(reception.connections.values()):
+            want = connection.writable() if connection.unsent else connection.readable()
+            if want == GONE:
+                reception.dismiss(connection)
+            elif want == LINGER:
+                reception.linger(connection)
+        for connection in reception.overdue():
+            reception.dismiss(connection)
+
+
+if __name__ == "__main__":
+    serve(open_reception(arguments("backlog")))
