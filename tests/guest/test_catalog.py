@@ -19,6 +19,8 @@ stack = Stack(
 )
 """
 
+CONCURRENCY = {"sync", "threads", "processes", "greenlets", "generators", "tasks", "events"}
+
 
 def write(folder: Path, name: str, text: str) -> str:
     path = folder / name
@@ -43,7 +45,7 @@ def test_every_stack_that_ships_names_an_interface_and_real_knobs() -> None:
     for stack in catalog.stacks().values():
         assert stack.interface in catalog.interfaces(), stack.name
         assert set(stack.knobs) <= {"workers", "threads", "loop", "backlog", "connections"}, stack.name
-        assert stack.concurrency in {"sync", "threads", "processes", "greenlets", "tasks"}, stack.name
+        assert stack.concurrency in CONCURRENCY, stack.name
         assert {"loop"} & set(stack.knobs) == set(stack.choices), stack.name
         for knob, choices in stack.choices.items():
             assert stack.knobs[knob] in choices, stack.name

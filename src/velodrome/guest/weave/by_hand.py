@@ -1,6 +1,6 @@
 """Two more ways to wait, for coroutines that are switched by hand: generators that delegate, greenlets.
 
-Both sleep and ask the third party without stopping the others. For databases they have the clients that
+Both sleep and ask the third party without stopping the others. For databases and gRPC they have the clients that
 block, and those stop all: somebody would have to write one that yields to this loop.
 """
 
@@ -43,6 +43,11 @@ class Delegating:
             return gather([ask(url) for url in urls])
 
         return ask_all
+
+    def ask_grpc(self, peer: str) -> Callable[[int], Any]:
+        """Return a generator function over a channel that blocks, and stops all meanwhile."""
+        ask = self._blocking.ask_grpc(peer)
+        return lambda latency_ms: _stopping_all(partial(ask, latency_ms))()
 
     def fetch(self, step: Query) -> Callable[[], Any]:
         """Return a generator function that reads, and stops all meanwhile."""
@@ -100,6 +105,10 @@ class Switching:
         from velodrome.guest.raw.greenlets import hub
 
         return lambda urls: hub().gather([partial(ask, url) for url in urls])
+
+    def ask_grpc(self, peer: str) -> Callable[[int], int]:
+        """Return a function over a channel that blocks, and stops all meanwhile."""
+        return self._blocking.ask_grpc(peer)
 
     def fetch(self, step: Query) -> Callable[[], List[Any]]:
         """Return a function that reads, and stops all meanwhile."""
