@@ -68,14 +68,16 @@ def booted(
     upstream: str,
     folder: Path,
     knobs: Mapping[str, KnobValue] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[Booted]:
-    """Start a stack with a recipe and wait for its first right answer."""
+    """Start a stack with a recipe and wait for its first right answer; `variables`: of its environment, more."""
     folder.mkdir(exist_ok=True)
 
     def command(launch: Launch) -> Process:
         # Folders that are not removed with the server, so that files can be found in them.
         process = stack.command(launch)
-        return dataclasses.replace(process, env={**process.env, "HOME": str(folder), "TMPDIR": str(folder)})
+        own = {"HOME": str(folder), "TMPDIR": str(folder), **(variables or {})}
+        return dataclasses.replace(process, env={**process.env, **own})
 
     watched = dataclasses.replace(stack, command=command)
     serving = Serving(watched, recipe, python, tree, fresh_port(), knobs=knobs or {}, upstream=upstream)

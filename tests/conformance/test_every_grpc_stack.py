@@ -29,7 +29,9 @@ PAIRS = [
     pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}")
     for stack in STACKS.values()
     for recipe in catalog.recipes().values()
-    if catalog.serves(stack, recipe) is None and not recipe.companions  # test_every_database.py
+    if catalog.serves(stack, recipe) is None
+    and not recipe.companions  # test_every_database.py
+    and not recipe.calls_grpc  # test_calls_over_grpc.py
 ]
 WAIT = Recipe("wait", "waits 100 ms", (Sleep(100), Body(84)))
 HELLO = catalog.recipe("hello")

@@ -41,7 +41,7 @@ def blocking_peer(address: str, timeout_s: float) -> Callable[[int], int]:
 
 
 class AioPeer:
-    """A `grpc.aio` channel: it belongs to the running loop, so the start-up event or the first call opens it."""
+    """A `grpc.aio` channel: it belongs to a loop, so a start-up event opens it, or else the first call."""
 
     def __init__(self, address: str, timeout_s: float) -> None:
         """Open nothing yet. Needs grpcio installed."""

@@ -7,6 +7,7 @@ from typing import Any
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
 from velodrome.guest.weave.endpoints import endpoint
+from velodrome.guest.weave.idioms import Awaiting
 
 interface = Interface(
     "fastapi",
@@ -24,7 +25,7 @@ def build(recipe: Recipe, upstream: str) -> Any:
     """
     from fastapi import FastAPI
 
-    handler = endpoint(recipe, upstream, "request: Request", "fastapi " + recipe.name)
+    handler = endpoint(recipe, upstream, Awaiting(), "request: Request", "fastapi " + recipe.name)
     app = FastAPI(openapi_url=None)
     app.add_api_route("/", handler, methods=[recipe.method])
     return app

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import Any, AsyncIterator
 
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
 from velodrome.guest.weave.endpoints import endpoint
+from velodrome.guest.weave.idioms import Awaiting
 
 interface = Interface(
     "starlette",
@@ -21,8 +23,15 @@ def build(recipe: Recipe, upstream: str) -> Any:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    handler = endpoint(recipe, upstream, "request", "starlette " + recipe.name)
-    return Starlette(routes=[Route("/", handler, methods=[recipe.method])])
+    idiom = Awaiting()
+    handler = endpoint(recipe, upstream, idiom, "request", "starlette " + recipe.name)
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        idiom.open()
+        yield
+
+    return Starlette(routes=[Route("/", handler, methods=[recipe.method])], lifespan=lifespan)
 
 
 def make_app() -> Any:

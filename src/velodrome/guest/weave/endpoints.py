@@ -6,8 +6,7 @@ from typing import Any
 
 from velodrome.guest.recipe import Recipe, filler
 from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import Lines, Weave, indented
+from velodrome.guest.weave.steps import Idiom, Lines, Weave, indented
 
 
 def refuse(status: int) -> Lines:
@@ -15,7 +14,7 @@ def refuse(status: int) -> Lines:
     return ["return Response(status_code=%d)" % status]
 
 
-def endpoint(recipe: Recipe, upstream: str, parameter: str, title: str) -> Any:
+def endpoint(recipe: Recipe, upstream: str, idiom: Idiom, parameter: str, title: str) -> Any:
     """Return a coroutine function from request to response. Needs Starlette installed.
 
     `parameter` is how the function writes its parameter: FastAPI reads the annotation.
@@ -23,7 +22,7 @@ def endpoint(recipe: Recipe, upstream: str, parameter: str, title: str) -> Any:
     from starlette.requests import Request
     from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-    weave = Weave(recipe, upstream, Awaiting(), refuse, ("body = await request.body()",))
+    weave = Weave(recipe, upstream, idiom, refuse, ("body = await request.body()",))
     weave.names.update(Request=Request, Response=Response)
     weave.names.update(HTMLResponse=HTMLResponse, StreamingResponse=StreamingResponse)
     if weave.streams:

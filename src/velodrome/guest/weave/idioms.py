@@ -118,6 +118,12 @@ class Awaiting:
     def __init__(self) -> None:
         """Open nothing yet."""
         self._databases = Connections(awaits=True)
+        self._to_open: List[Callable[[], Any]] = []
+
+    def open(self) -> None:
+        """Open what belongs to the running loop, for frames that hear of its start; else first calls open it."""
+        for opens in self._to_open:
+            opens()
 
     def sleep(self) -> Callable[[float], Any]:
         """Return `asyncio.sleep`."""
@@ -141,10 +147,12 @@ class Awaiting:
         return ask_all
 
     def ask_grpc(self, peer: str) -> Callable[[int], Any]:
-        """Return a coroutine function over one `grpc.aio` channel, made at the first call."""
+        """Return a coroutine function over one `grpc.aio` channel."""
         from velodrome.guest.grpc.peers import AioPeer
 
-        return AioPeer(peer, TIMEOUT_S).ask
+        client = AioPeer(peer, TIMEOUT_S)
+        self._to_open.append(client.open)
+        return client.ask
 
     def fetch(self, step: Query) -> Callable[[], Any]:
         """Return a coroutine function that reads."""
