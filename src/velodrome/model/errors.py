@@ -278,6 +278,22 @@ class BrokenPluginError(UsageError):
         super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")
 
 
+class ServerNotReadyError(VelodromeError):
+    """Raised when the server of an experiment does not start, or answers wrongly."""
+
+    def __init__(self, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        super().__init__(f"{stack} is of no use to this experiment: {reason}.{tail}")
+
+
+class ProgramError(VelodromeError):
+    """Raised when a program of an experiment tells nothing that can be read."""
+
+    def __init__(self, program: str, how: str, last_lines: Sequence[str] = ()) -> None:
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        super().__init__(f"{program} told nothing: {how}.{tail}")
+
+
 class NothingMeasuredError(VelodromeError):
     """Raised at the end of a race in which no contestant could be measured."""
 
