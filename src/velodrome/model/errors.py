@@ -79,6 +79,18 @@ class UpstreamError(VelodromeError):
         super().__init__(f"the simulated third party cannot serve: {reason}.{tail}")
 
 
+class IdleError(VelodromeError):
+    """Raised when idle connections cannot be held from this machine at all."""
+
+    def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        tail = f" Its last lines:{tail}" if tail else ""
+        super().__init__(
+            f"idle connections cannot be held: {reason}.{tail} Raise the limit of open files (ulimit -n), or ask "
+            "for fewer"
+        )
+
+
 class StartRefusedError(VelodromeError):
     """Raised when the kernel refuses to start a process as it was ordered: `stage` says at which step."""
 
