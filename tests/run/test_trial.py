@@ -20,12 +20,13 @@ from velodrome.model.errors import DriverError, EnvironmentFailedError
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import Failed, FailureKind, IdleFacts, LoadFacts, Measurement
+from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement, Placement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree, limits
 from velodrome.run.boot import seed_of
-from velodrome.run.drivers.driver import OnEvent, Target
+from velodrome.run.drivers.choosing import available, choose
+from velodrome.run.drivers.driver import Driver, OnEvent, Target
 from velodrome.run.environment import AS_PINNED, Environment
 from velodrome.run.interpreter import find
 from velodrome.run.lab import Lab
@@ -119,30 +120,6 @@ def test_a_heat_gives_one_measurement_for_each_load_of_one_server(lab: Lab) -> N
     assert isinstance(second, Measurement)
     assert first.command == second.command
     assert scratch_folders() == []
-
-
-def test_idle_connections_are_held_through_a_load_and_gone_before_the_next(lab: Lab) -> None:
-    first, second = run_heat(trials("answer", replace(SHORT, idle=25), SHORT), lab)
-    assert isinstance(first, Measurement)
-    assert isinstance(second, Measurement)
-    assert first.idle == IdleFacts(asked=25, opened=25, accepted=25, still_open=25)
-    assert second.idle is None
-    held = [sample.fds for sample in (*first.server.samples, *second.server.samples)]
-    assert first.server.threads_peak > 25
-    assert second.server.threads_peak < 25, held
-    assert FlagKind.IDLE_NOT_HELD not in kinds(first)
-
-
-def test_a_model_that_cannot_hold_so_many_connections_has_died_in_its_own_words(lab: Lab) -> None:
-    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export())
-    select = Trial("study", "hello", made.HELLO, Contestant("io-select"), SHORT, Limits(), 0)
-    too_many = replace(select, load=replace(SHORT, idle=1100))
-    died, alive = run_heat(Heat((too_many, select)), real)
-    assert isinstance(died, Failed)
-    assert died.failure is FailureKind.DIED
-    assert died.reason.startswith("io-select died under load: ")
-    assert died.last_lines[-1] == "ValueError: filedescriptor out of range in select()"
-    assert isinstance(alive, Measurement), "the next load gets a fresh server"
 
 
 def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> None:
@@ -299,3 +276,58 @@ def test_the_seed_of_arrivals_is_one_for_a_block_and_differs_between_blocks() ->
     of = partial(made.trial, load=made.OPEN)
     assert seed_of(of("uvicorn")) == seed_of(of("granian"))
     assert len({seed_of(of(block=block)) for block in range(100)}) == 100
+
+
+def test_a_load_by_another_generator_is_a_measurement_with_what_that_tells(lab: Lab) -> None:
+    if choosing_why_not("wrk"):
+        pytest.skip(choosing_why_not("wrk"))
+    load = Load(Closed(2), duration_s=1, driver="wrk")
+    result = only(list(run_heat(trials("answer", load), replace(lab, driver=choose))))
+    assert isinstance(result, Measurement), result
+    assert (result.load.driver, result.load.ok) == ("wrk", result.load.requests)
+    assert result.cpu_us_per_request is not None
+    assert result.load.series == ()
+    assert not {FlagKind.LITTLES_LAW, FlagKind.CONNECTIONS_NEVER_IN} & set(kinds(result))
+    # Its process is told from other load by its clock, which is read before it is waited for.
+    assert result.host.busiest_other != "wrk"
+
+
+def choosing_why_not(driver: str) -> str:
+    return next(one.why_not for one in available() if one.name == driver)
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        (Load(Closed(1), duration_s=1, driver="wrk"), "wrk is not installed"),
+        (
+            Load(Closed(1), duration_s=1, requests=5, driver="wrk"),
+            "wrk cannot carry a load with requests = 5",
+        ),
+    ],
+)
+def test_a_load_that_cannot_be_had_here_is_a_row_and_the_others_go_on(
+    lab: Lab, load: Load, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def driver(name: str, placed: Placement, seed: int) -> Driver:
+        return choose(name, placed, seed) if name == "wrk" else PlainDriver()
+
+    refused, measured = run_heat(trials("answer", load, SHORT), replace(lab, driver=driver))
+    assert isinstance(refused, Failed)
+    assert refused.failure is FailureKind.UNAVAILABLE
+    assert refused.reason.startswith(reason)
+    assert refused.last_lines == ()
+    assert isinstance(measured, Measurement)
+
+
+def test_a_server_that_dies_under_another_generator_has_died(lab: Lab) -> None:
+    if choosing_why_not("wrk"):
+        pytest.skip(choosing_why_not("wrk"))
+    load = Load(Closed(2), duration_s=30, driver="wrk")
+    began = time.monotonic()
+    failed = failure(list(run_heat(trials("die-under-load", load), replace(lab, driver=choose))))
+    assert failed.failure is FailureKind.DIED
+    assert time.monotonic() - began < 15, "the load was not ended with its server"

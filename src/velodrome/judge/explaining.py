@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from velodrome.judge.field import Runner, latency_view
+from velodrome.judge.field import Runner
+from velodrome.judge.latencies import FROM_DUE, latency_view
 from velodrome.judge.littles_law import above, cannot_exceed, limited
 from velodrome.judge.ranking import Ranking
 from velodrome.judge.words import listed, sentence
@@ -64,6 +65,14 @@ def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[s
 
 def nothing_valid(case: Case) -> str:
     """Return why nobody could be ranked."""
+    load = case.load
+    valid = [one for runner in case.field for one in runner.valid_under(load)]
+    if (
+        valid
+        and isinstance(load.pace, Open)
+        and all(one.load.due.mean is None for one in valid if one.load.ok)
+    ):
+        return f"{load.driver} does not tell latency from when requests were due, and at one rate that is what counts"
     kinds = [
         flag.sentence.rstrip(".")
         for runner in case.field
@@ -128,6 +137,8 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
     if load is None or not isinstance(load.pace, Open):
         return []
     views = {runner.label: view for runner in case.field if (view := latency_view(runner, load))}
+    if any(view.by and view.by.basis != FROM_DUE for view in views.values()):
+        return []
     behind = [label for label, view in views.items() if view.fell_behind]
     kept = {
         label: view

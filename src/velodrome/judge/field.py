@@ -5,16 +5,11 @@ from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack
 from velodrome.judge.comparing import Sample
-from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
 from velodrome.model.capacity import Ceiling, ceiling
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
-from velodrome.model.verdict import LatencyView
-
-KEPT_UP = 0.9
-"""Share of an open loop's rate below which a server did not keep up."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +100,9 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
     """Return what ranks a contestant, more being better; None when nothing valid is there.
 
     Closed loop: right answers a second. Open loop, where all are asked the same rate: right answers a second
-    over the mean latency, so that neither falling behind nor being slow pays. One that never gave a right
-    answer has no values: it is last, and has no ratio to anybody.
+    over the mean latency, so that neither falling behind nor being slow pays; nothing by a generator that does
+    not tell latency from when requests were due. One that never gave a right answer has no values: it is last,
+    and has no ratio to anybody.
     """
     valid = runner.valid_under(load)
     if not valid:
@@ -115,11 +111,11 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
         return Sample(runner.label, {})
     if isinstance(load.pace, Open):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
+        told = [one for one in valid if one.load.due.mean is not None or not one.load.ok]
         values = {
-            one.trial.block: _rps(one) / max(one.load.due.mean or load.timeout_s * 1000, 1e-3)
-            for one in valid
+            one.trial.block: _rps(one) / max(one.load.due.mean or load.timeout_s * 1000, 1e-3) for one in told
         }
-        return Sample(runner.label, values)
+        return Sample(runner.label, values) if told else None
     return Sample(
         runner.label, {one.trial.block: _rps(one) for one in valid}, _grain(valid, question, load.pace)
     )
@@ -144,48 +140,10 @@ def throughput(runner: Runner, question: Question, load: Load) -> Sample | None:
     return Sample(runner.label, {one.trial.block: _rps(one) for one in shown}, grain)
 
 
-def latency_view(runner: Runner, load: Load) -> LatencyView | None:
-    """Return latencies under a load, the histograms of its blocks merged; None when nothing was measured."""
-    shown = runner.shown_under(load)
-    if not shown:
-        return None
-    due = _merged([one.load.hdr_due for one in shown])
-    sent = _merged([one.load.hdr_sent for one in shown])
-    span = sum(one.load.duration_s for one in shown)
-    answers = sum(one.load.throughput_rps * one.load.duration_s for one in shown)
-    behind = isinstance(load.pace, Open) and answers < KEPT_UP * load.pace.rate * span
-    told = EMPTY if behind else due
-    return LatencyView(
-        load=load.label,
-        p50_ms=told.told_ms(50),
-        p90_ms=told.told_ms(90),
-        p99_ms=told.told_ms(99),
-        p99_9_ms=told.told_ms(99.9),
-        max_ms=told.max_ms,
-        achieved_rps=answers / span if span else 0.0,
-        errors=sum(_failures(one, load) for one in shown),
-        requests=sum(one.load.requests for one in shown),
-        curve_due=due.curve(),
-        curve_sent=sent.curve(),
-        fell_behind=behind,
-    )
-
-
-def _failures(one: Measurement, load: Load) -> int:
+def failures(one: Measurement, load: Load) -> int:
     """Return requests without a right answer. A closed loop always ends with some in flight: those are none."""
     unfinished = one.load.outcomes.get("unfinished", 0) if isinstance(load.pace, Closed) else 0
     return one.load.requests - one.load.ok - unfinished
-
-
-def _merged(texts: list[str]) -> Histogram:
-    """Merge what can be read; a histogram that cannot leaves its numbers out, as missing."""
-    found = []
-    for text in texts:
-        try:
-            found.append(decode(text))
-        except ValueError:
-            return EMPTY
-    return merge(found)
 
 
 def _rps(one: Measurement) -> float:

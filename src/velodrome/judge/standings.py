@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from velodrome.judge.comparing import Comparison, Sample
 from velodrome.judge.deploying import deploy
-from velodrome.judge.field import Runner, cpu_cost, latency_view, ranking_load, throughput
+from velodrome.judge.field import Runner, cpu_cost, ranking_load, throughput
+from velodrome.judge.latencies import latency_view
 from velodrome.judge.ranking import Ranking
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.flag import FlagKind, Severity

@@ -70,6 +70,85 @@ class DriverTimedOutError(DriverError):
         )
 
 
+class DriverStoppedError(DriverError):
+    """Raised when a load was ended before its end, by Ctrl-C or because its server had died."""
+
+    def __init__(self, driver: str) -> None:
+        super().__init__(driver, 0, ())
+        self.args = (f"the load by {driver} was ended before its end; nothing it measured is kept",)
+
+
+class DriverFailedError(DriverError):
+    """Raised when another load generator ended with an error of its own."""
+
+    def __init__(self, driver: str, status: int, last_lines: Sequence[str], hint: str = "") -> None:
+        super().__init__(driver, status, last_lines)
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+        said = f": {'; '.join(last_lines[-2:])}" if last_lines else " and said nothing"
+        cure = hint or "Run its command by hand to see more"
+        self.args = (f"{driver} {how}{said.rstrip('.')}. Nothing it measured is kept. {cure}",)
+
+
+class DriverOutputError(DriverError):
+    """Raised when another load generator printed something that is not understood: no figure is made of it."""
+
+    def __init__(self, driver: str, version: str, what: str, last_lines: Sequence[str]) -> None:
+        super().__init__(driver, 0, last_lines)
+        self.args = (
+            f"{driver} {version} printed something unforeseen: {what}. Nothing of it is kept. Install a version "
+            "that `velodrome drivers` names as tried",
+        )
+
+
+class MostlyFailedError(DriverError):
+    """Raised when most requests of another load generator failed: what it then tells as a rate is none."""
+
+    def __init__(self, driver: str, failed: int, requests: int, examples: Sequence[str]) -> None:
+        super().__init__(driver, 0, examples)
+        self.failed, self.requests = failed, requests
+        said = f", most often so: {examples[0]}" if examples else ""
+        self.args = (
+            f"{failed:,} of {requests:,} requests by {driver} failed{said.rstrip('.')}. A rate of failures "
+            "measures nothing. Look at the server's log, and lower the load",
+        )
+
+
+class NothingAskedError(DriverError):
+    """Raised when another load generator tells of no request at all: it never connected, or nothing answered."""
+
+    def __init__(self, driver: str, span_s: float) -> None:
+        super().__init__(driver, 0, ())
+        self.args = (
+            f"{driver} tells of no request in {span_s:.3g} s: it never connected, or no answer came in all that "
+            "time. Look at the server's log, and load longer than a request takes",
+        )
+
+
+class DriverMissingError(UsageError):
+    """Raised when a load asks for a generator that is not installed here."""
+
+    def __init__(self, driver: str, cure: str) -> None:
+        super().__init__(
+            f"{driver} is not installed: it is neither on PATH nor where Go and Cargo install. {cure}"
+        )
+
+
+class DriverTooOldError(UsageError):
+    """Raised when a generator is installed in a version that cannot be driven."""
+
+    def __init__(self, driver: str, path: str, found: str, needed: str, cure: str) -> None:
+        what = f"it is {found}" if found else "it does not tell its version"
+        super().__init__(f"{driver} at {path} cannot be used: {what}, {needed} or newer is needed. {cure}")
+
+
+class UnfitLoadError(UsageError):
+    """Raised when a load asks a generator for what it cannot do: never replaced by something else in silence."""
+
+    def __init__(self, driver: str, field: str, value: object, can: str) -> None:
+        self.driver, self.field = driver, field
+        super().__init__(f"{driver} cannot carry a load with {field} = {value}: {can}")
+
+
 class UpstreamError(VelodromeError):
     """Raised when the simulated third party does not start, or dies."""
 
@@ -77,18 +156,6 @@ class UpstreamError(VelodromeError):
         tail = "".join(f"\n  {line}" for line in last_lines)
         tail = f" Its last lines:{tail}" if tail else ""
         super().__init__(f"the simulated third party cannot serve: {reason}.{tail}")
-
-
-class IdleError(VelodromeError):
-    """Raised when idle connections cannot be held from this machine at all."""
-
-    def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
-        tail = "".join(f"\n  {line}" for line in last_lines)
-        tail = f" Its last lines:{tail}" if tail else ""
-        super().__init__(
-            f"idle connections cannot be held: {reason}.{tail} Raise the limit of open files (ulimit -n), or ask "
-            "for fewer"
-        )
 
 
 class StartRefusedError(VelodromeError):
@@ -288,22 +355,6 @@ class BrokenPluginError(UsageError):
 
     def __init__(self, kind: str, name: str, reason: str) -> None:
         super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")
-
-
-class ServerNotReadyError(VelodromeError):
-    """Raised when the server of an experiment does not start, or answers wrongly."""
-
-    def __init__(self, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
-        tail = "".join(f"\n  {line}" for line in last_lines)
-        super().__init__(f"{stack} is of no use to this experiment: {reason}.{tail}")
-
-
-class ProgramError(VelodromeError):
-    """Raised when a program of an experiment tells nothing that can be read."""
-
-    def __init__(self, program: str, how: str, last_lines: Sequence[str] = ()) -> None:
-        tail = "".join(f"\n  {line}" for line in last_lines)
-        super().__init__(f"{program} told nothing: {how}.{tail}")
 
 
 class NothingMeasuredError(VelodromeError):

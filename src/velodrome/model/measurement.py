@@ -24,6 +24,10 @@ class Latency:
     max: float | None
 
 
+UNTOLD = Latency(None, None, None, None, None, None, None, None)
+"""Of a generator that does not tell these."""
+
+
 @dataclass(frozen=True)
 class LoadSecond:
     """What the generator saw in one second of the measured span; latencies from when requests were due."""
@@ -41,22 +45,28 @@ class LoadSecond:
 
 @dataclass(frozen=True)
 class LoadFacts:
-    """What the generator reports (schema `velodrome/load/1`, see `docs/results.md`)."""
+    """What the generator reports (velodrome's own: schema `velodrome/load/1`, see `docs/results.md`).
+
+    Other generators tell less. What one does not tell is None (of latencies: each, of series: empty); it is
+    neither guessed nor made of something else.
+    """
 
     requests: int
     ok: int
+    """Right answers, as far as the generator looks: see `checks`."""
     duration_s: float
     throughput_rps: float
     """Right answers that arrived within the measured span, per second of it."""
     outcomes: Mapping[str, int]
     due: Latency
     sent: Latency
+    """From when requests were sent; of another generator by its own definition, see `latency_is`."""
     lag: Latency
     """How late the generator itself sent: milliseconds from due to sent while a connection was free."""
     connections_asked: int
-    connections_opened: int
-    connections_reopened: int
-    connections_answered: int
+    connections_opened: int | None
+    connections_reopened: int | None
+    connections_answered: int | None
     """Connections that got at least one answer."""
     mean_in_flight: float | None
     """Requests in flight, averaged over the measured span from samples taken independently of latency."""
@@ -64,12 +74,13 @@ class LoadFacts:
     generator_cpu_user_s: float
     generator_cpu_sys_s: float
     generator_transport: str
+    """Empty: not told."""
     generator_saturated: bool
     engine_flags: tuple[str, ...]
     series: tuple[LoadSecond, ...]
-    hdr_due: str
+    hdr_due: str | None
     """HdrHistogram V2, compressed, base64; values in nanoseconds."""
-    hdr_sent: str
+    hdr_sent: str | None
     examples: tuple[str, ...] = ()
     """The first few failures, as text the server may have chosen: escape before showing."""
 
@@ -83,6 +94,22 @@ class LoadFacts:
     generator_threads: int = 1
     generator_debug: bool = False
     """Whether the generator was built without optimisation."""
+    driver: str = "velodrome"
+    """Name of the generator, as `Load.driver` says it."""
+    driver_version: str = ""
+    """Of another generator than velodrome's own."""
+    driver_command: tuple[str, ...] = ()
+    """Its command line as executed, of another generator than velodrome's own."""
+    driver_notes: tuple[str, ...] = ()
+    """How it did not do quite what was asked, as sentences: rounded time-outs, a warm-up of its own."""
+    latency_is: str = ""
+    """What `sent` is, when another generator defines it: `service time`, `time from connecting`. Empty: as here."""
+    latency_corrected: bool = False
+    """Whether the generator put latencies in that it thinks it missed (wrk): its mean is then no mean of requests."""
+    checks: str = ""
+    """What another generator looks at to call an answer right: `the HTTP status`. Empty: status and body."""
+    blind: bool = False
+    """Whether the generator cannot tell a failure from a right answer: `ok` then counts both."""
 
 
 @dataclass(frozen=True)
@@ -162,19 +189,6 @@ class UpstreamFacts:
 
 
 @dataclass(frozen=True)
-class IdleFacts:
-    """Connections that were to be held open beside the load, nothing ever sent on them (`Load.idle`)."""
-
-    asked: int
-    opened: int
-    """Before the load."""
-    accepted: int | None
-    """Of these, how many the server had taken in when the load began; the others lay in its listen queue."""
-    still_open: int
-    """When the load had ended: what the server neither ended nor reset."""
-
-
-@dataclass(frozen=True)
 class Placement:
     """Who ran where and how it was enforced."""
 
@@ -210,8 +224,6 @@ class Measurement:
     """Version of the server's interpreter."""
     last_lines: tuple[str, ...] = ()
     """The end of the server's output, kept when it died or did not stop; escape before showing."""
-    idle: IdleFacts | None = None
-    """None: none were asked for."""
 
     @property
     def valid(self) -> bool:

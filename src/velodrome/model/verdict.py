@@ -18,8 +18,32 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class DriverView:
+    """Which generator a load was made by, and how far its figures reach."""
+
+    name: str
+    version: str
+    """Empty: velodrome's own."""
+    basis: str
+    """What its latencies are: `from when due`, or in its own words `service time (ghz)`."""
+    checks: str
+    """What it looks at to call an answer right."""
+    untold: tuple[str, ...]
+    """What it does not tell, of what velodrome's own does."""
+    notes: tuple[str, ...]
+    """How it did not do quite what was asked."""
+    generator_cpus: float
+    """CPUs it used, in the mean over the blocks."""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class LatencyView:
-    """Latency of one contestant under one load; histograms of all valid blocks merged. Milliseconds."""
+    """Latency of one contestant under one load; histograms of all valid blocks merged. Milliseconds.
+
+    Of a generator without histograms the percentiles of several blocks cannot be merged, and are not averaged:
+    then `between` holds the bounds they lie within.
+    """
 
     load: str
     p50_ms: float | None
@@ -35,6 +59,12 @@ class LatencyView:
     curve_sent: tuple[tuple[float, float], ...]
     fell_behind: bool = False
     """An open loop got clearly less than its rate: latency would tell how long the run was, and is None."""
+    by: DriverView | None = None
+    """None: velodrome's own, from when due."""
+    between: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Percentile (`p99_ms`) to the lowest and highest of the blocks, where it is not known better."""
+    cpu_us_per_request: float | None = None
+    """Of the server, in the mean over the blocks."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,17 @@ def stack(found: Stack, requires: Sequence[str], reason: str | None, line: str, 
     out.write(f"\n{line}\n")
 
 
+def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
+    """List load generators: name, version here, what it carries, and why it cannot be used."""
+    table = [("driver", "version", "carries")]
+    table += [(name, version or "not here", about) for name, version, about, _ in rows]
+    out.writelines(f"{line}\n" for line in columns(table))
+    for name, _, _, why_not in rows:
+        if why_not:
+            out.write(f"\n{name} cannot be used here: {why_not}\n")
+    out.write('\nIn a study:  driver = "wrk"  in a load\n')
+
+
 def recipes(every: Iterable[Recipe], out: TextIO) -> None:
     """List recipes with what an endpoint of that kind does."""
     table = [("recipe", "an endpoint that"), *((recipe.name, recipe.about) for recipe in every)]

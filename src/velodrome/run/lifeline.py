@@ -43,6 +43,13 @@ class Child:
         assert self.process.stdout is not None
         return self.process.stdout
 
+    def send(self, message: bytes) -> None:
+        """Write all of a message. A process that died before reading it is told by its exit status later."""
+        left = memoryview(message)
+        with suppress(BrokenPipeError):
+            while left:
+                left = left[self.input.write(left) :]
+
     def last_lines(self) -> tuple[str, ...]:
         """Return the end of what it wrote to standard error."""
         self.errors.seek(0)

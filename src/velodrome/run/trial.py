@@ -15,17 +15,20 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from velodrome.model.errors import VelodromeError
+from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError, VelodromeError
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import Failed, FailureKind, IdleFacts, LoadFacts, Measurement, UpstreamFacts
+from velodrome.model.measurement import Failed, FailureKind, Measurement, UpstreamFacts
 from velodrome.model.results import Result
 from velodrome.model.trial import Heat, Trial
-from velodrome.run import idle, validity
+from velodrome.run import validity
 from velodrome.run.boot import Booted, ImpossibleError, boot, seed_of, sentence
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.lab import Lab
 from velodrome.run.sampler import Sampler
 from velodrome.run.server import Server, Serving, Stopped
+
+NO_SUCH_LOAD = (DriverMissingError, DriverTooOldError, UnfitLoadError)
+"""Found out before anything is loaded: the load cannot be had here, and no fault is anybody's."""
 
 
 def run_heat(heat: Heat, lab: Lab) -> Generator[Result, None, None]:
@@ -82,7 +85,10 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         sampler.accompany(booted.upstream.pid)
     watch = _Watch(sampler, booted)
     try:
-        facts, idled = _load(trial, booted, lab, sampler, watch)
+        driver = lab.driver(trial.load.driver, booted.placed, seed_of(trial))
+        sampler.rest()
+        with sampler:
+            facts = driver.run(trial.load, booted.target, watch.on)
         sampled = sampler.result(booted.boot_s)
     except (VelodromeError, ValueError) as error:
         return _failed(trial, started_at, error, server)
@@ -95,7 +101,6 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         sampled=sampled,
         machine_cpus=os.cpu_count() or 1,
         upstream=watch.upstream,
-        idle=idled,
         wait_ms=trial.recipe.wait_ms,
         workers=_workers(server.serving),
         exit_status=died.code if died else None,
@@ -110,26 +115,11 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         placement=booted.placed,
         flags=validity.flags(evidence),
         upstream=watch.upstream,
-        idle=idled,
         command=server.command,
         packages=booted.environment.packages,
         python=booted.environment.version,
         last_lines=server.last_lines() if died else (),
     )
-
-
-def _load(
-    trial: Trial, booted: Booted, lab: Lab, sampler: Sampler, watch: _Watch
-) -> tuple[LoadFacts, IdleFacts | None]:
-    """Let the server rest, with the idle connections there, then load it."""
-    driver = lab.driver(trial.load.driver, booted.placed, seed_of(trial))
-    with idle.held(trial.load.idle, booted.target.url, booted.placed.load_cpus, booted.target.allow) as held:
-        if held is not None:
-            sampler.accompany(held.pid)
-        sampler.rest()
-        with sampler:
-            facts = driver.run(trial.load, booted.target, watch.on)
-        return facts, held.facts() if held is not None else None
 
 
 def _workers(serving: Serving) -> int | None:
@@ -140,6 +130,8 @@ def _workers(serving: Serving) -> int | None:
 def _failed(trial: Trial, started_at: str, error: Exception, server: Server) -> Failed:
     if server.exit() is not None:
         return _died(trial, started_at, server)
+    if isinstance(error, NO_SUCH_LOAD):
+        return Failed(trial, started_at, FailureKind.UNAVAILABLE, sentence(error))
     return Failed(trial, started_at, FailureKind.LOAD, sentence(error), server.last_lines())
 
 

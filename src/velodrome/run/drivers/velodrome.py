@@ -78,12 +78,7 @@ class VelodromeDriver:
         spec = json.dumps(self.spec(load, target)).encode()
         expected = target.expect_body
         sizes = f"{len(spec)} {len(target.body)} {-1 if expected is None else len(expected)}\n"
-        message = memoryview(sizes.encode() + spec + target.body + (expected or b""))
-        try:
-            while message:
-                message = message[engine.input.write(message) :]
-        except BrokenPipeError:
-            pass
+        engine.send(sizes.encode() + spec + target.body + (expected or b""))
 
     def spec(self, load: Load, target: Target) -> Mapping[str, Any]:
         """Return what `_native.load` takes (docs/architecture.md)."""

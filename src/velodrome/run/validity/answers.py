@@ -3,7 +3,7 @@
 import math
 
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, percent
+from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, milliseconds, percent
 
 FEW = 0.01
 """Share of failed requests: from a hundredth on, failures (often fast ones) move p99 and the mean by
@@ -13,12 +13,15 @@ BEYOND = 10
 """Requests that must lie beyond a percentile: their number then has a standard error of a third, 1 /
 sqrt(10).
 """
-HELD = 0.99
-"""Part of the idle connections: a hundredth less moves no curve."""
 ROUNDS = 2
 """How often every connection must have had its turn before one without an answer was kept out, not just
 waiting.
 """
+
+BRIEF_S = 0.5
+"""Connections are opened, caches are cold, and a pause of this machine (3 to 9 ms) is a per cent of it and more."""
+SETTLED_S = 2.0
+"""As long as the shortest spans of velodrome's own studies."""
 
 
 def errors(evidence: Evidence) -> Flag | None:
@@ -58,13 +61,13 @@ def answered_before_read(evidence: Evidence) -> Flag | None:
 def never_in(evidence: Evidence) -> Flag | None:
     """Connections that got no answer at all although all could have had their turn."""
     closed, facts = evidence.closed, evidence.facts
-    if closed is None or facts.throughput_rps <= 0:
+    served = facts.connections_answered
+    if closed is None or served is None or facts.throughput_rps <= 0:
         return None
-    outside = closed.connections - facts.connections_answered
+    outside = closed.connections - served
     rounds = facts.throughput_rps * facts.duration_s / closed.connections
     if outside <= 0 or rounds < ROUNDS:
         return None
-    served = facts.connections_answered
     each = facts.throughput_rps * facts.duration_s / max(served, 1)
     return Flag(
         FlagKind.CONNECTIONS_NEVER_IN,
@@ -76,41 +79,6 @@ def never_in(evidence: Evidence) -> Flag | None:
         "or a proxy in front; a longer listen queue (backlog) lets more wait.",
         {"outside": outside, "connections": closed.connections},
     )
-
-
-def idle_not_held(evidence: Evidence) -> Flag | None:
-    """Idle connections that were not there, or that the server had not taken in."""
-    idle = evidence.idle
-    if idle is None:
-        return None
-    waiting = 0 if idle.accepted is None else idle.opened - idle.accepted
-    facts = {
-        "asked": idle.asked,
-        "opened": idle.opened,
-        "still_open": idle.still_open,
-        "waiting": max(0, waiting),
-    }
-    if idle.still_open < HELD * idle.asked:
-        lost = idle.opened - idle.still_open
-        how = f"{count(idle.opened)} could be opened, {count(lost)} of them the server ended"
-        return Flag(
-            FlagKind.IDLE_NOT_HELD,
-            Severity.INVALID,
-            f"Of {count(idle.asked)} idle connections {count(idle.still_open)} were there at the end ({how}): this is "
-            "not the load that was asked for.",
-            "Give the server a longer keep-alive time-out and more descriptors (ulimit -n), or ask for fewer.",
-            facts,
-        )
-    if waiting > (1 - HELD) * idle.asked:
-        return Flag(
-            FlagKind.IDLE_NOT_HELD,
-            Severity.NOTE,
-            f"Of {count(idle.opened)} idle connections the server had taken in {count(idle.accepted or 0)}; the others "
-            "lay in its listen queue.",
-            "A server that keeps a worker or a thread for each connection takes in no more than it has of those.",
-            facts,
-        )
-    return None
 
 
 def too_short(evidence: Evidence) -> Flag | None:
@@ -150,4 +118,33 @@ def too_short(evidence: Evidence) -> Flag | None:
     )
 
 
-CHECKS: tuple[Check, ...] = (errors, answered_before_read, never_in, idle_not_held, too_short)
+def brief(evidence: Evidence) -> Flag | None:
+    """A number of requests that were over at once: what is measured is the beginning."""
+    facts, load = evidence.facts, evidence.load
+    if load.requests is None or facts.duration_s >= BRIEF_S:
+        return None
+    return Flag(
+        FlagKind.BRIEF,
+        Severity.NOTE,
+        f"All {facts.requests:,} requests were over after {milliseconds(facts.duration_s * 1000)}: this is how a "
+        "server begins, not how it goes on.",
+        f"Send {count(facts.requests * SETTLED_S / max(facts.duration_s, 1e-6))} of them, or load for a time.",
+        {"duration_s": facts.duration_s, "requests": facts.requests},
+    )
+
+
+def unchecked(evidence: Evidence) -> Flag | None:
+    """A generator that cannot tell a failure from a right answer."""
+    facts = evidence.facts
+    if not facts.blind:
+        return None
+    return Flag(
+        FlagKind.ANSWERS_UNCHECKED,
+        Severity.NOTE,
+        f"{facts.driver} looks at {facts.checks}: what it counts as answered may have failed.",
+        "Read the errors of another driver beside it.",
+        {"driver": facts.driver},
+    )
+
+
+CHECKS: tuple[Check, ...] = (errors, answered_before_read, never_in, too_short, brief, unchecked)

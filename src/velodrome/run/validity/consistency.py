@@ -37,15 +37,22 @@ def littles_law(evidence: Evidence) -> Flag | None:
     opening is in it.
     """
     facts = evidence.facts
-    opening = not evidence.load.keepalive or facts.connections_reopened > REOPENED * facts.requests
-    mean_ms = facts.due.mean if opening and evidence.closed else facts.sent.mean
-    if mean_ms is None or facts.throughput_rps <= 0 or evidence.failures > 0.01 * facts.requests:
+    opening = not evidence.load.keepalive or (facts.connections_reopened or 0) > REOPENED * facts.requests
+    from_due = opening and evidence.closed and facts.due.mean is not None
+    mean_ms = facts.due.mean if from_due else facts.sent.mean
+    if (
+        facts.latency_corrected
+        or mean_ms is None
+        or facts.throughput_rps <= 0
+        or evidence.failures > 0.01 * facts.requests
+    ):
         return None
     if fell_behind(evidence) is not None:
         return None
     latency_s = mean_ms / 1e3
     by_law = facts.throughput_rps * latency_s
-    actual = float(evidence.closed.connections) if evidence.closed else facts.mean_in_flight
+    streams = evidence.load.streams
+    actual = float(evidence.closed.connections * streams) if evidence.closed else facts.mean_in_flight
     if actual is None:
         return None
     allowed = actual * (LITTLE + latency_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST

@@ -23,12 +23,12 @@ def saturated(evidence: Evidence) -> Flag | None:
     if not facts.generator_saturated:
         return None
     share = facts.generator_cpu_s / max(facts.duration_s * facts.generator_threads, 1e-9)
+    who = "The generator" if facts.driver == "velodrome" else f"The generator {facts.driver}"
     whose = "its core" if facts.generator_threads == 1 else f"its {facts.generator_threads} cores"
     return Flag(
         FlagKind.GENERATOR_SATURATED,
         Severity.INVALID,
-        f"The generator used {percent(min(share, 1.0))} of {whose}: these figures are its limit, "
-        "not the server's.",
+        f"{who} used {percent(min(share, 1.0))} of {whose}: these figures are its limit, not the server's.",
         "Give it more threads (-t) on CPUs of their own, or load from another machine.",
         {"cpu_share": share, "threads": facts.generator_threads},
     )

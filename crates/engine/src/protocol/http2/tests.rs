@@ -2,7 +2,6 @@
 
 mod floods;
 mod sending;
-mod splits;
 mod table;
 
 use super::frame::{self, ACK, END_HEADERS, END_STREAM, Kind};

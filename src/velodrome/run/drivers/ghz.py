@@ -1,0 +1,167 @@
+"""ghz: gRPC in a closed loop and at a rate, of a number of calls or for a time.
+
+    ghz -c 100 -n 10000 --insecure --proto service.proto --call helloworld.Greeter/SayHello
+        -d '{"name": "world"}' -t 10000ms -O json 127.0.0.1:50051
+
+Its -c counts workers, each with one call at a time: connections × streams. By default all of them share one
+connection. It prints a rate even when every call failed, so only the calls with status OK are believed; it
+tells a million calls one by one, and beyond that its percentiles are taken as it tells them.
+"""
+
+import json
+import re
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from velodrome.model.load import Load, Open
+from velodrome.model.measurement import UNTOLD, Latency
+from velodrome.run.drivers import greeting
+from velodrome.run.drivers.calls import Calls
+from velodrome.run.drivers.dialect import Dialect, Unfit, Words, constant_arrivals, first
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import Finished
+from velodrome.run.drivers.foreign_driver import ForeignDriver
+from velodrome.run.drivers.told import Told
+from velodrome.run.drivers.tool import Tool
+
+MODULE = rb"\tgithub\.com/bojand/ghz\tv(\d+\.\d+\.\d+)\t"
+SERVICE = "service.proto"
+CUT_OFF = ("use of closed network connection", "client connection is closing", "code = Canceled")
+"""How calls end that are in flight when its time is over: it closes the connections under them."""
+BROKEN = ("reset", "EOF", "broken pipe", "error reading from server", "transport is closing")
+
+
+def _version(said: str, path: str) -> str:
+    """Return what it says; built by `go install` it says `dev`, and the Go tools' note in the program counts."""
+    if not said.strip().startswith("dev"):
+        return said
+    noted = re.search(MODULE, Path(path).read_bytes())
+    return noted[1].decode() if noted else ""
+
+
+TOOL = Tool(
+    name="ghz",
+    about="gRPC in a closed loop and at a rate, of a number of calls or for a time",
+    oldest="0.100",
+    cure="Install it: go install github.com/bojand/ghz/cmd/ghz@v0.120.0",
+    version_in=_version,
+)
+
+
+def unfit(load: Load, target: Target) -> Unfit | None:
+    """Refuse what is no gRPC, rates that are no whole number, and connections for single calls."""
+    other = closing = broken = spread = chat = None
+    if not greeting.is_grpc(target):
+        other = Unfit("protocol", target.url.partition(":")[0], "it speaks gRPC")
+    elif greeting.method(target) in greeting.BOTH_STREAMING:
+        chat = Unfit(
+            "method", greeting.method(target), "it sends a stream and waits for its end, so it cannot chat"
+        )
+    if not load.keepalive:
+        closing = Unfit("keepalive", False, "it keeps its connections")
+    if isinstance(load.pace, Open) and load.pace.rate != int(load.pace.rate):
+        broken = Unfit("rate", load.pace.rate, "it knows whole calls per second")
+    return first(other, chat, closing, constant_arrivals(load), broken, spread)
+
+
+def words(load: Load, target: Target) -> Words:
+    """Return its arguments."""
+    connections = load.pace.connections
+    arguments = ["-c", str(connections * load.streams)]
+    if load.requests is None:
+        arguments += ["-z", f"{round(load.duration_s * 1000)}ms"]
+    else:
+        arguments += ["-n", str(load.requests)]
+    arguments += ["--connections", str(connections)] if connections > 1 else []
+    arguments += ["--cpus", str(load.threads)] if load.threads > 1 else []
+    if isinstance(load.pace, Open):
+        arguments += ["--async", "-r", str(int(load.pace.rate))]
+    arguments += ["--insecure", "--proto", SERVICE, "--call", greeting.call(target)]
+    arguments += ["-d", greeting.as_json(target), "-t", f"{round(load.timeout_s * 1000)}ms", "-O", "json"]
+    return Words((*arguments, greeting.address(target)), {SERVICE: greeting.PROTO.read_bytes()})
+
+
+def read(finished: Finished, load: Load) -> Told:
+    """Return what its report says. Raises ValueError and what JSON of another shape leads to."""
+    report: dict[str, Any] = json.loads(finished.output)
+    requests = int(report["count"])
+    right = int(report["statusCodeDistribution"].get("OK", 0))
+    errors = {str(text): int(times) for text, times in report["errorDistribution"].items()}
+    outcomes = {"ok": right}
+    for text, times in errors.items():
+        kind = _kind(text, by_time=load.requests is None)
+        outcomes[kind] = outcomes.get(kind, 0) + times
+    duration_s = int(report["total"]) / 1e9
+    if duration_s <= 0:
+        raise ValueError("it took no time")
+    details = report["details"] or []
+    calls = _calls(details) if len(details) == requests else None
+    return Told(
+        requests=requests,
+        ok=right,
+        duration_s=duration_s,
+        throughput_rps=right / duration_s,
+        outcomes=outcomes,
+        sent=UNTOLD if not right else calls.latency() if calls else _distribution(report),
+        hdr_sent=calls.histogram() if calls and right else None,
+        series=calls.series(duration_s) if calls else (),
+        examples=tuple(f"{text}, {times} times" for text, times in errors.items())[:5],
+        notes=() if calls else ("It told the first million calls one by one; its percentiles are of those.",),
+    )
+
+
+def _kind(text: str, by_time: bool) -> str:
+    """Return which outcome an error is. Only at the end of its time does it close connections itself."""
+    if by_time and any(part in text for part in CUT_OFF):
+        return "unfinished"
+    if "code = DeadlineExceeded" in text:
+        return "timeout"
+    if "connection refused" in text:
+        return "refused"
+    if "code = Unavailable" in text and any(part in text for part in BROKEN):
+        return "reset"
+    return "bad_status"
+
+
+def _calls(details: list[dict[str, Any]]) -> Calls:
+    """Read what is told of each call: when it ended, how long it took (ns), and its status."""
+    ended = [int(datetime.fromisoformat(one["timestamp"]).timestamp() * 1e6) * 1000 for one in details]
+    statuses = np.array([str(one["status"]) for one in details])
+    return Calls(
+        np.array(ended, np.int64),
+        np.array([int(one["latency"]) for one in details], np.int64),
+        right=statuses == "OK",
+        timed=(statuses == "OK") | (statuses == "DeadlineExceeded"),
+    )
+
+
+def _distribution(report: dict[str, Any]) -> Latency:
+    at = {int(row["percentage"]): int(row["latency"]) / 1e6 for row in report["latencyDistribution"]}
+    return Latency(
+        mean=None,  # its average is of failed calls too
+        p50=at[50],
+        p75=at[75],
+        p90=at[90],
+        p95=at[95],
+        p99=at[99],
+        p99_9=None,
+        max=int(report["slowest"]) / 1e6,
+    )
+
+
+driver = partial(
+    ForeignDriver,
+    Dialect(
+        tool=TOOL,
+        unfit=unfit,
+        words=words,
+        read=read,
+        latency_is="service time",
+        checks=lambda target: "grpc-status",
+        threads=lambda load, cpus: min(load.threads, cpus) if load.threads > 1 else cpus,
+    ),
+)

@@ -1,0 +1,161 @@
+"""h2load, nghttp2's: closed loop over HTTP/1.1 and HTTP/2, many streams on a connection, also for gRPC.
+
+    h2load --h1 -t 1 -c 40 -D 20000ms --log-file requests.log http://127.0.0.1:8000/
+
+It tells every request in a file, so its percentiles are exact. It knows nothing of gRPC: a call that failed
+has status 200 like any other, and `grpc-status` is not read.
+"""
+
+import io
+import math
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from velodrome.model.load import Load, Open
+from velodrome.model.measurement import UNTOLD
+from velodrome.run.drivers import greeting
+from velodrome.run.drivers.calls import Calls
+from velodrome.run.drivers.dialect import (
+    BODY,
+    Dialect,
+    Unfit,
+    Words,
+    constant_arrivals,
+    first,
+    over_http,
+)
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import Finished
+from velodrome.run.drivers.foreign_driver import ForeignDriver
+from velodrome.run.drivers.greeting import is_grpc
+from velodrome.run.drivers.report_text import match, milliseconds
+from velodrome.run.drivers.told import Told
+from velodrome.run.drivers.tool import Tool
+
+TOOL = Tool(
+    name="h2load",
+    about="closed loop over HTTP/1.1 and HTTP/2, many requests at once on a connection",
+    oldest="1.43",
+    cure="Install it: apt install nghttp2-client",
+)
+LOG = "requests.log"
+
+
+def unfit(load: Load, target: Target) -> Unfit | None:
+    """Refuse connections for single requests, and counts and threads it cannot share out."""
+    closing = None
+    if not load.keepalive:
+        closing = Unfit("keepalive", False, "it keeps its connections; ab, wrk and oha can close them")
+    few = None
+    if load.requests is not None and load.requests < load.pace.connections:
+        few = Unfit(
+            "requests",
+            load.requests,
+            f"it wants at least one for each of {load.pace.connections} connections",
+        )
+    threads = None
+    if load.threads > load.pace.connections:
+        threads = Unfit("threads", load.threads, "each of them drives at least one connection")
+    counted = None
+    if load.requests is not None and isinstance(load.pace, Open):
+        counted = Unfit("requests", load.requests, "with a rate it loads for a time; give a duration")
+    plain = None if is_grpc(target) else over_http(target)
+    return first(plain, constant_arrivals(load), closing, few, threads, counted)
+
+
+def words(load: Load, target: Target) -> Words:
+    """Return its arguments."""
+    over_http1 = load.streams == 1 and not is_grpc(target)
+    arguments = ["--h1"] if over_http1 else ["-m", str(load.streams)]
+    arguments += ["-t", str(load.threads), "-c", str(load.pace.connections)]
+    if load.requests is None:
+        arguments += ["-D", f"{math.ceil(load.duration_s * 1000)}ms"]
+    else:
+        arguments += ["-n", str(load.requests)]
+    if isinstance(load.pace, Open):
+        arguments += ["--rps", f"{load.pace.rate / load.pace.connections:.6g}"]
+    arguments += ["-N", f"{math.ceil(load.timeout_s * 1000)}ms", f"--log-file={LOG}"]
+    for name, value in target.headers:
+        arguments += ["-H", f"{name}: {value}"]
+    if is_grpc(target):
+        arguments += ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d", BODY]
+        url = f"http://{greeting.address(target)}/{greeting.call(target)}"
+        return Words((*arguments, url), {BODY: greeting.as_frames(target)})
+    if target.method != ("POST" if target.body else "GET"):
+        arguments += ["-H", f":method: {target.method}"]
+    arguments += ["-d", BODY] if target.body else []
+    return Words((*arguments, target.url), {BODY: target.body} if target.body else {})
+
+
+def read(finished: Finished, load: Load) -> Told:
+    """Return what its report and its log say. Raises ValueError or KeyError."""
+    text = finished.output
+    requests = match(
+        r"^requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, "
+        r"(\d+) timeout$",
+        text,
+        "its requests",
+    )
+    _, started, done, succeeded, failed, errored, late = (int(group) for group in requests.groups())
+    classes = match(r"^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$", text, "its statuses")
+    moved = int(classes[2])
+    right = max(0, succeeded - moved)
+    outcomes = {
+        "ok": right,
+        "bad_status": succeeded - right + max(0, failed - errored),
+        "timeout": late,
+        "reset": max(0, errored - late),
+        "unfinished": max(0, started - done - errored) if load.requests is None else 0,
+    }
+    took, rate = match(r"^finished in (\S+), (\d+(?:\.\d+)?) req/s,", text, "how long it loaded").groups()
+    told_s = milliseconds(took) / 1e3
+    duration_s = done / float(rate) if done and float(rate) else told_s
+    if abs(duration_s - told_s) > 0.01 + 0.01 * told_s:
+        raise ValueError(f"{done} requests in {told_s:g} s are not {rate}/s")
+    calls = _calls(finished.files.get(LOG, b""))
+    if abs(int(calls.right.sum()) - right) > load.pace.connections * load.streams:
+        raise ValueError(f"its log has {int(calls.right.sum())} right answers, its report {right}")
+    return Told(
+        requests=sum(outcomes.values()),
+        ok=right,
+        duration_s=duration_s,
+        throughput_rps=right / duration_s,
+        outcomes=outcomes,
+        sent=calls.latency() if right else UNTOLD,
+        hdr_sent=calls.histogram() if right else None,
+        series=calls.series(duration_s),
+        examples=tuple(
+            f"{kind}: {times} times"
+            for kind, times in outcomes.items()
+            if times and kind not in ("ok", "unfinished")
+        ),
+    )
+
+
+def _calls(log: bytes) -> Calls:
+    """Read lines of start (µs since 1970), status (-1: failed) and duration (µs)."""
+    rows: NDArray[np.int64] = np.zeros((0, 3), np.int64)
+    if log.strip():
+        rows = np.loadtxt(io.BytesIO(log), dtype=np.int64, delimiter="\t", usecols=(0, 1, 2), ndmin=2)
+    if len(rows) and (rows.min() < -1 or rows[:, 0].max() > 1 << 52 or rows[:, 2].max() > 1 << 42):
+        raise ValueError("its log has times that no clock tells")
+    began_ns, took_ns = rows[:, 0] * 1000, rows[:, 2] * 1000
+    right = (rows[:, 1] >= 200) & (rows[:, 1] <= 299)
+    return Calls(began_ns + took_ns, took_ns, right, timed=rows[:, 1] >= 0)
+
+
+driver = partial(
+    ForeignDriver,
+    Dialect(
+        tool=TOOL,
+        unfit=unfit,
+        words=words,
+        read=read,
+        latency_is="service time",
+        checks=lambda target: "the HTTP status, not grpc-status" if is_grpc(target) else "the HTTP status",
+        threads=lambda load, cpus: min(load.threads, cpus),
+        blind=is_grpc,
+    ),
+)
