@@ -20,7 +20,7 @@ from velodrome.model.errors import DriverError, EnvironmentFailedError
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement, Placement
+from velodrome.model.measurement import Failed, FailureKind, IdleFacts, LoadFacts, Measurement, Placement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree, limits
@@ -120,6 +120,30 @@ def test_a_heat_gives_one_measurement_for_each_load_of_one_server(lab: Lab) -> N
     assert isinstance(second, Measurement)
     assert first.command == second.command
     assert scratch_folders() == []
+
+
+def test_idle_connections_are_held_through_a_load_and_gone_before_the_next(lab: Lab) -> None:
+    first, second = run_heat(trials("answer", replace(SHORT, idle=25), SHORT), lab)
+    assert isinstance(first, Measurement)
+    assert isinstance(second, Measurement)
+    assert first.idle == IdleFacts(asked=25, opened=25, accepted=25, still_open=25)
+    assert second.idle is None
+    held = [sample.fds for sample in (*first.server.samples, *second.server.samples)]
+    assert first.server.threads_peak > 25
+    assert second.server.threads_peak < 25, held
+    assert FlagKind.IDLE_NOT_HELD not in kinds(first)
+
+
+def test_a_model_that_cannot_hold_so_many_connections_has_died_in_its_own_words(lab: Lab) -> None:
+    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export())
+    select = Trial("study", "hello", made.HELLO, Contestant("io-select"), SHORT, Limits(), 0)
+    too_many = replace(select, load=replace(SHORT, idle=1100))
+    died, alive = run_heat(Heat((too_many, select)), real)
+    assert isinstance(died, Failed)
+    assert died.failure is FailureKind.DIED
+    assert died.reason.startswith("io-select died under load: ")
+    assert died.last_lines[-1] == "ValueError: filedescriptor out of range in select()"
+    assert isinstance(alive, Measurement), "the next load gets a fresh server"
 
 
 def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ import typer
 from velodrome.model import duration
 from velodrome.model.errors import UsageError
 from velodrome.report import hlog, load_text
-from velodrome.run import engine
+from velodrome.run import engine, idle
 
 DEFAULT_SPAN = "10s"
 
@@ -80,6 +81,10 @@ def command(
     warmup: Annotated[str, typer.Option(help="Load this long before measuring.")] = "0s",
     drain: Annotated[str, typer.Option(help="Wait this long for answers at the end.")] = "2s",
     seed: Annotated[int, typer.Option(help="Draws Poisson arrivals.")] = 1,
+    idle_connections: Annotated[
+        int,
+        typer.Option("--idle", min=0, help="Hold so many more connections open, on which nothing is sent."),
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the velodrome/load/1 document.")] = False,
     hdr: Annotated[
         Path | None, typer.Option("--hdr", help="Write both histograms as an HdrHistogram log.")
@@ -113,9 +118,12 @@ def command(
     else:
         spec["duration_s"] = _span("-z", span or DEFAULT_SPAN)
     progress = load_text.Progress(sys.stderr)
-    document = engine.load(
-        spec, _bytes("--body", body) or b"", _bytes("--expect-body", expect_body), progress.event
-    )
+    with idle.held(idle_connections, url, allow=allow_target or ()) as held:
+        document = engine.load(
+            spec, _bytes("--body", body) or b"", _bytes("--expect-body", expect_body), progress.event
+        )
+        if held is not None:
+            document["idle"] = asdict(held.facts())
     progress.end()
     if hdr is not None:
         hlog.write(hdr, document)

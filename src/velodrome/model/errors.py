@@ -158,6 +158,18 @@ class UpstreamError(VelodromeError):
         super().__init__(f"the simulated third party cannot serve: {reason}.{tail}")
 
 
+class IdleError(VelodromeError):
+    """Raised when idle connections cannot be held from this machine at all."""
+
+    def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        tail = f" Its last lines:{tail}" if tail else ""
+        super().__init__(
+            f"idle connections cannot be held: {reason}.{tail} Raise the limit of open files (ulimit -n), or ask "
+            "for fewer"
+        )
+
+
 class StartRefusedError(VelodromeError):
     """Raised when the kernel refuses to start a process as it was ordered: `stage` says at which step."""
 
@@ -355,6 +367,22 @@ class BrokenPluginError(UsageError):
 
     def __init__(self, kind: str, name: str, reason: str) -> None:
         super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")
+
+
+class ServerNotReadyError(VelodromeError):
+    """Raised when the server of an experiment does not start, or answers wrongly."""
+
+    def __init__(self, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        super().__init__(f"{stack} is of no use to this experiment: {reason}.{tail}")
+
+
+class ProgramError(VelodromeError):
+    """Raised when a program of an experiment tells nothing that can be read."""
+
+    def __init__(self, program: str, how: str, last_lines: Sequence[str] = ()) -> None:
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        super().__init__(f"{program} told nothing: {how}.{tail}")
 
 
 class NothingMeasuredError(VelodromeError):

@@ -28,6 +28,7 @@ class FlagKind(StrEnum):
     FOREIGN_LISTENER = "foreign-listener"
     UPSTREAM_LATE = "upstream-late"
     SWAPPED = "swapped"
+    IDLE_NOT_HELD = "idle-not-held"
     HUNG_ON_STOP = "hung-on-stop"
     BRIEF = "brief"
     ANSWERS_UNCHECKED = "answers-unchecked"

@@ -189,6 +189,19 @@ class UpstreamFacts:
 
 
 @dataclass(frozen=True)
+class IdleFacts:
+    """Connections that were to be held open beside the load, nothing ever sent on them (`Load.idle`)."""
+
+    asked: int
+    opened: int
+    """Before the load."""
+    accepted: int | None
+    """Of these, how many the server had taken in when the load began; the others lay in its listen queue."""
+    still_open: int
+    """When the load had ended: what the server neither ended nor reset."""
+
+
+@dataclass(frozen=True)
 class Placement:
     """Who ran where and how it was enforced."""
 
@@ -224,6 +237,8 @@ class Measurement:
     """Version of the server's interpreter."""
     last_lines: tuple[str, ...] = ()
     """The end of the server's output, kept when it died or did not stop; escape before showing."""
+    idle: IdleFacts | None = None
+    """None: none were asked for."""
 
     @property
     def valid(self) -> bool:

@@ -82,6 +82,8 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     for flag in document.get("flags", ()):
         if not flag.startswith("generator-"):
             found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
+    if "idle" in document:
+        found += _wrapped(idle_sentence(document["idle"]), width)
     found += outcome_lines(document, width)
     picture = plot(curve(document, "due"), curve(document, "sent"), width)
     return found + (["", *picture] if picture else [])
@@ -159,6 +161,22 @@ def limit_sentence(document: Mapping[str, Any]) -> str:
     if document["ok"] == 0:
         return f"Generator: {used}. No right answer came, so this says nothing about speed."
     return f"Generator: {used}. The server was the limit, not us."
+
+
+def idle_sentence(idle: Mapping[str, Any]) -> str:
+    """Return `950 idle connections were held beside the load`, or how many of them were not."""
+    asked, opened, open_ = idle["asked"], idle["opened"], idle["still_open"]
+    if open_ < asked:
+        return (
+            f"⚑ idle-not-held: of {quantity.grouped(asked)} idle connections {quantity.grouped(opened)} could be "
+            f"opened, and {quantity.grouped(open_)} were still there at the end."
+        )
+    if idle["accepted"] is not None and idle["accepted"] < opened:
+        return (
+            f"⚑ idle-not-held: of {quantity.grouped(opened)} idle connections the server took in "
+            f"{quantity.grouped(idle['accepted'])}; the others lay in its listen queue."
+        )
+    return f"{quantity.grouped(asked)} idle connections were held beside the load."
 
 
 def outcome_lines(document: Mapping[str, Any], width: int) -> list[str]:

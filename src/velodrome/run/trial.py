@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 
 from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError, VelodromeError
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import Failed, FailureKind, Measurement, UpstreamFacts
+from velodrome.model.measurement import Failed, FailureKind, IdleFacts, LoadFacts, Measurement, UpstreamFacts
 from velodrome.model.results import Result
 from velodrome.model.trial import Heat, Trial
-from velodrome.run import validity
+from velodrome.run import idle, validity
 from velodrome.run.boot import Booted, ImpossibleError, boot, seed_of, sentence
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.lab import Lab
@@ -85,10 +85,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         sampler.accompany(booted.upstream.pid)
     watch = _Watch(sampler, booted)
     try:
-        driver = lab.driver(trial.load.driver, booted.placed, seed_of(trial))
-        sampler.rest()
-        with sampler:
-            facts = driver.run(trial.load, booted.target, watch.on)
+        facts, idled = _load(trial, booted, lab, sampler, watch)
         sampled = sampler.result(booted.boot_s)
     except (VelodromeError, ValueError) as error:
         return _failed(trial, started_at, error, server)
@@ -101,6 +98,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         sampled=sampled,
         machine_cpus=os.cpu_count() or 1,
         upstream=watch.upstream,
+        idle=idled,
         wait_ms=trial.recipe.wait_ms,
         workers=_workers(server.serving),
         exit_status=died.code if died else None,
@@ -115,11 +113,26 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         placement=booted.placed,
         flags=validity.flags(evidence),
         upstream=watch.upstream,
+        idle=idled,
         command=server.command,
         packages=booted.environment.packages,
         python=booted.environment.version,
         last_lines=server.last_lines() if died else (),
     )
+
+
+def _load(
+    trial: Trial, booted: Booted, lab: Lab, sampler: Sampler, watch: _Watch
+) -> tuple[LoadFacts, IdleFacts | None]:
+    """Let the server rest, with the idle connections there, then load it."""
+    driver = lab.driver(trial.load.driver, booted.placed, seed_of(trial))
+    with idle.held(trial.load.idle, booted.target.url, booted.placed.load_cpus, booted.target.allow) as held:
+        if held is not None:
+            sampler.accompany(held.pid)
+        sampler.rest()
+        with sampler:
+            facts = driver.run(trial.load, booted.target, watch.on)
+        return facts, held.facts() if held is not None else None
 
 
 def _workers(serving: Serving) -> int | None:

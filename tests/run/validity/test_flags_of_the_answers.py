@@ -4,6 +4,7 @@ import pytest
 
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open
+from velodrome.model.measurement import IdleFacts
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 
@@ -50,6 +51,30 @@ def test_a_connection_that_had_no_time_for_its_turn_was_not_kept_out(raised: Fla
 def test_an_open_loop_opens_what_it_needs_so_none_is_kept_out(raised: Flags) -> None:
     found = raised({"connections_answered": 28}, pace=Open(4000, connections=1000))
     assert FlagKind.CONNECTIONS_NEVER_IN not in found
+
+
+@pytest.mark.parametrize(
+    ("idle", "severity", "told"),
+    [
+        (None, None, ""),
+        (IdleFacts(950, 950, 950, 950), None, ""),
+        (IdleFacts(950, 950, 945, 945), None, ""),
+        (IdleFacts(950, 950, None, 950), None, ""),
+        (
+            IdleFacts(950, 950, 2, 950),
+            Severity.NOTE,
+            "Of 950 idle connections the server had taken in 2; the others",
+        ),
+        (IdleFacts(950, 950, 950, 12), Severity.INVALID, "950 could be opened, 938 of them the server ended"),
+        (IdleFacts(950, 30, 30, 30), Severity.INVALID, "Of 950 idle connections 30 were there at the end"),
+    ],
+)
+def test_idle_connections_that_were_not_held_are_told(
+    raised: Flags, idle: IdleFacts | None, severity: Severity | None, told: str
+) -> None:
+    flag = raised(idle=idle).get(FlagKind.IDLE_NOT_HELD)
+    assert (flag.severity if flag else None) is severity
+    assert flag is None or told in flag.sentence
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ mod call;
 mod messages;
 mod request;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use call::{Call, Ended, Expected, Fed};
 pub use request::{frame, frame_into, head};

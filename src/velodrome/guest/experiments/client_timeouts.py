@@ -1,6 +1,6 @@
 """How long a call takes that was given half a second: with a name that resolves slowly, a full backlog, silence.
 
-python -m velodrome.guest.experiments.client_timeouts --clients aiohttp,tornado,urllib3 --timeout 0.5 --limit 5
+python -m velodrome.guest.experiments.client_timeouts --timeout 0.5 --limit 5
 
 Prints `{"aiohttp": {"dns": 0.5, "connect": 0.5, "silence": 0.5}, …}`: seconds until the call failed, null where it
 had not after `--limit` seconds. Every client is given its one obvious time-out and no other.
@@ -14,6 +14,7 @@ import json
 import socket
 import threading
 import time
+from importlib.util import find_spec
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 SLOW_NAME = "slow.test"
@@ -114,21 +115,17 @@ def urllib(url: str, timeout: float) -> None:
     build_opener(ProxyHandler({})).open(url, timeout=timeout).read()
 
 
-def httpx(url: str, timeout: float) -> None:
-    """`httpx.get(timeout=…)`."""
-    import httpx as library
-
-    library.get(url, timeout=timeout, trust_env=False)
-
-
 CLIENTS: Dict[str, Callable[[str, float], None]] = {
     "aiohttp": aiohttp,
     "aiohttp-read": aiohttp_read,
-    "httpx": httpx,
     "tornado": tornado,
     "urllib": urllib,
     "urllib3": urllib3,
 }
+
+
+def _installed(client: str) -> bool:
+    return find_spec(client.partition("-")[0]) is not None
 
 
 def _run(coroutine: Any) -> None:
@@ -162,7 +159,6 @@ def took(
 def main() -> None:
     """Try every client on every slowness."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--clients", default=",".join(CLIENTS))
     parser.add_argument("--timeout", type=float, default=0.5)
     parser.add_argument("--limit", type=float, default=5.0)
     parser.add_argument("--slow-name", type=float, default=2.0, help="seconds the name takes")
@@ -171,11 +167,13 @@ def main() -> None:
     listeners = Listeners()
     urls = listeners.urls()
     found: Dict[str, Dict[str, Any]] = {}
-    for name in options.clients.split(","):
+    for name, client in CLIENTS.items():
+        if not _installed(name):
+            continue
         found[name] = {}
-        took(CLIENTS[name], REFUSED, options.timeout, options.limit)  # imports the library, which takes long
+        took(client, REFUSED, options.timeout, options.limit)  # imports the library, which takes long
         for kind, url in urls.items():
-            seconds, told = took(CLIENTS[name], url, options.timeout, options.limit)
+            seconds, told = took(client, url, options.timeout, options.limit)
             found[name][kind] = seconds
             found[name][kind + "_error"] = told[:200]
     print(json.dumps(found), flush=True)

@@ -13,6 +13,8 @@ BEYOND = 10
 """Requests that must lie beyond a percentile: their number then has a standard error of a third, 1 /
 sqrt(10).
 """
+HELD = 0.99
+"""Part of the idle connections: a hundredth less moves no curve."""
 ROUNDS = 2
 """How often every connection must have had its turn before one without an answer was kept out, not just
 waiting.
@@ -81,6 +83,41 @@ def never_in(evidence: Evidence) -> Flag | None:
     )
 
 
+def idle_not_held(evidence: Evidence) -> Flag | None:
+    """Idle connections that were not there, or that the server had not taken in."""
+    idle = evidence.idle
+    if idle is None:
+        return None
+    waiting = 0 if idle.accepted is None else idle.opened - idle.accepted
+    facts = {
+        "asked": idle.asked,
+        "opened": idle.opened,
+        "still_open": idle.still_open,
+        "waiting": max(0, waiting),
+    }
+    if idle.still_open < HELD * idle.asked:
+        lost = idle.opened - idle.still_open
+        how = f"{count(idle.opened)} could be opened, {count(lost)} of them the server ended"
+        return Flag(
+            FlagKind.IDLE_NOT_HELD,
+            Severity.INVALID,
+            f"Of {count(idle.asked)} idle connections {count(idle.still_open)} were there at the end ({how}): this is "
+            "not the load that was asked for.",
+            "Give the server a longer keep-alive time-out and more descriptors (ulimit -n), or ask for fewer.",
+            facts,
+        )
+    if waiting > (1 - HELD) * idle.asked:
+        return Flag(
+            FlagKind.IDLE_NOT_HELD,
+            Severity.NOTE,
+            f"Of {count(idle.opened)} idle connections the server had taken in {count(idle.accepted or 0)}; the others "
+            "lay in its listen queue.",
+            "A server that keeps a worker or a thread for each connection takes in no more than it has of those.",
+            facts,
+        )
+    return None
+
+
 def too_short(evidence: Evidence) -> Flag | None:
     """Too few requests for the percentiles shown."""
     number = evidence.facts.requests - evidence.failures - evidence.facts.outcomes.get("unfinished", 0)
@@ -147,4 +184,12 @@ def unchecked(evidence: Evidence) -> Flag | None:
     )
 
 
-CHECKS: tuple[Check, ...] = (errors, answered_before_read, never_in, too_short, brief, unchecked)
+CHECKS: tuple[Check, ...] = (
+    errors,
+    answered_before_read,
+    never_in,
+    idle_not_held,
+    too_short,
+    brief,
+    unchecked,
+)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from velodrome.model.flag import Flag
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import LoadFacts, UpstreamFacts
+from velodrome.model.measurement import IdleFacts, LoadFacts, UpstreamFacts
 from velodrome.run.sampled import Sampled
 
 FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")
@@ -27,6 +27,8 @@ class Evidence:
     """What a request waits at least, by its recipe; 0: not known."""
     workers: int | None = None
     """Worker processes asked for; None: the stack has no such knob."""
+    idle: IdleFacts | None = None
+    """Connections held beside the load; None: none were asked for."""
     exit_status: int | None = None
     """Of the server, when it ended before it was told to."""
 

@@ -52,7 +52,7 @@ pub fn head(
 }
 
 /// At most eight digits and a unit, rounded up: microseconds, or milliseconds from 100 s on, or seconds.
-fn timeout(deadline: Duration) -> String {
+pub(super) fn timeout(deadline: Duration) -> String {
     const MOST: u128 = 99_999_999;
     let micros = deadline.as_nanos().div_ceil(1_000).max(1);
     match micros {

@@ -2,6 +2,7 @@
 
 mod floods;
 mod sending;
+mod splits;
 mod table;
 
 use super::frame::{self, ACK, END_HEADERS, END_STREAM, Kind};
