@@ -5,6 +5,7 @@ mod excerpt;
 pub mod grpc;
 pub mod http1;
 pub mod http2;
+pub mod websocket;
 
 pub use body::BodyCheck;
 pub use http1::{Answer, Http1, ProtocolError};

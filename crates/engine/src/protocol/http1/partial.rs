@@ -22,6 +22,11 @@ impl Partial {
         self.0.is_empty()
     }
 
+    /// What there is of the head.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Gives the memory back.
     pub fn forget(&mut self) {
         if self.0.capacity() > 0 {
