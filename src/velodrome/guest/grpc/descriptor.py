@@ -66,8 +66,13 @@ def _add_message(file: Any, name: str, fields: Fields) -> None:
 
 def protobuf_messages() -> Messages:
     """Return protobuf's classes of the messages. Needs protobuf installed."""
-    from google.protobuf import descriptor_pool, message_factory
+    from google.protobuf import descriptor_pool, message_factory, symbol_database
 
-    # To add the same file once more gives what is there already.
-    file = descriptor_pool.Default().AddSerializedFile(file_descriptor().SerializeToString())
-    return Messages(*(message_factory.GetMessageClass(file.message_types_by_name[name]) for name in MESSAGES))
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(
+        file_descriptor().SerializeToString()
+    )  # once more is no fault: it is there already
+    found = [pool.FindMessageTypeByName("%s.%s" % (PACKAGE, name)) for name in MESSAGES]
+    if hasattr(message_factory, "GetMessageClass"):
+        return Messages(*map(message_factory.GetMessageClass, found))
+    return Messages(*map(symbol_database.Default().GetPrototype, found))  # protobuf before 4.22

@@ -25,6 +25,7 @@ def adds(servicer: Any, messages: Messages) -> Callable[[Any], None]:
 
     def add(server: Any) -> None:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-        server.add_registered_method_handlers(SERVICE, handlers)
+        if hasattr(server, "add_registered_method_handlers"):  # since 1.63
+            server.add_registered_method_handlers(SERVICE, handlers)
 
     return add

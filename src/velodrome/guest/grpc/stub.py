@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from velodrome.guest.grpc.descriptor import Messages
@@ -18,11 +19,13 @@ class GreeterStub:
 
     def __init__(self, channel: Any, messages: Messages) -> None:
         """Make it on a `grpc.Channel` or a `grpc.aio.Channel`."""
+        # Since 1.63, as generated code says it there: the core need not look the method up with each call.
+        registered = "_registered_method" in inspect.signature(channel.unary_unary).parameters
         for method in METHODS:
             made = getattr(channel, method.kind)(
                 method.path,
                 request_serializer=messages.request.SerializeToString,
                 response_deserializer=messages.reply.FromString,
-                _registered_method=True,
+                **({"_registered_method": True} if registered else {}),
             )
             setattr(self, method.name, made)

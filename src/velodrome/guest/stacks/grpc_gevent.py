@@ -35,12 +35,13 @@ stack = Stack(
 )
 
 
-def serve(options: Namespace) -> None:
-    """Serve until SIGTERM or SIGINT, and let calls in flight end."""
+def serve(options: Namespace, in_mode: bool = True) -> None:
+    """Serve until SIGTERM or SIGINT, and let calls in flight end; not `in_mode` it serves nobody."""
     from gevent import monkey
 
     monkey.patch_all()
-    gevent_mode.enter()
+    if in_mode:
+        gevent_mode.enter()
     from concurrent.futures import ThreadPoolExecutor
 
     import gevent
