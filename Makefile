@@ -67,7 +67,7 @@ lock: dev
 	$(UV) $(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	$(UV) $(COMPILE) pyproject.toml --output-file requirements/host.txt
 	$(UV) $(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
-	$(BIN)/python -m velodrome.run.lock
+	$(BIN)/python tools/locks.py
 	cargo update
 
 bench: dev

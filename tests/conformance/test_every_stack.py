@@ -38,8 +38,7 @@ PAIRS = [
     for recipe in RECIPES.values()
     if catalog.serves(stack, recipe) is None
     and not recipe.chats  # test_every_chat.py
-    and not recipe.companions  # test_every_database.py
-    and not recipe.calls_grpc  # test_calls_over_grpc.py
+    and not recipe.companions  # test_every_database.py, test_calls_over_grpc.py
 ]
 TOGETHER = 12
 WORKERS_S = 20.0

@@ -39,7 +39,9 @@ CONTESTANTS = (
 )
 
 
-def bare(stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED) -> Environment:
+def bare(
+    stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
+) -> Environment:
     """No environment at all: targets need none."""
     interpreter = find(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)

@@ -100,7 +100,7 @@ def test_one_whose_interpreter_has_gone_is_made_anew(small: Stack) -> None:
 
 
 def test_a_stack_without_requirements_has_a_clean_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "requires", lambda stack: ())
+    monkeypatch.setattr(catalog, "requires", lambda stack, served=None: ())
     made = environment_for(unlocked())
     assert made.packages == {}
     assert imported(made.python, "print(1)") == "1"

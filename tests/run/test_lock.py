@@ -1,19 +1,24 @@
 """The locks that ship are those of the stacks that ship."""
 
 import re
+import runpy
+from pathlib import Path
 
 import pytest
 
 from velodrome.run import lock
 
+TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "locks.py"))
+WANTED = lock.wanted(TOOL["raced"]())
+
 
 def test_there_is_a_lock_for_every_set_of_requirements_and_no_other() -> None:
-    wanted = {lock.path_of(requires).name for requires in lock.wanted()}
+    wanted = {lock.path_of(requires).name for requires in WANTED}
     there = {path.name for path in lock.FOLDER.glob("*.txt")}
     assert there == wanted, "run: make lock"
 
 
-@pytest.mark.parametrize("requires", lock.wanted(), ids=" ".join)
+@pytest.mark.parametrize("requires", WANTED, ids=" ".join)
 def test_a_lock_names_what_is_required_with_hashes_and_without_a_place(requires: tuple[str, ...]) -> None:
     text = lock.path_of(requires).read_text()
     for line in requires:
@@ -26,7 +31,7 @@ def test_a_lock_names_what_is_required_with_hashes_and_without_a_place(requires:
 
 
 def test_an_older_python_or_another_set_is_not_covered() -> None:
-    requires = lock.wanted()[0]
+    requires = WANTED[0]
     assert lock.covering(requires, (3, 11)) is not None
     assert lock.covering(requires, (3, 10)) is None
     assert lock.covering((*requires, "more==1"), (3, 11)) is None

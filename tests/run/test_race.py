@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.run.short_race import Told, bare, heats, lab, study
 
+from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import (
     BusyError,
@@ -81,7 +82,9 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
     )
     attempts: list[str] = []
 
-    def environment(stack: Stack, python: str | None, packages: Mapping[str, str]) -> Environment:
+    def environment(
+        stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
+    ) -> Environment:
         attempts.append(stack.name)
         if stack.name == "uvicorn":
             raise EnvironmentFailedError(

@@ -37,7 +37,9 @@ SHORT = Load(Closed(1), duration_s=0.3)
 LONGER = Load(Closed(2), duration_s=0.3)
 
 
-def bare(stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED) -> Environment:
+def bare(
+    stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
+) -> Environment:
     """No environment at all: targets need none."""
     interpreter = find(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)
@@ -253,7 +255,9 @@ def test_a_memory_limit_that_is_too_small_kills_the_server_and_says_so(lab: Lab)
 
 
 def test_an_environment_that_will_not_install_fails_the_heat(lab: Lab) -> None:
-    def broken(stack: Stack, python: str | None, packages: Mapping[str, str]) -> Environment:
+    def broken(
+        stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
+    ) -> Environment:
         raise EnvironmentFailedError(
             stack.name, "its packages could not be installed", "see above", ["no wheel"]
         )

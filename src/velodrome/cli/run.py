@@ -18,6 +18,7 @@ from velodrome.plan import finding, matrix, timing
 from velodrome.plan.known import Known
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
+from velodrome.run.companions.given import databases_of
 from velodrome.run.drivers import choosing
 from velodrome.run.experiments import choosing as experiments
 from velodrome.run.lab import Lab
@@ -74,6 +75,10 @@ def command(
     seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
     python: Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
+    database: Annotated[
+        list[str] | None,
+        typer.Option(help="A database of yours for a recipe that asks one: mariadb=mysql://…."),
+    ] = None,
     stack: Extra = None,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
@@ -83,7 +88,8 @@ def command(
     asked = chosen(finding.load(study, known, quick=quick), seed, blocks)
     laid_out = matrix.lay_out(asked, stacks, only or (), python)
     asked = matrix.narrowed(asked, laid_out)
-    lab = Lab(stacks, guest_tree.export(extra), choosing.choose, extra=tuple(extra))
+    given = databases_of(database or ())
+    lab = Lab(stacks, guest_tree.export(extra), choosing.choose, databases=given, extra=tuple(extra))
     where = folder(asked.name if asked.form == "full" else f"{asked.name}-{asked.form}", out, resume)
     with RaceView(sys.stdout) as view:
         view.started(

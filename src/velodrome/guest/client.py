@@ -67,8 +67,11 @@ class Client:
     """Whether handlers that wait as it does are given this one when the study names none."""
     pauses: bool = False
     """Whether the database has a statement that waits (`Query.ms`)."""
-    prepare: Optional[Callable[[str], None]] = None
-    """Makes the tables at a URL if they are not there, whole; one client of each database can."""
+    prepare: Optional[Callable[[str], str]] = None
+    """Makes the tables at a URL if they are not there, whole, and gives the database's version.
+
+    One client of each database can: all read and write the same.
+    """
 
 
 def variable(database: str) -> str:

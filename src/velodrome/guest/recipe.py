@@ -24,6 +24,9 @@ UPSTREAM_VARIABLE = "VELODROME_UPSTREAM"
 
 EMBEDDED = "sqlite"
 """The database that is in the server process itself: no companion has to run for it."""
+GRPC_PEER = "grpc"
+"""The companion that is called over gRPC."""
+
 GRPC_VARIABLE = "VELODROME_GRPC"
 """Environment variable that carries `host:port` of the third party that is called over gRPC."""
 
@@ -151,6 +154,13 @@ def kind_of(step: Step) -> str:
     return _KINDS[type(step)]
 
 
+def _companion(step: Step) -> str:
+    """Return the name of the real server that a step asks; empty for none."""
+    if isinstance(step, (Query, Write)):
+        return "" if step.database == EMBEDDED else step.database
+    return GRPC_PEER if isinstance(step, Call) and step.over == "grpc" else ""
+
+
 def wait_ms(step: Step) -> float:
     """Return the milliseconds that a step waits at least: asleep, for a third party, between pieces."""
     if isinstance(step, Together):
@@ -194,9 +204,9 @@ class Recipe:
 
     @property
     def companions(self) -> Tuple[str, ...]:
-        """The servers that have to run beside: databases, each once, in the order they are first asked."""
-        asked = [step.database for step in self.every_step if isinstance(step, (Query, Write))]
-        return tuple(dict.fromkeys(name for name in asked if name != EMBEDDED))
+        """The real servers that have to run beside: databases, a gRPC peer; in the order they are first asked."""
+        asked = [_companion(step) for step in self.every_step]
+        return tuple(dict.fromkeys(name for name in asked if name))
 
     @property
     def calls_upstream(self) -> bool:

@@ -390,3 +390,24 @@ class NothingMeasuredError(VelodromeError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"no contestant could be measured; why is told above and in {path}")
+
+
+class CompanionMissingError(VelodromeError):
+    """Raised when a recipe asks a database that is not installed here and that nobody brought."""
+
+    def __init__(self, name: str, title: str, reason: str, package: str, example: str) -> None:
+        install = f"Install it (Debian: apt install {package}), or name" if package else "Name"
+        variable = f"VELODROME_{name.upper()}"
+        super().__init__(
+            f"{title} is not here: {reason}. {install} one that runs: --database {name}={example}, or {variable} "
+            "in the environment"
+        )
+
+
+class CompanionFailedError(VelodromeError):
+    """Raised when a database that a recipe asks does not start, or gives no right answer."""
+
+    def __init__(self, title: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        self.reason, self.last_lines = reason, tuple(last_lines)
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        super().__init__(f"{title} cannot be asked: {reason}.{' Its last lines:' if tail else ''}{tail}")

@@ -202,6 +202,18 @@ class IdleFacts:
 
 
 @dataclass(frozen=True)
+class CompanionFacts:
+    """A real server beside the one under test, such as a database, over the measured span."""
+
+    name: str
+    """As recipes name it, e.g. `mariadb`."""
+    version: str
+    """As it tells itself."""
+    cpu_s: float | None
+    """All its processes together; None where it runs elsewhere, on behalf of the user."""
+
+
+@dataclass(frozen=True)
 class Placement:
     """Who ran where and how it was enforced."""
 
@@ -239,6 +251,7 @@ class Measurement:
     """The end of the server's output, kept when it died or did not stop; escape before showing."""
     idle: IdleFacts | None = None
     """None: none were asked for."""
+    companions: tuple[CompanionFacts, ...] = ()
 
     @property
     def valid(self) -> bool:

@@ -11,6 +11,8 @@ START_S = 0.4
 """Start of a server until its first right answer has been checked; typical of two CPUs in 2026."""
 STOP_S = 0.15
 """Orderly stop of a server and of the third party."""
+COMPANION_S = 0.9
+"""Start of a database, and its tables; several start at the same time, on the same CPU."""
 LOAD_S = 0.12
 """Start of the generator, opening its connections, and writing down what it measured."""
 
@@ -20,7 +22,9 @@ COMMON_RPS = 3000.0
 
 def heat_s(heat: Heat, stacks: Mapping[str, Stack]) -> float:
     """Return the seconds one heat will take, all included."""
-    return START_S + STOP_S + sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
+    companions = COMPANION_S * len(heat.trials[0].recipe.companions)
+    loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
+    return START_S + STOP_S + companions + loads
 
 
 def race_s(heats: Iterable[Heat], stacks: Mapping[str, Stack]) -> float:

@@ -2,7 +2,7 @@
 
     booted = boot(trial, lab, running)
 
-In order: environment, placement, limits, third party, port, server, readiness. What cannot be had is an
+In order: environment, placement, limits, companions, third party, port, server, readiness. What cannot be had is an
 ImpossibleError, which the heat turns into a `Failed` for each of its trials.
 """
 
@@ -11,10 +11,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from velodrome.guest import catalog
-from velodrome.model.errors import EnvironmentFailedError, LimitError, VelodromeError
+from velodrome.model.errors import (
+    CompanionFailedError,
+    CompanionMissingError,
+    EnvironmentFailedError,
+    LimitError,
+    VelodromeError,
+)
 from velodrome.model.measurement import FailureKind, Placement
 from velodrome.model.trial import Trial
 from velodrome.run import limits, placement, ports, readiness, upstream
+from velodrome.run.companions import choosing as companions
+from velodrome.run.companions.choosing import Beside
+from velodrome.run.companions.companion import Ground
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environment import Environment
 from velodrome.run.lab import Lab
@@ -35,6 +44,7 @@ class Booted:
     target: Target
     boot_s: float
     upstream: Upstream | None
+    beside: Beside
 
 
 class ImpossibleError(Exception):
@@ -56,9 +66,13 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         )
     try:
         interface = catalog.interface(stack.interface)
-        environment = lab.environment(stack, trial.interpreter or None, trial.contestant.packages)
+        environment = lab.environment(
+            stack, trial.interpreter or None, trial.contestant.packages, trial.recipe
+        )
         placed = placement.place(lab.cpus, trial.limits, placement.cores(lab.cpus))
         bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
+        ground = Ground(lab.guest_tree, placed.upstream_cpus, given=lab.databases)
+        beside = companions.start(trial.recipe.companions, ground, running)
         third = None
         if trial.recipe.calls_upstream:
             third = running.enter_context(upstream.start(cpus=placed.upstream_cpus, seed=seed_of(trial)))
@@ -70,6 +84,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
             ports.fresh_port(),
             knobs=trial.contestant.knobs,
             upstream=third.url if third else "",
+            beside=beside.variables,
             turn_ns=lab.turn_ns.get(environment.version, ""),
         )
         server = running.enter_context(Server(serving, bounds, placed.server_cpus))
@@ -79,7 +94,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
     target = replace(target, expect_body=interface.answer(trial.recipe))
     boot_s = _await(server, target, trial, lab)
     placed = replace(placed, enforced_by=bounds.enforced_by, notes=placed.notes + bounds.notes)
-    return Booted(server, environment, placed, bounds, target, boot_s, third)
+    return Booted(server, environment, placed, bounds, target, boot_s, third, beside)
 
 
 def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
@@ -98,7 +113,8 @@ def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
 def _kind(error: Exception) -> FailureKind:
     if isinstance(error, EnvironmentFailedError):
         return FailureKind.INSTALL
-    return FailureKind.UNAVAILABLE if isinstance(error, LimitError) else FailureKind.START
+    missing = (LimitError, CompanionMissingError, CompanionFailedError)
+    return FailureKind.UNAVAILABLE if isinstance(error, missing) else FailureKind.START
 
 
 def sentence(error: Exception) -> str:

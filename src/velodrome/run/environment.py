@@ -23,6 +23,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from velodrome.guest import catalog
+from velodrome.guest.client import Client
+from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError, UvMissingError
 from velodrome.run import cache, lock
@@ -52,25 +54,38 @@ class Environment:
 
 
 def environment_for(
-    stack: Stack, asked: str | None = None, packages: Mapping[str, str] = AS_PINNED
+    stack: Stack,
+    asked: str | None = None,
+    packages: Mapping[str, str] = AS_PINNED,
+    served: Recipe | None = None,
 ) -> Environment:
     """Return the environment of a stack on an interpreter (None: velodrome's own), made if need be.
 
-    `packages` are versions instead of those that stack and interface pin. Where no lock covers the result,
-    it is resolved anew. Safe to be called by many processes and threads at once. Raises EnvironmentFailedError,
-    InterpreterNotFoundError or UvMissingError.
+    `packages` are versions instead of those that stack and interface pin. For a recipe that asks databases the
+    clients are in it as well. Where no lock covers the result, it is resolved anew. Safe to be called by many
+    processes and threads at once. Raises EnvironmentFailedError, InterpreterNotFoundError or UvMissingError.
     """
     why = _cannot(stack, asked, packages)
     if why is not None:
         raise EnvironmentFailedError(stack.name, *why)
-    interpreter = find(asked)
-    requires = with_versions(catalog.requires(stack), packages)
+    return _of(stack.name, with_versions(catalog.requires(stack, served), packages), find(asked))
+
+
+def for_client(client: Client) -> Environment:
+    """Return the environment in which velodrome itself asks a database through a client, made if need be.
+
+    Raises EnvironmentFailedError or UvMissingError.
+    """
+    return _of(f"the client {client.name}", tuple(sorted(client.requires)), find(None))
+
+
+def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Environment:
     locked = lock.covering(requires, interpreter.minor)
     home = cache.folder("envs") / _key(requires, locked, interpreter)
     ready = _ready(home)
     if ready is None:
         with _held(home.with_suffix(".lock")):
-            ready = _ready(home) or _make(stack.name, home, requires, locked, interpreter)
+            ready = _ready(home) or _make(whose, home, requires, locked, interpreter)
     return ready
 
 
@@ -231,6 +246,10 @@ def _uv(stack: str, home: Path, *arguments: str) -> str:
 
 
 CURES = (
+    (
+        "MYSQLCLIENT_CFLAGS",
+        "install what it is built with (Debian: apt install libmariadb-dev pkg-config gcc)",
+    ),
     ("No space left on device", f"free some space, or set {cache.VARIABLE} to a folder elsewhere"),
     ("Permission denied", f"set {cache.VARIABLE} to a folder you may write to"),
     (

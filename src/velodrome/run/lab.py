@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
@@ -30,8 +31,13 @@ class DriverOf(Protocol):
 class EnvironmentOf(Protocol):
     """Makes, or finds, what a contestant's server runs in."""
 
-    def __call__(self, stack: Stack, asked: str | None, packages: Mapping[str, str], /) -> Environment:
-        """`asked` is the interpreter, `packages` are versions instead of the pinned. Raise VelodromeError."""
+    def __call__(
+        self, stack: Stack, asked: str | None, packages: Mapping[str, str], served: Recipe | None = None, /
+    ) -> Environment:
+        """`asked` is the interpreter, `packages` are versions instead of the pinned. Raise VelodromeError.
+
+        A recipe that is served brings the clients of its databases.
+        """
 
 
 class ProfileOf(Protocol):
@@ -52,6 +58,8 @@ class Lab:
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""
     environment: EnvironmentOf = environment_for
+    databases: Mapping[str, str] = field(default_factory=dict)
+    """URLs of databases that the user brings, by name; others are started here."""
     turn_ns: Mapping[str, str] = field(default_factory=dict)
     """Nanoseconds of one turn of the recipes' CPU loop, by version of Python; one not told calibrates itself."""
     start_seconds: float = START_SECONDS

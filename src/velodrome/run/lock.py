@@ -1,6 +1,6 @@
 """Locks: for every set of requirements that ships, the exact packages with their hashes (`locks/*.txt`).
 
-    python -m velodrome.run.lock        renews them all; `make lock` does this too
+    .venv/bin/python tools/locks.py        renews them all; `make lock` does this too
 
 A lock is for Python 3.11 and newer on any system (`uv pip compile --universal`). It names packages and
 hashes, never where they come from.
@@ -8,11 +8,12 @@ hashes, never where they come from.
 
 import hashlib
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, client
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
 from velodrome.run.uv import run_uv
 
 FOLDER = Path(__file__).parent / "locks"
@@ -33,26 +34,31 @@ def covering(requires: tuple[str, ...], python: tuple[int, int]) -> Path | None:
     return path if requires and python >= OLDEST and path.is_file() else None
 
 
-def wanted() -> list[tuple[str, ...]]:
-    """Return the distinct sets of requirements of the stacks that ship, sorted."""
+def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
+    """Return the distinct sets of requirements of what ships, sorted.
+
+    That is the stacks, the clients that make databases ready, and the stacks that are `raced` on recipes.
+    """
     shipped = [entry.thing for entry in catalog.shipped(catalog.STACK) if not entry.error]
-    return sorted({catalog.requires(stack) for stack in shipped} - {()})
+    preparers = [tuple(sorted(one.requires)) for one in client.clients().values() if one.prepare]
+    stacks = [catalog.requires(stack) for stack in shipped]
+    return sorted({*stacks, *preparers, *(catalog.requires(*pair) for pair in raced)} - {()})
 
 
 def renew(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
     """Write the lock of each set, remove those nobody wants, and return what uv said where it failed."""
-    folder.mkdir(exist_ok=True)
-    problems = []
-    keep = set()
-    for requires in sets:
-        target = folder / path_of(requires).name
-        keep.add(target)
-        problem = _compile(requires, target)
-        if problem:
-            problems.append(problem)
-    for old in set(folder.glob("*.txt")) - keep:
+    every = list(sets)
+    problems = write(every, folder)
+    for old in set(folder.glob("*.txt")) - {folder / path_of(requires).name for requires in every}:
         old.unlink()
     return problems
+
+
+def write(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
+    """Write the lock of each set, and return what uv said where it failed."""
+    folder.mkdir(exist_ok=True)
+    problems = [_compile(requires, folder / path_of(requires).name) for requires in sets]
+    return [problem for problem in problems if problem]
 
 
 def _compile(requires: tuple[str, ...], target: Path) -> str:
@@ -78,15 +84,3 @@ def _compile(requires: tuple[str, ...], target: Path) -> str:
     finally:
         source.unlink()
     return f"{' '.join(requires)}: {said.stderr.strip()}" if said.returncode else ""
-
-
-def main() -> int:
-    """Renew all locks; the exit status is 3 if one could not be made."""
-    problems = renew(wanted())
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return 3 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

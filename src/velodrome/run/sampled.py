@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from velodrome.model.measurement import HostFacts, QueueFacts, ServerFacts, ServerSample, WorkerUse
 from velodrome.run.kernel import Counters, host_facts
@@ -25,6 +25,8 @@ class Moment:
     host_cpu_s: float
     """CPU seconds of velodrome's own process so far."""
     switches: Switches
+    beside: Mapping[str, TreeUse] = field(default_factory=dict)
+    """Process trees of databases, by name."""
 
     @property
     def late_s(self) -> float:
@@ -67,6 +69,8 @@ class Sampled:
     """How late CPU was read after the span began, plus how late after it ended."""
     own_cpu_s: float
     """CPU that sampling itself used over the span."""
+    beside_cpu_s: Mapping[str, float] = field(default_factory=dict)
+    """CPU seconds of databases over the span, by name."""
 
 
 def cpu_by_process(before: TreeUse, after: TreeUse) -> dict[int, float]:
@@ -98,8 +102,10 @@ def machine(begin: Moment, end: Moment, server_cpu_s: float) -> HostFacts:
     companions = sum(
         max(0.0, cpu_s - begin.companions_cpu_s.get(pid, 0.0)) for pid, cpu_s in end.companions_cpu_s.items()
     )
-    known = {process.pid for use in (begin.use, end.use) for process in use.processes}
-    known_cpu_s = server_cpu_s + companions + end.host_cpu_s - begin.host_cpu_s
+    beside = sum(max(0.0, end.beside[name].cpu_s - use.cpu_s) for name, use in begin.beside.items())
+    trees = (begin.use, end.use, *begin.beside.values(), *end.beside.values())
+    known = {process.pid for use in trees for process in use.processes}
+    known_cpu_s = server_cpu_s + companions + beside + end.host_cpu_s - begin.host_cpu_s
     return host_facts(
         begin.counters, end.counters, known_cpu_s, known | set(end.companions_cpu_s) | {os.getpid()}
     )

@@ -46,6 +46,7 @@ class Sampler:
         self._reader = usage.of(root, group)
         self._queue = kernel.ListenQueue(port)
         self._companions: set[int] = set()
+        self._trees: dict[str, usage.Reader] = {}
         self._rest = Rest(root, tuple(process.pid for process in self._reader.use().processes), None, {})
         self._begin: Moment | None = None
         self._end: Moment | None = None
@@ -84,6 +85,10 @@ class Sampler:
     def accompany(self, pid: int) -> None:
         """Do not take this process for other load: the upstream. The generator's is learnt from `started`."""
         self._companions.add(pid)
+
+    def accompany_tree(self, name: str, root: int) -> None:
+        """Do not take this process and its descendants for other load, and tell what CPU they used: a database."""
+        self._trees[name] = usage.of(root)
 
     def on(self, event: LoadEvent) -> bool:
         """Take note of a driver's event; always True, so that it can be a driver's `on_event` by itself."""
@@ -141,6 +146,9 @@ class Sampler:
             span_s=(end.use.at_ns - begin.use.at_ns) / 1e9,
             late_s=begin.late_s + end.late_s,
             own_cpu_s=self._own_cpu_s,
+            beside_cpu_s={
+                name: max(0.0, end.beside[name].cpu_s - use.cpu_s) for name, use in begin.beside.items()
+            },
         )
 
     def __enter__(self) -> Self:
@@ -164,8 +172,9 @@ class Sampler:
                 companions[pid] = usage.clock_s(pid)
             except OSError:
                 continue
+        beside = {name: reader.use() for name, reader in self._trees.items()}
         switches = self._reader.switches(process.pid for process in use.processes)
-        return Moment(due_ns, use, kernel.read(), companions, time.process_time(), switches)
+        return Moment(due_ns, use, kernel.read(), companions, time.process_time(), switches, beside)
 
     def _run(self) -> None:
         """Sample from the beginning of the span to its end."""

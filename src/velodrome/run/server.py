@@ -47,6 +47,8 @@ class Serving:
     """Those that differ from the stack's defaults."""
     upstream: str = ""
     """Base URL of the third party, without a final slash."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Variables with the addresses of companions: databases."""
     turn_ns: str = ""
     """Nanoseconds of one turn of the CPU loop; empty: the server finds out."""
     app: str = ""
@@ -86,7 +88,7 @@ class Server:
                 env=environment_of(serving, process, self._scratch),
                 cwd=str(self._scratch),
                 cpus=tuple(cpus),
-                rlimits={"RLIMIT_NOFILE": _descriptors(), **bounds.rlimits},
+                rlimits={"RLIMIT_NOFILE": descriptors(), **bounds.rlimits},
                 groups=bounds.groups,
                 scratch=(str(self._scratch),),
                 stop_signal=int(process.stop_signal),
@@ -162,12 +164,14 @@ def environment_of(serving: Serving, process: Process, scratch: Path) -> dict[st
         "PYTHONUNBUFFERED": "1",  # the last words of a dying server would else be lost in its buffer
         **process.env,
         **({TURN_VARIABLE: serving.turn_ns} if serving.turn_ns else {}),
+        **serving.beside,
         RECIPE_VARIABLE: serving.recipe.to_json(),
         UPSTREAM_VARIABLE: serving.upstream,
     }
 
 
-def _descriptors() -> int:
+def descriptors() -> int:
+    """Return how many descriptors a server gets: as many as the machine allows, up to DESCRIPTORS."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return DESCRIPTORS

@@ -17,7 +17,15 @@ from datetime import UTC, datetime
 
 from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError, VelodromeError
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import Failed, FailureKind, IdleFacts, LoadFacts, Measurement, UpstreamFacts
+from velodrome.model.measurement import (
+    CompanionFacts,
+    Failed,
+    FailureKind,
+    IdleFacts,
+    LoadFacts,
+    Measurement,
+    UpstreamFacts,
+)
 from velodrome.model.results import Result
 from velodrome.model.trial import Heat, Trial
 from velodrome.run import idle, validity
@@ -83,6 +91,8 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
     sampler = Sampler(server.pid, server.serving.port, trial.load.duration_s, booted.bounds.account)
     if booted.upstream is not None:
         sampler.accompany(booted.upstream.pid)
+    for name, pid in booted.beside.pids.items():
+        sampler.accompany_tree(name, pid)
     watch = _Watch(sampler, booted)
     try:
         facts, idled = _load(trial, booted, lab, sampler, watch)
@@ -114,6 +124,10 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         flags=validity.flags(evidence),
         upstream=watch.upstream,
         idle=idled,
+        companions=tuple(
+            CompanionFacts(name, version, sampled.beside_cpu_s.get(name))
+            for name, version in booted.beside.versions.items()
+        ),
         command=server.command,
         packages=booted.environment.packages,
         python=booted.environment.version,

@@ -20,7 +20,8 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
-from velodrome.guest.recipe import Recipe, filler, from_plain
+from velodrome.guest.recipe import Recipe, Step, filler, from_plain
+from velodrome.guest.weave.steps import Weave
 
 Answer = tuple[int, bytes]
 
@@ -228,11 +229,27 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
 }
 
 
+def built(module: Any, recipe: Recipe, upstream: str) -> Any:
+    """Return the handler of a recipe, after a look at whether it waits as its interface says."""
+    waits: list[str] = []
+    spelled = Weave._spelled  # what every step goes through, whoever frames it
+
+    def seen(weave: Weave, step: Step) -> list[str]:
+        waits.append(weave.idiom.wait)
+        return spelled(weave, step)
+
+    Weave._spelled = seen  # type: ignore[method-assign, assignment]
+    app = module.build(recipe, upstream)
+    tasks = {"await ", "yield "}  # with "yield from " no loop of asyncio's is there for a client that awaits
+    assert all((wait in tasks) == module.interface.awaits for wait in waits), "say `awaits` as it is"
+    return app
+
+
 def answer(interface: str, case: dict[str, Any]) -> dict[str, Any]:
     """Build the handler of a case, call it, and tell the answer."""
     recipe = from_plain(case["recipe"])
     module = importlib.import_module("velodrome.guest.interfaces." + interface)
-    app = module.build(recipe, case["upstream"])
+    app = built(module, recipe, case["upstream"])
     started = time.monotonic()
     status, body = CALLERS[interface](app, recipe, filler(case["upload"]))
     seconds = time.monotonic() - started

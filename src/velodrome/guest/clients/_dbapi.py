@@ -103,9 +103,14 @@ class Statements:
         return result
 
 
-def prepare(connection: Any) -> None:
-    """Make the tables on a connection that commits by itself, unless they are there and whole; close it."""
+def prepare(connection: Any, version: str) -> str:
+    """Make the tables on a connection that commits by itself, unless they are there and whole; close it.
+
+    `version` is the statement that asks for the database's version, which is returned.
+    """
     cursor = connection.cursor()
+    cursor.execute(version)
+    told = str(cursor.fetchone()[0])
     for statement in _tables.CREATE:
         cursor.execute(statement)
     for counting, clearing, (filling, rows) in zip(_tables.COUNT, _tables.CLEAR, _tables.fill("%s")):
@@ -115,3 +120,4 @@ def prepare(connection: Any) -> None:
             cursor.executemany(filling, rows)
     cursor.close()
     connection.close()
+    return told

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Awaitable, Callable, Optional
 
+from velodrome.guest.weave.loop_end import at_loop_end
+
 
 class OnLoop:
-    """A pool belongs to a loop, and a handler is built before there is one; so the first request opens it.
-
-    No server has the same hook for closing it, but all end by cancelling what still runs on the loop:
-    a task that waits for nothing else closes the pool then, whoever serves.
-    """
+    """A pool belongs to a loop, and a handler is built before there is one; so the first request opens it."""
 
     def __init__(self, make: Callable[[], Awaitable[Any]], close: Callable[[Any], Awaitable[Any]]) -> None:
         """Open nothing yet."""
         self._make, self._close = make, close
         self._opening: "Optional[asyncio.Future[Any]]" = None
-        self._keeper: "Optional[asyncio.Task[None]]" = None
         self._pool: Any = None
 
     async def pool(self) -> Any:
@@ -34,12 +31,9 @@ class OnLoop:
             self._pool = await self._make()
         finally:
             self._opening = None
-        self._keeper = asyncio.ensure_future(self._keep(self._pool))
+        at_loop_end(self._end)
         return self._pool
 
-    async def _keep(self, pool: Any) -> None:
-        try:
-            await asyncio.get_event_loop().create_future()
-        finally:
-            self._pool = None
-            await self._close(pool)
+    async def _end(self) -> None:
+        pool, self._pool = self._pool, None
+        await self._close(pool)

@@ -8,6 +8,7 @@ from velodrome.guest.client import TIMEOUT_S, Client, Connected
 from velodrome.guest.clients import _dbapi
 
 PAUSE = "pg_sleep(%s) AS pause"
+VERSION = "SHOW server_version"
 
 
 def _open(url: str) -> Tuple[_dbapi.Connect, _dbapi.Failures]:
@@ -25,10 +26,10 @@ def connect(url: str) -> Connected:
     return _dbapi.Statements("psycopg", connect, failures, PAUSE)
 
 
-def prepare(url: str) -> None:
-    """Make the tables."""
+def prepare(url: str) -> str:
+    """Make the tables; return the database's version."""
     connect, _ = _open(url)
-    _dbapi.prepare(connect())
+    return _dbapi.prepare(connect(), VERSION)
 
 
 client = Client(
@@ -36,7 +37,7 @@ client = Client(
     "postgresql",
     "psycopg 3: it waits by select, in C, or in Python once gevent has patched that: then greenlets run.",
     connect,
-    requires=("psycopg[binary]==3.3.9",),
+    requires=("psycopg==3.3.9", "psycopg-binary==3.3.9"),
     default=True,
     pauses=True,
     prepare=prepare,

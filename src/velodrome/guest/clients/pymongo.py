@@ -64,8 +64,8 @@ class Documents:
         return store
 
 
-def prepare(url: str) -> None:
-    """Make the collections, unless they are there and whole."""
+def prepare(url: str) -> str:
+    """Make the collections, unless they are there and whole; return the database's version."""
     documents = Documents(url)
     every = zip(("velodrome_item", "velodrome_note"), ("name", "version"), _tables.fill("%s"))
     for name, field, (_, rows) in every:
@@ -73,7 +73,9 @@ def prepare(url: str) -> None:
         if collection.count_documents({}) != len(rows):
             collection.delete_many({})
             collection.insert_many([{"_id": key, field: value, "body": body} for key, value, body in rows])
+    version = str(documents.mongo.server_info()["version"])
     documents.mongo.close()
+    return version
 
 
 client = Client(

@@ -10,6 +10,7 @@ from velodrome.guest.clients._address import address
 
 PORT = 3306
 PAUSE = "(SELECT SLEEP(%s)) AS pause"
+VERSION = "SELECT VERSION()"
 PYMYSQL = "pymysql==1.2.4"
 
 
@@ -40,10 +41,10 @@ def connect(url: str) -> Connected:
     return _dbapi.Statements("pymysql", connect, failures, PAUSE)
 
 
-def prepare(url: str) -> None:
-    """Make the tables."""
+def prepare(url: str) -> str:
+    """Make the tables; return the database's version."""
     connect, _ = _open(url)
-    _dbapi.prepare(connect())
+    return _dbapi.prepare(connect(), VERSION)
 
 
 client = Client(

@@ -53,10 +53,11 @@ class Commands:
         return store
 
 
-def prepare(url: str) -> None:
-    """Put all rows in place; those that are there are written over by the same."""
+def prepare(url: str) -> str:
+    """Put all rows in place, those that are there too; return the database's version."""
     with Commands(url).redis as redis:
         redis.mset(_keys.contents())
+        return str(redis.info("server")["redis_version"])
 
 
 client = Client(

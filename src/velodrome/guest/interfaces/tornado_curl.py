@@ -13,6 +13,7 @@ interface = Interface(
     "a Tornado handler's coroutine, which awaits libcurl",
     requires=(TORNADO, "pycurl==7.49.0"),
     chats=True,
+    awaits=True,
 )
 
 CLIENTS = 1000

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import IO, Any
 
+from velodrome.guest.client import variable
 from velodrome.model.errors import VelodromeError
 from velodrome.model.experiment import Experiment, Finding, Setting
 from velodrome.model.quantity import short
@@ -55,6 +56,8 @@ def _bounded(
     """Run it until it ends or its deadline has passed; return how it ended, if it did, and its last lines."""
     argv = (sys.executable, "-m", MODULE, process.task(kind, settings, lab))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # In the environment, not in the arguments: every user can read those, and a URL may hold a password.
+    environment |= {variable(name): url for name, url in lab.databases.items()}
     with Ward(Order(argv, environment, cwd=os.getcwd()), stdout=output.fileno()) as ward:
         ended = ward.wait(deadline_s)
         ward.stop(STOP_S)

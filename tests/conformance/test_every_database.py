@@ -1,0 +1,191 @@
+"""Databases under the stacks that can ask them: every client reads, writes and waits as its idiom does."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.conformance.booted import Booted, booted
+from tests.conformance.test_every_stack import ask_once, check_nothing_is_left
+
+from velodrome.guest import catalog, client
+from velodrome.guest.client import Client
+from velodrome.guest.recipe import EMBEDDED, Body, Query, Recipe, Sleep, Step, Together, Write
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import CompanionMissingError
+from velodrome.run import environment
+from velodrome.run.companions import choosing
+from velodrome.run.companions.companion import Ground
+
+STACKS = catalog.stacks()
+CLIENTS = client.clients()
+STARTED = ("mariadb", "postgresql", "redis")
+BOTH_IDIOMS = ("gunicorn-gevent", "gunicorn-gthread", "uvicorn", "aiohttp", "tornado", "tornado-gen")
+"""Stacks that between them wait in every way: on greenlets, threads, tasks, Tornado's coroutines and generators."""
+ASKED = 10
+PAUSE_MS = 100.0
+PATIENCE_S = 30.0
+
+
+def exercise(one: Client, driver: str = "") -> tuple[Step, ...]:
+    """Return steps that ask a database in every way."""
+    pause = (Query(2, one.database, driver, 20),) if one.pauses else ()
+    beside = (Query(3, one.database, driver), Write(2, one.database, driver), Sleep(5))
+    return (Together(beside), *pause, Write(1, one.database, driver), Query(40, one.database, driver))
+
+
+def whole(names: tuple[str, ...]) -> Recipe:
+    """Return a recipe that asks several databases, each through the client of the handler's own idiom."""
+    defaults = [one for one in CLIENTS.values() if one.database in names and one.default and not one.awaits]
+    steps = [step for one in defaults for step in exercise(one)]
+    return Recipe("every-database", "asks them all", (*steps, Body(84)))
+
+
+def named(one: Client) -> Recipe:
+    return Recipe(one.name, f"asks {one.database}", (*exercise(one, one.name), Body(84)))
+
+
+def exhaustive(pair: bool) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.exhaustive,) if pair else ()
+
+
+@pytest.fixture(scope="module")
+def beside(tree: Path) -> Iterator[Callable[[Recipe], Mapping[str, str]]]:
+    """The variables of the databases a recipe asks, each started once; a test is skipped where one is missing."""
+    with ExitStack() as running:
+        found: dict[str, str | CompanionMissingError] = {}
+
+        def variables(recipe: Recipe) -> Mapping[str, str]:
+            for name in recipe.companions:
+                if name not in found:
+                    try:
+                        ground = Ground(tree)
+                        found[name] = choosing.start((name,), ground, running).running[name].url
+                    except CompanionMissingError as missing:
+                        found[name] = missing
+                if isinstance(found[name], CompanionMissingError):
+                    pytest.skip(str(found[name]))
+            return {client.variable(name): str(found[name]) for name in recipe.companions}
+
+        yield variables
+
+
+@pytest.fixture
+def serving(
+    beside: Callable[[Recipe], Mapping[str, str]], tree: Path, upstream: str, tmp_path: Path
+) -> Iterator[Callable[[Stack, Recipe], Booted]]:
+    """Boots a stack, in an environment with the clients of the recipe."""
+    with ExitStack() as running:
+
+        def serve(stack: Stack, recipe: Recipe) -> Booted:
+            variables = beside(recipe)
+            if (why := environment.cannot_run(stack)) is not None:
+                pytest.skip(why)
+            python = environment.environment_for(stack, served=recipe).python
+            return running.enter_context(
+                booted(stack, recipe, python, tree, upstream, tmp_path, variables=variables)
+            )
+
+        yield serve
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        pytest.param(stack, id=name, marks=exhaustive(name not in BOTH_IDIOMS))
+        for name, stack in STACKS.items()
+        if catalog.serves(stack, whole(STARTED)) is None
+    ],
+)
+def test_a_stack_asks_all_databases_and_leaves_nothing(
+    stack: Stack, serving: Callable[[Stack, Recipe], Booted]
+) -> None:
+    recipe = whole(STARTED)
+    server = serving(stack, recipe)
+    with ThreadPoolExecutor(ASKED) as pool:  # the first requests come together: one pool is opened, not ten
+        for one in [pool.submit(ask_once, server, stack, recipe) for _ in range(3 * ASKED)]:
+            one.result()
+    check_nothing_is_left(server)
+
+
+@pytest.mark.parametrize(
+    ("stack", "one"),
+    [
+        pytest.param(stack, one, id=f"{name}-{one.name}", marks=exhaustive(one.default))
+        for name, stack in STACKS.items()
+        for one in CLIENTS.values()
+        if name in BOTH_IDIOMS[:3] and one.database in STARTED
+        # A client that blocks stops the loop of one that awaits: one such pair is enough.
+        if one.awaits == catalog.interface(stack.interface).awaits
+        or (name, one.name) == ("uvicorn", "pymysql")
+    ],
+)
+def test_a_client_named_by_the_recipe_is_the_one_that_asks(
+    stack: Stack, one: Client, serving: Callable[[Stack, Recipe], Booted]
+) -> None:
+    recipe = named(one)
+    server = serving(stack, recipe)
+    for _ in range(3):
+        ask_once(server, stack, recipe)
+    check_nothing_is_left(server)
+
+
+@pytest.mark.parametrize("name", [one.name for one in CLIENTS.values() if one.database == "mongodb"])
+def test_mongodb_is_asked_where_the_user_names_one(
+    name: str, serving: Callable[[Stack, Recipe], Booted]
+) -> None:
+    one = CLIENTS[name]
+    if not os.environ.get("VELODROME_MONGODB"):
+        pytest.skip("no MongoDB: Debian ships none. Name one that runs in VELODROME_MONGODB")
+    stack = STACKS["uvicorn" if one.awaits else "gunicorn-gevent"]
+    server = serving(stack, named(one))
+    ask_once(server, stack, named(one))
+    check_nothing_is_left(server)
+
+
+def ask_together(server: Booted, stack: Stack, recipe: Recipe) -> float:
+    """Ask ten times at once; return the seconds until all were answered."""
+    with ThreadPoolExecutor(ASKED) as pool:
+        began = time.monotonic()
+        for one in [pool.submit(ask_once, server, stack, recipe) for _ in range(ASKED)]:
+            one.result()
+        return time.monotonic() - began
+
+
+WAITING = [
+    ("gunicorn-gevent", "pymysql", True),
+    ("gunicorn-gevent", "mysqlclient", False),
+    ("gunicorn-gevent", "psycopg", True),
+    ("gunicorn-gevent", "sqlite3", False),
+    ("uvicorn", "aiomysql", True),
+    ("uvicorn", "pymysql", False),
+    ("uvicorn", "asyncpg", True),
+]
+
+
+@pytest.mark.parametrize(("name", "driver", "cooperates"), WAITING)
+def test_whether_others_run_while_a_client_waits_is_as_its_library_is_made(
+    name: str, driver: str, cooperates: bool, serving: Callable[[Stack, Recipe], Booted]
+) -> None:
+    stack, database = STACKS[name], CLIENTS[driver].database
+    recipe = Recipe("waiting", "waits 100 ms", (Query(1, database, driver, PAUSE_MS), Body(84)))
+    server = serving(stack, recipe)
+    in_turn_s = ASKED * PAUSE_MS / 1000
+    ask_together(server, stack, recipe)  # connections are opened
+    if not cooperates:
+        assert ask_together(server, stack, recipe) >= in_turn_s - 0.01
+        return
+    until = time.monotonic() + PATIENCE_S  # a busy machine may delay one
+    while (took_s := ask_together(server, stack, recipe)) >= in_turn_s / 2:
+        assert time.monotonic() < until, f"{took_s:.2f} s, in turn it is {in_turn_s:.1f}"
+
+
+def test_every_idiom_has_a_client_of_every_database() -> None:
+    for name in client.databases():
+        for awaits in (False, True):
+            one = client.chosen(name, "", awaits)
+            assert one.awaits == awaits
+            assert (one.requires == ()) == (name == EMBEDDED)

@@ -1,0 +1,68 @@
+"""Trials whose recipe asks a database: it runs beside the server and is told; a missing one fails its trials only."""
+
+from pathlib import Path
+
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Body, Query, Recipe, Write
+from velodrome.model.limits import Limits
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run import guest_tree
+from velodrome.run.lab import Lab
+from velodrome.run.trial import run_heat
+
+ASKING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), Body(84)))
+SHORT = Load(Closed(4), 0.3)
+
+
+def heat(recipe: Recipe, stack: str = "uvicorn-h11") -> Heat:
+    return Heat((Trial("study", "q", recipe, Contestant(stack), SHORT, Limits(), 0),))
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(catalog.stacks(), guest_tree.export())
+
+
+def test_the_database_runs_beside_the_server_and_what_it_used_is_told(lab: Lab) -> None:
+    (result,) = run_heat(heat(ASKING), lab)
+    if isinstance(result, Failed) and "is not here" in result.reason:
+        pytest.skip(result.reason)
+    assert isinstance(result, Measurement), result
+    assert result.load.ok > 0
+    (redis,) = result.companions
+    assert redis.name == "redis"
+    assert redis.version[0].isdigit()
+    assert redis.cpu_s is not None
+    assert 0 <= redis.cpu_s < 0.5
+    assert {"redis", "uvicorn"} <= set(result.packages)
+
+
+def test_a_third_party_over_grpc_is_started_as_well(lab: Lab) -> None:
+    (result,) = run_heat(heat(catalog.recipe("greeting-200ms"), "starlette-uvicorn-grpc"), lab)
+    assert isinstance(result, Measurement), result
+    assert result.load.ok > 0
+    (peer,) = result.companions
+    assert (peer.name, peer.version.split()[0]) == ("grpc", "grpcio")
+
+
+def test_a_missing_database_is_a_row_that_says_so(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VELODROME_MONGODB", raising=False)
+    recipe = Recipe("asking", "asks MongoDB", (Query(3, "mongodb"), Body(84)))
+    (result,) = run_heat(heat(recipe), lab)
+    assert isinstance(result, Failed)
+    assert result.failure is FailureKind.UNAVAILABLE
+    assert "MongoDB is not here" in result.reason
+    assert "--database mongodb=" in result.reason
+
+
+def test_a_server_for_another_recipe_has_no_client_of_a_database(lab: Lab) -> None:
+    stack = lab.stacks["uvicorn-h11"]
+    hello = lab.environment(stack, None, {}, catalog.recipe("hello"))
+    asking = lab.environment(stack, None, {}, ASKING)
+    assert set(asking.packages) > set(hello.packages)
+    assert "redis" not in hello.packages
+    assert Path(hello.python) != Path(asking.python)

@@ -1,0 +1,44 @@
+"""Writes the hashed locks of all environments that ship: `.venv/bin/python tools/locks.py [--only-missing]`.
+
+Those of the stacks; of the clients through which velodrome makes a database ready; and, for recipes that ask
+databases, those of the contestants that the studies race on them.
+"""
+
+import sys
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
+from velodrome.plan import finding, matrix
+from velodrome.plan.known import Known
+from velodrome.run import lock
+from velodrome.run.drivers import choosing as drivers
+from velodrome.run.experiments import choosing as experiments
+
+
+def raced() -> list[tuple[Stack, Recipe]]:
+    """Return every stack with every recipe that a study which ships races it on, as it is pinned."""
+    stacks = catalog.stacks()
+    known = Known(stacks, catalog.recipes(), drivers.known(), experiments.settings())
+    found = []
+    for name in finding.shipped():
+        study = finding.load(name, known)
+        for heat in matrix.lay_out(study, stacks).heats:
+            trial = heat.trials[0]
+            if not trial.contestant.packages:
+                found.append((stacks[trial.contestant.stack], trial.recipe))
+    return found
+
+
+def main() -> int:
+    """Renew all locks, or write the missing; the exit status is 3 if one could not be made."""
+    sets = lock.wanted(raced())
+    missing = [one for one in sets if not lock.path_of(one).is_file()]
+    problems = lock.write(missing) if "--only-missing" in sys.argv else lock.renew(sets)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 3 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
