@@ -8,21 +8,28 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.recipe import STEPS
 from velodrome.model.errors import StudyFileError
+from velodrome.model.metric import METRICS
+from velodrome.plan import schema
 from velodrome.plan.known import Known
-from velodrome.plan.schema import (
-    ContestantTable,
-    ExperimentTable,
-    LoadTable,
-    QuestionTable,
-    QuickTable,
-    StudyTable,
-)
 from velodrome.plan.study_file import parse
 from velodrome.run.drivers import choosing
 from velodrome.run.experiments import choosing as experiments
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 SMALLEST, WHOLE, WRONG = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+
+TABLES = (
+    schema.StudyTable,
+    schema.QuestionTable,
+    schema.LoadTable,
+    schema.ContestantTable,
+    schema.ExperimentTable,
+    schema.ClaimTable,
+    schema.CheckTable,
+    schema.ArithmeticTable,
+    schema.ContradictionTable,
+    schema.QuickTable,
+)
 
 
 def known() -> Known:
@@ -44,9 +51,14 @@ def test_the_example_with_mistakes_gives_what_the_page_shows() -> None:
         assert line.partition("; nearest: uvicorn")[0] in PAGE
 
 
+def test_every_metric_is_on_the_page() -> None:
+    for name, metric in METRICS.items():
+        assert f"| `{name}` | {metric.about} |" in PAGE
+
+
 def test_every_key_is_on_the_page() -> None:
-    for table in (StudyTable, QuestionTable, LoadTable, ContestantTable, ExperimentTable, QuickTable):
+    for table in TABLES:
         for key in table.model_fields:
-            assert re.search(rf"\b{key} = |`{key}`|\[{key}\]", PAGE), key
+            assert re.search(rf"\b{key} = |`{key}`|[.\[]{key}\]", PAGE), key
     for kind in STEPS:
         assert f"| `{kind}` |" in PAGE

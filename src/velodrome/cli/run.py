@@ -12,7 +12,8 @@ import typer
 from velodrome.cli import judge
 from velodrome.cli.stacks import Extra
 from velodrome.guest import catalog
-from velodrome.model.errors import BadOptionError, NothingMeasuredError
+from velodrome.model.claim import Judgement
+from velodrome.model.errors import BadOptionError, ClaimsFailedError, NothingMeasuredError
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.plan.known import Known
@@ -71,6 +72,7 @@ def command(
     quick: Annotated[
         bool, typer.Option("--quick", help="The study's quick form: minutes, not hours.")
     ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a claim does not hold.")] = False,
     blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
     python: Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")] = "",
@@ -87,7 +89,7 @@ def command(
     known = Known(stacks, catalog.recipes(), choosing.known(), experiments.settings())
     asked = chosen(finding.load(study, known, quick=quick), seed, blocks)
     laid_out = matrix.lay_out(asked, stacks, only or (), python)
-    asked = matrix.narrowed(asked, laid_out)
+    asked = matrix.narrowed(asked, laid_out) if only else asked
     given = databases_of(database or ())
     lab = Lab(stacks, guest_tree.export(extra), choosing.choose, databases=given, extra=tuple(extra))
     where = folder(asked.name if asked.form == "full" else f"{asked.name}-{asked.form}", out, resume)
@@ -112,8 +114,12 @@ def command(
         ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
         verdict, paths = judge.judged(where, stacks, finished=ended.how)
         view.verdict(verdict, paths)
-    if all(standing.failed for answer in verdict.answers for standing in answer.standings):
+    standings = [standing for answer in verdict.answers for standing in answer.standings]
+    if all(one.failed for one in standings) and (standings or not verdict.findings):
         raise NothingMeasuredError(paths["results"])
+    failed = [one.claim.name for one in verdict.claims if one.judgement is Judgement.FAILS]
+    if strict and failed:
+        raise ClaimsFailedError(asked.name, failed)
 
 
 def register(app: typer.Typer) -> None:

@@ -20,7 +20,7 @@ START_S = 1.0
 def to_settle(comparison: Comparison, pair: Pair, block_s: float) -> str:
     """Return «6 more blocks (2 min) would settle a difference of 3 %», or nothing where that is settled."""
     for target in TARGETS:
-        needed = _blocks(comparison, pair, target)
+        needed = _blocks(comparison, pair, log(1 + target))
         if needed is None:
             continue
         more = needed - pair.blocks
@@ -32,6 +32,15 @@ def to_settle(comparison: Comparison, pair: Pair, block_s: float) -> str:
         f"even {MOST_BLOCKS} blocks would not settle a difference of {TARGETS[-1] * 100:.0f} % here: the "
         "machine is too restless; use a quieter one, or longer spans"
     )
+
+
+def more_blocks(comparison: Comparison, pair: Pair, distance: float, block_s: float) -> str:
+    """Return how many more blocks would tell a ratio from a bound that is `distance` away, in logs."""
+    needed = _blocks(comparison, pair, distance)
+    if needed is None:
+        return f"it is so near that even {MOST_BLOCKS} blocks would not tell"
+    more = max(needed - pair.blocks, 1)
+    return f"{more} more block{'' if more == 1 else 's'} ({duration(more * block_s)}) would tell"
 
 
 def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], question: str) -> float:
@@ -47,14 +56,14 @@ def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], ques
     return len(labels) * (max(told, per_trial * len(loads)) if per_trial else told)
 
 
-def _blocks(comparison: Comparison, pair: Pair, target: float) -> int | None:
-    """Return the fewest blocks whose interval is narrower than a difference of `target`, None if too many."""
+def _blocks(comparison: Comparison, pair: Pair, half: float) -> int | None:
+    """Return the fewest blocks with which half the interval, in logs, is narrower, None if too many."""
     low, high = 1, MOST_BLOCKS
-    if comparison.half_width(pair, high) > log(1 + target):
+    if comparison.half_width(pair, high) > half:
         return None
     while low < high:
         middle = (low + high) // 2
-        if comparison.half_width(pair, middle) <= log(1 + target):
+        if comparison.half_width(pair, middle) <= half:
             high = middle
         else:
             low = middle + 1

@@ -6,11 +6,14 @@ from dataclasses import replace
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
+from velodrome.judge.claims.finding_cells import Evidence
+from velodrome.judge.claims.judging import judge_claims
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.experiment import Finding
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.profile import Profile
 from velodrome.model.results import COMPARABLE, Header, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Answer, Verdict
@@ -28,6 +31,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     _same_machine([run.header for run in runs])
     results = _joined(runs)
     study = header.study
+    findings = _findings(runs)
     found = [answer(question, results, stacks) for question in study.questions]
     return Verdict(
         study=study.name,
@@ -42,7 +46,8 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_unknown(study, results),
         ),
         environment=_environment(header, results),
-        findings=_findings(runs),
+        claims=judge_claims(Evidence(study, results, stacks, findings, _profiles(runs))),
+        findings=findings,
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )
@@ -54,9 +59,15 @@ def _findings(runs: Sequence[Results]) -> tuple[Finding, ...]:
     return tuple(found.values())
 
 
+def _profiles(runs: Sequence[Results]) -> tuple[Profile, ...]:
+    return tuple(one for run in runs for one in run.profiles)
+
+
 def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
+    asked = {question.name for question, _ in study.pairs()}
+    why = {True: "nothing of it was run", False: f"the {study.form} form leaves it out"}
     pairs = zip(study.questions, found, strict=True)
-    return [f"{question.name}: nothing of it was run." for question, one in pairs if one is None]
+    return [f"{one.name}: {why[one.name in asked]}." for one, answered in pairs if answered is None]
 
 
 def _unknown(study: Study, results: Sequence[Result]) -> list[str]:

@@ -11,9 +11,7 @@ class Figure:
     """Names one number that a study measures."""
 
     metric: str
-    """See `judge/figures/`: `throughput_rps`, `p50_ms`, `p99_ms`, `cpu_us`, `memory_bytes`, `resets`, … or, of an
-    experiment, the name of a fact.
-    """
+    """One of `model/metric.py`, such as `throughput_rps`, or, of an experiment, the name of a fact."""
     cell: str = ""
     """`question/contestant`."""
     load: str = ""
@@ -38,6 +36,32 @@ class Check:
     """For a fact that is no number: the claim holds where it is this."""
     about: str = ""
     """What is compared, in words, for the table."""
+    than: tuple[Figure, Figure] | None = None
+    """Divide by the ratio of these two as well: how much more one gains than another."""
+    bound_ms: float | None = None
+    """For `sustained_rps`: the p99 up to which a rate holds; None: four times what the recipe waits."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """A set-up as the publication describes it, for Little's law: `slots` that each wait `wait_ms`."""
+
+    slots: int
+    what: str
+    """What a slot is: `workers`, `connections`."""
+    wait_ms: float
+    published_rps: float
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two figures of one publication for the same thing: what its text says, and the quotient of its own table."""
+
+    about: str
+    says: float
+    a: float
+    b: float
+    """The table gives a ÷ b."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +76,11 @@ class Claim:
     needs_cpus: int = 1
     """CPUs the server must have to itself before the claim can be judged at all."""
     remark: str = ""
-    """What else must be said of it: where the publication contradicts arithmetic or itself."""
+    """What else must be said of it."""
+    arithmetic: tuple[Arithmetic, ...] = ()
+    """Published figures that can be held against Little's law."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Published figures that can be held against each other."""
 
 
 class Judgement(StrEnum):
@@ -75,6 +103,8 @@ class Checked:
     """The fact, where it is no number."""
     reason: str = ""
     """Why it holds or not, or why it cannot be told."""
+    limit: str = ""
+    """`at least` or `at most`, where what was tried does not reach further than the figure."""
 
 
 @dataclass(frozen=True)
@@ -86,3 +116,5 @@ class Judged:
     checked: tuple[Checked, ...]
     reason: str
     """One sentence."""
+    contradictions: tuple[str, ...] = ()
+    """Where the published figures contradict arithmetic or each other, as sentences."""

@@ -385,6 +385,17 @@ class ProgramError(VelodromeError):
         super().__init__(f"{program} told nothing: {how}.{tail}")
 
 
+class ClaimsFailedError(VelodromeError):
+    """Raised at the end of a run with `--strict` in which a claim did not hold (exit code 1)."""
+
+    exit_code = 1
+
+    def __init__(self, study: str, claims: Sequence[str]) -> None:
+        self.claims = tuple(claims)
+        verb = "does" if len(claims) == 1 else "do"
+        super().__init__(f"{', '.join(claims)} of {study} {verb} not hold here; why is told above")
+
+
 class NothingMeasuredError(VelodromeError):
     """Raised at the end of a race in which no contestant could be measured."""
 

@@ -226,6 +226,11 @@ class Placement:
     """`cgroup v1`, `cgroup v2`, `affinity and rlimits`, or `nothing`."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def own_cpus(self) -> int:
+        """How many CPUs the server has to itself."""
+        return len({*self.server_cpus} - {*self.load_cpus, *self.upstream_cpus})
+
 
 @dataclass(frozen=True)
 class Measurement:

@@ -7,7 +7,16 @@ ratio(Interval(1.79, 1.9, 2.04)) ->  1.9× [1.8, 2.0]
 import math
 
 from velodrome.model.interval import Interval
+from velodrome.model.metric import Unit
 
+_SIGNS = {
+    Unit.RATE: (1.0, "/s"),
+    Unit.MILLISECONDS: (1.0, " ms"),
+    Unit.MICROSECONDS: (1.0, " µs"),
+    Unit.SHARE: (100.0, " %"),
+    Unit.RATIO: (1.0, "×"),
+}
+"""Factor and sign of the units that need one."""
 MISSING = "–"
 """What stands where a number could not be told."""
 
@@ -130,6 +139,23 @@ def difference(interval: Interval) -> str:
     places = min(2, places_for((interval.high - interval.low) * 50, (interval.mid - 1) * 100))
     low, high = (signed((value - 1) * 100, places) for value in (interval.low, interval.high))
     return f"{grouped(abs(interval.mid - 1) * 100, places)} % [{low}, {high}]"
+
+
+def in_unit(value: float | Interval | None, unit: Unit) -> str:
+    """Return a number in a unit: `2.6× [2.4, 2.8]`, `396 ms [390, 402]`, or of one somebody chose, `2.63×`."""
+    if value is None:
+        return MISSING
+    scale, sign = _SIGNS.get(unit, (1.0, ""))
+    if unit is Unit.BYTES:
+        scale, sign = 1e-6, " MB"
+    if not isinstance(value, Interval):
+        return f"{short(value * scale)}{sign}"
+    low, mid, high = value.low * scale, value.mid * scale, value.high * scale
+    if low == mid == high:
+        return f"{number(mid)}{sign}"
+    places = min(places_for((high - low) / 2, mid), 3 if abs(mid) < 10 else 1)
+    shown = [grouped(one, places) if math.isfinite(one) else "∞" for one in (low, mid, high)]
+    return f"{shown[1]}{sign} [{shown[0]}, {shown[2]}]"
 
 
 def signed(value: float, places: int = 0) -> str:

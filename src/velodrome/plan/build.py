@@ -1,10 +1,12 @@
 """From the tables of a study file to a Study; what a table cannot know by itself is checked here."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from velodrome.guest.catalog import serves
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
+from velodrome.plan.claims import read_claims
 from velodrome.plan.contestants import read_contestant
 from velodrome.plan.experiments import read_experiment
 from velodrome.plan.findings import Findings, nearest
@@ -56,6 +58,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         sources=tuple(table.sources),
         experiments=tuple(one for one in tried if one),
     )
+    study = replace(study, claims=read_claims(table.claims, ("claims",), study, findings))
     return study, read_quick(table.quick, ("quick",), study, findings)
 
 

@@ -8,20 +8,24 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from velodrome.model.problem import Problem
-from velodrome.plan.schema import WANTED, Table
+from velodrome.plan.schema import Table, wanted
 from velodrome.plan.toml_map import Path, TomlMap
 
 _ITEMS = {
+    "checks": ("a check", "a [[claims.checks]] table with metric, of and a bound"),
+    "claims": ("a claim", "a [[claims]] table with name, says and checks"),
     "contestants": ("a contestant", 'a stack such as "uvicorn" or {stack = "gunicorn-sync", workers = 2}'),
     "loads": (
         "a load",
         'a table such as {connections = 40, duration = "2s"} or {rate = 500, duration = "2s"}',
     ),
+    "contradictions": ("a contradiction", "a table with about, says, a and b"),
     "experiments": ("an experiment", "an [[experiments]] table with a kind"),
     "links": ("a link", 'one such as {rtt = "160ms"}, or "loopback"'),
     "questions": ("a question", "a [[questions]] table with recipe and loads"),
     "skip": ("something to skip", "a question, question/contestant, or the name of an experiment"),
     "sources": ("a source", "a text, such as the address of a web page"),
+    "than": ("a cell", 'a question/contestant, such as "hello/tornado"'),
     "steps": ("a step", 'a table such as {do = "sleep", ms = 50}'),
 }
 
@@ -76,7 +80,7 @@ class Findings:
         if issubclass(model, Table):
             for key in model.required:
                 if key not in value:
-                    self.add((*at, key), f"is missing; give {WANTED[key][1]}")
+                    self.add((*at, key), f"is missing; give {wanted((*at, key), key)[1]}")
         try:
             return model.model_validate(value)
         except ValidationError as error:
@@ -120,11 +124,11 @@ def _sentence(detail: ErrorDetails, path: Path, known: Iterable[str]) -> str:
     if detail["type"] == "extra_forbidden":
         return f"there is no such key here; {nearest(str(path[-1]), known)}"
     if detail["type"] == "missing":
-        return f"is missing; give {WANTED[str(path[-1])][1]}"
+        return f"is missing; give {wanted(path, str(path[-1]))[1]}"
     return _unfit(detail["input"], path)
 
 
 def _unfit(value: object, path: Path) -> str:
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
-    noun, cure = _ITEMS[key] if path and isinstance(path[-1], int) else WANTED[key]
+    noun, cure = _ITEMS[key] if path and isinstance(path[-1], int) else wanted(path, key)
     return f"{shown(value)} is not {noun}; give {cure}"

@@ -6,13 +6,18 @@ scale = 0.3
 skip = ["upload", "hello/granian-*", "canary"]
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from velodrome.model.claim import Claim, Figure
 from velodrome.model.load import Load
 from velodrome.model.study import Question, Study, matches
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.schema import QuickTable
 from velodrome.plan.toml_map import Path
+
+Labels = Mapping[tuple[str, str], str]
+"""Question and label of a load in the full form, to its label in the quick one."""
 
 LEAST_S = 0.5
 """No span is made shorter than this, or than WAVES times the recipe's own wait: it would catch nothing."""
@@ -49,21 +54,49 @@ def read_quick(entry: object, at: Path, study: Study, findings: Findings) -> Qui
 
 def quick(study: Study, form: Quick) -> Study:
     """Return the quick form of a study."""
+    questions = [
+        replace(
+            question,
+            loads=tuple(scaled(load, form.scale, question) for load in question.loads),
+            profile=scaled(question.profile, form.scale, question) if question.profile else None,
+        )
+        for question in study.questions
+    ]
+    now = {
+        (full.name, load.label): less.label
+        for full, scaled_down in zip(study.questions, questions, strict=True)
+        for load, less in zip(full.loads, scaled_down.loads, strict=True)
+    }
     return replace(
         study,
         form="quick",
         blocks=form.blocks,
         budget_s=form.budget_s if form.budget_s is not None else study.budget_s,
         skipped=form.skip,
-        questions=tuple(
+        questions=tuple(questions),
+        claims=tuple(_of_form(claim, now) for claim in study.claims),
+    )
+
+
+def _of_form(claim: Claim, now: Labels) -> Claim:
+    """Return a claim whose figures name the loads as they are called in this form: a count is in a label."""
+    return replace(
+        claim,
+        checks=tuple(
             replace(
-                question,
-                loads=tuple(scaled(load, form.scale, question) for load in question.loads),
-                profile=scaled(question.profile, form.scale, question) if question.profile else None,
+                check,
+                figure=_under(check.figure, now),
+                over=_under(check.over, now) if check.over else None,
+                than=(_under(check.than[0], now), _under(check.than[1], now)) if check.than else None,
             )
-            for question in study.questions
+            for check in claim.checks
         ),
     )
+
+
+def _under(figure: Figure, now: Labels) -> Figure:
+    question = figure.cell.partition("/")[0]
+    return replace(figure, load=now.get((question, figure.load), figure.load))
 
 
 def scaled(load: Load, scale: float, question: Question) -> Load:

@@ -10,6 +10,7 @@ from random import Random
 
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
+from velodrome.model.claim import Claim
 from velodrome.model.errors import NothingSelectedError
 from velodrome.model.experiment import Experiment
 from velodrome.model.load import Load
@@ -66,16 +67,26 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
 
 
 def narrowed(study: Study, laid_out: Matrix) -> Study:
-    """Return the study without the questions, contestants and experiments that none of this is about."""
+    """Return the study without the questions, contestants, experiments and claims that none of this is about."""
     trials = [trial for heat in laid_out.heats for trial in heat.trials]
     questions = {trial.question for trial in trials}
     contestants = {trial.contestant.label for trial in trials}
+    there = {trial.cell for trial in trials} | {one.name for one in laid_out.experiments}
     return replace(
         study,
         questions=tuple(one for one in study.questions if one.name in questions),
         contestants=tuple(one for one in study.contestants if one.label in contestants),
         experiments=laid_out.experiments,
+        claims=tuple(claim for claim in study.claims if _names(claim) & there),
     )
+
+
+def _names(claim: Claim) -> set[str]:
+    """Return the cells and experiments that a claim rests on."""
+    figures = [
+        figure for one in claim.checks for figure in (one.figure, one.over, *(one.than or ())) if figure
+    ]
+    return {figure.experiment or figure.cell for figure in figures}
 
 
 def order(seed: int, block: int, count: int) -> list[int]:

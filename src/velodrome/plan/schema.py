@@ -4,6 +4,7 @@ Each table is a model of its own and holds the tables inside it as they were rea
 one by one, so that a mistake in one hides none in another.
 """
 
+from math import isfinite
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
@@ -25,7 +26,10 @@ def _bytes(value: object) -> object:
         return value
     for unit, size in MEMORY_UNITS.items():
         if value.endswith(unit):
-            return round(float(value.removesuffix(unit)) * size)
+            found = float(value.removesuffix(unit)) * size
+            if not isfinite(found):
+                raise ValueError("no amount")
+            return round(found)
     raise ValueError("no unit")
 
 
@@ -45,6 +49,12 @@ def _cpus(value: object) -> object:
     if value == "all" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_CPUS):
         return value
     raise ValueError("neither a count nor all")
+
+
+def _fact(value: object) -> object:
+    if isinstance(value, str | bool):
+        return value
+    raise ValueError("neither a text nor a switch")
 
 
 class LimitsTable(Table):
@@ -122,6 +132,62 @@ class ExperimentTable(Table):
     deadline: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
 
 
+class CheckTable(Table):
+    """One `[[claims.checks]]`."""
+
+    required = ("metric",)
+
+    metric: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    of: Annotated[str, Field(min_length=1)] | None = None
+    over: Annotated[str, Field(min_length=1)] | None = None
+    than: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    load: str = ""
+    over_load: str | None = None
+    experiment: Annotated[str, Field(min_length=1)] | None = None
+    about: Annotated[str, Field(max_length=200)] = ""
+    published: Number | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+    equals: Annotated[str | bool | None, PlainValidator(_fact)] = None
+    bound_ms: Annotated[Number, Field(gt=0)] | None = None
+
+
+class ArithmeticTable(Table):
+    """`arithmetic = {slots = 3, wait_ms = 200, published_rps = 37.86}` of a claim."""
+
+    required = ("slots", "wait_ms", "published_rps")
+
+    slots: Annotated[int, Field(ge=1, le=10**6)] = 1
+    what: Annotated[str, Field(min_length=1, max_length=60)] = "workers"
+    wait_ms: Annotated[Number, Field(gt=0)] = 1.0
+    published_rps: Annotated[Number, Field(gt=0)] = 1.0
+
+
+class ContradictionTable(Table):
+    """One `[[claims.contradictions]]`: `{about = "grpclib over threads", says = 0.3, a = 1571.05, b = 3746.87}`."""
+
+    required = ("about", "says", "a", "b")
+
+    about: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    says: Annotated[Number, Field(gt=0)] = 1.0
+    a: Annotated[Number, Field(gt=0)] = 1.0
+    b: Annotated[Number, Field(gt=0)] = 1.0
+
+
+class ClaimTable(Table):
+    """One `[[claims]]`."""
+
+    required = ("name", "says")
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=20)] = ""
+    says: Annotated[str, Field(min_length=1, max_length=400)] = ""
+    remark: Annotated[str, Field(max_length=600)] = ""
+    needs_cpus: Annotated[int, Field(ge=1, le=MOST_CPUS)] = 1
+    checks: list[Any] = []
+    arithmetic: Any = None
+    contradictions: list[Any] = []
+
+
 class QuickTable(Table):
     """`[quick]`: what `--quick` does with a study."""
 
@@ -146,14 +212,26 @@ class StudyTable(Table):
     contestants: Annotated[list[Any], Field(min_length=1)] = []
     questions: Annotated[list[Any], Field(min_length=1)] = []
     experiments: list[Any] = []
+    claims: list[Any] = []
     quick: Any = {}
 
 
 WANTED = {
+    "a": ("a figure", "a number above 0"),
     "about": ("a description", 'a short text that completes «for an endpoint that …», such as "waits 50 ms"'),
     "arrivals": ("a kind of arrivals", '"constant" or "poisson"'),
+    "arithmetic": ("a table of arithmetic", "such as {slots = 3, wait_ms = 200, published_rps = 37.86}"),
+    "at_least": ("a bound", "a number"),
+    "at_most": ("a bound", "a number"),
+    "b": ("a figure", "a number above 0"),
     "blocks": ("a number of blocks", "a whole number from 1 to 1000"),
     "budget": ("a span of time", 'one such as "10min", at most 30 days'),
+    "bound_ms": ("a number of milliseconds", "a number above 0"),
+    "checks": ("a list of checks", "[[claims.checks]] with metric, of and a bound"),
+    "claims": ("a list of claims", "[[claims]] with name, says and checks"),
+    "contradictions": ("a list of contradictions", "[[claims.contradictions]] with about, says, a and b"),
+    "claims.name": ("a name", 'one such as "G1": letters, digits, dots and hyphens, 20 at most'),
+    "claims.over": ("a cell", 'a question/contestant, such as "third-party/gunicorn-sync"'),
     "chunk_bytes": ("a number of bytes", "a whole number from 1 to 1 000 000 000"),
     "chunks": ("a number of chunks", "a whole number from 1 to 1 000 000"),
     "connections": ("a number of connections", "a whole number from 1 to 60 000"),
@@ -167,7 +245,9 @@ WANTED = {
     "driver": ("a driver", 'the name of one, such as "velodrome" of a load, "pymysql" of a query'),
     "deadline": ("a span of time", 'one above 0, such as "60s"'),
     "duration": ("a span of time", 'one above 0, such as "1.5s"'),
+    "equals": ("a fact", "a text, or true or false"),
     "every_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
+    "experiment": ("an experiment", "the name of one of this study"),
     "experiments": ("a list of experiments", "[[experiments]] tables with a kind"),
     "idle": ("a number of idle connections", "a whole number from 0 to 60 000"),
     "keepalive": ("a switch", "true or false"),
@@ -176,38 +256,57 @@ WANTED = {
     "limits": ("a table of limits", 'such as {cpus = 1, memory = "512MB"}'),
     "link": ("a link", 'one such as {rtt = "160ms", rate = "100mbit", loss = "1%"}'),
     "links": ("a list of links", 'at least one, such as ["loopback", {rtt = "160ms"}]'),
+    "load": ("a load", 'the label of one, such as "closed-40"'),
     "loads": ("a list of loads", 'at least one, such as {connections = 40, duration = "2s"}'),
     "memory": ("an amount of memory", 'such as "512MB" (kB, MB, GB), 16 MB at least'),
     "method": ("a method of HTTP", 'one in capitals, such as "GET"'),
+    "metric": ("a metric", 'the name of one, such as "throughput_rps"'),
     "ms": ("a number of milliseconds", "a number from 0 to 600 000"),
     "name": ("a name", "one of small letters, digits, dots and hyphens"),
+    "needs_cpus": ("a number of CPUs", "a whole number from 1"),
+    "of": ("a cell", 'a question/contestant, such as "third-party/gunicorn-gevent"'),
     "on_wire": ("a switch", "true or false"),
     "over": ("a protocol", '"http" or "grpc"'),
+    "over_load": ("a load", 'the label of one, such as "closed-40"'),
     "packages": ("a table of versions", 'such as {tornado = "5.1.1"}'),
     "parallel": ("a switch", "true or false"),
     "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),
+    "published": ("a figure", "a number"),
+    "published_rps": ("a rate", "requests per second above 0"),
     "python": ("an interpreter", 'a version such as "3.12", or a path'),
     "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),
     "quick": ("a table of the quick form", "such as {blocks = 1, scale = 0.25}"),
     "rate": ("a rate", "requests per second above 0"),
     "recipe": ("a recipe", 'the name of one, such as "hello", or a table with steps'),
+    "remark": ("a remark", "a text of at most 600 characters"),
     "requests": ("a number of requests", "a whole number from 1"),
     "room": ("a switch", "true or false"),
     "rows": ("a number of rows", "a whole number from 1 to 4096"),
+    "says": ("what is said", "a conclusion as text or, of a contradiction, a number above 0"),
     "scale": ("a factor", "a number above 0, 1 at most"),
     "seed": ("a seed", "a whole number from 0"),
     "size": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),
     "skip": ("a list to skip", 'questions, cells or experiments, such as ["upload", "hello/uvicorn"]'),
     "sources": ("a list of sources", "texts, such as addresses of web pages"),
+    "slots": ("a number of slots", "a whole number from 1"),
     "stack": ("a stack", 'the name of one, such as "uvicorn"'),
     "steps": ("a list of steps", 'at least one, such as [{do = "sleep", ms = 50}, {do = "body", size = 84}]'),
     "streams": ("a number of streams", "a whole number from 1 to 10 000"),
+    "than": ("a pair of cells", 'two question/contestant, such as ["hello/tornado", "hello/aiohttp"]'),
     "threads": ("a number of threads", "a whole number from 1 to 1000"),
     "timeout": ("a span of time", 'one above 0, such as "10s"'),
     "times": ("a number of calls", "a whole number from 1 to 1000"),
     "title": ("a title", "a text of 1 to 200 characters"),
     "upload_bytes": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),
     "us": ("a number of microseconds", "a whole number from 0 to 600 000 000"),
+    "wait_ms": ("a number of milliseconds", "a number above 0"),
+    "what": ("what a slot is", 'a text such as "workers"'),
     "warmup": ("a span of time", 'one such as "0.3s"'),
 }
-"""What each key is and what to give; completes «… is not X; give Y»."""
+"""What each key is and what to give; completes «… is not X; give Y». Some are another thing within claims."""
+
+
+def wanted(path: tuple[str | int, ...], key: str) -> tuple[str, str]:
+    """Return what a key is and what to give, where it stands."""
+    within = f"{path[0]}.{key}" if path else key
+    return WANTED[within] if within in WANTED else WANTED[key]

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Answer, Verdict
-from velodrome.report import history, names, page, proof, why
+from velodrome.report import claims, findings, history, names, page, proof, why
 from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
@@ -39,6 +39,9 @@ def render(verdict: Verdict, results: Results, header: Mapping[str, Any]) -> str
         "study": verdict.study,
         "lead": lead(verdict, results),
         "cards": page.cards(verdict),
+        "claims": [claims.told(one) for one in verdict.claims],
+        "claims_summary": claims.summary(verdict.claims),
+        "findings": findings.rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import names
+from velodrome.report import claims, findings, names
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, visible
@@ -14,6 +14,7 @@ HEAD = (
     "| | stack | requests/s | p50 ms | {far} ms | CPU µs/request | memory MB | blocks | remarks |",
     "|--:|:--|--:|--:|--:|--:|--:|--:|:--|",
 )
+CLAIM_HEAD = ("| claim | published | here | judgement | why |", "|:--|--:|--:|:--|:--|")
 SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 MENTION = "@\u200b"
 """Hosts look for mentions in the finished text, so no escape stops one; a space of no width does."""
@@ -29,21 +30,48 @@ def text(verdict: Verdict) -> str:
     """Return the whole report."""
     parts = [f"# {escaped(verdict.title or verdict.study)}", ""]
     parts += [_summary(answer) for answer in verdict.answers]
+    parts += claims_section(verdict)
     for answer in verdict.answers:
         parts += _question(verdict, answer)
+    if verdict.findings:
+        told = [f"- **{escaped(name)}**: {escaped(said)}" for name, said in findings.rows(verdict.findings)]
+        parts += ["", "## Experiments", "", *told]
     if verdict.set_aside:
         parts += ["", "## Set aside", "", *(f"- ⚑ {escaped(sentence)}" for sentence in verdict.set_aside)]
     facts = [*verdict.notes, *([f"The race ended: {verdict.finished}."] if verdict.finished else [])]
     facts += [f"{name}: {value}" for name, value in verdict.environment.items()]
     facts.append(f"seed: {verdict.seed}")
     parts += ["", "## Where and how", "", *(f"- {escaped(fact)}" for fact in facts)]
-    parts += ["", "Repeat everything:", "", _code(f"velodrome run {verdict.study}"), ""]
+    parts += ["", "Repeat everything:", "", _code(everything(verdict)), ""]
     return "\n".join(parts)
+
+
+def everything(verdict: Verdict) -> str:
+    """Return the command that runs the whole study again, in its form."""
+    return f"velodrome run {verdict.study}{' --quick' if verdict.form == 'quick' else ''}"
 
 
 def write(path: Path, verdict: Verdict) -> None:
     """Write report.md. Raises OutputError when it cannot be written."""
     save(path, text(verdict))
+
+
+def claims_section(verdict: Verdict) -> list[str]:
+    """Return the published conclusions as lines of Markdown: published, here, judgement, reason."""
+    if not verdict.claims:
+        return []
+    parts = ["", "## Claims", "", f"{claims.summary(verdict.claims)}.", "", CLAIM_HEAD[0], CLAIM_HEAD[1]]
+    for one in map(claims.told, verdict.claims):
+        reasons = [one.reason, *one.remarks] if one.reason else [*one.remarks]
+        why = " ".join(escaped(reason) for reason in reasons)
+        parts.append(
+            f"| **{escaped(one.name)}** {escaped(one.says)} | | | **{one.judgement.value}** | {why} |"
+        )
+        parts += [
+            f"| {escaped(row.about)} | {escaped(row.published)} | {escaped(row.here)} | {row.judgement.value} | |"
+            for row in one.rows
+        ]
+    return parts
 
 
 def _summary(answer: Answer) -> str:

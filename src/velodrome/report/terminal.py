@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import board, findings, names
+from velodrome.report import board, claims, findings, names
 from velodrome.report.typeset import plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -58,7 +58,8 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
         found += _paragraph(f"The race ended: {verdict.finished}.", width, " ", "dim")
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
-    found += [Text(), *_paths(verdict, paths)]
+    judged = claims.lines(verdict.claims, width)
+    found += [*([Text()] if judged else []), *judged, Text(), *_paths(verdict, paths)]
     return found
 
 

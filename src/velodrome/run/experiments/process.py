@@ -1,4 +1,4 @@
-"""The process one experiment runs in: `python -m velodrome.run.experiments.process TASK`, TASK being JSON.
+"""The process one experiment runs in: `python -m velodrome.run.experiments.process`, its task in the environment.
 
 Its standard output is one line of JSON, `{"outcome": …}` or `{"failed": "why"}`; what the experiment itself prints
 goes to standard error. It runs under a warden, so that nothing it starts outlives it.
@@ -22,9 +22,12 @@ from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.lab import Lab
 from velodrome.run.limits import Hierarchy
 
+TASK_VARIABLE = "VELODROME_EXPERIMENT"
+"""Not an argument: addresses of databases hold passwords, and everybody may read arguments."""
+
 
 def task(kind: Kind, settings: Mapping[str, Setting], lab: Lab) -> str:
-    """Return what the process is to do, as its argument: the lab as far as it is plain data."""
+    """Return what the process is to do, as JSON: the lab as far as it is plain data."""
     return json.dumps(
         {
             "module": kind.run.__module__,
@@ -33,6 +36,7 @@ def task(kind: Kind, settings: Mapping[str, Setting], lab: Lab) -> str:
             "guest_tree": str(lab.guest_tree),
             "cpus": list(lab.cpus),
             "where": {name: [one.version, str(one.parent)] for name, one in lab.where.items()},
+            "databases": dict(lab.databases),
             "turn_ns": dict(lab.turn_ns),
             "start_seconds": lab.start_seconds,
             "stop_seconds": lab.stop_seconds,
@@ -44,7 +48,7 @@ def main() -> int:
     """Carry the experiment out; exit status 0 if there is an outcome, else 3."""
     out = os.dup(1)
     os.dup2(2, 1)
-    plain = json.loads(sys.argv[1])
+    plain = json.loads(os.environ.pop(TASK_VARIABLE))
     try:
         kind: Kind = import_module(plain["module"]).experiment
         found = kind.run(_settings(plain["settings"]), _lab(plain))
@@ -68,6 +72,7 @@ def _lab(plain: Mapping[str, Any]) -> Lab:
         Path(plain["guest_tree"]),
         cpus=tuple(plain["cpus"]),
         where={name: Hierarchy(version, Path(parent)) for name, (version, parent) in plain["where"].items()},
+        databases=plain["databases"],
         turn_ns=plain["turn_ns"],
         start_seconds=plain["start_seconds"],
         stop_seconds=plain["stop_seconds"],

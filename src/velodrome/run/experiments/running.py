@@ -54,8 +54,12 @@ def _bounded(
     kind: Kind, settings: Mapping[str, Setting], lab: Lab, deadline_s: float, output: IO[bytes]
 ) -> tuple[Exit | None, tuple[str, ...]]:
     """Run it until it ends or its deadline has passed; return how it ended, if it did, and its last lines."""
-    argv = (sys.executable, "-m", MODULE, process.task(kind, settings, lab))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = (sys.executable, "-m", MODULE)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        process.TASK_VARIABLE: process.task(kind, settings, lab),
+    }
     # In the environment, not in the arguments: every user can read those, and a URL may hold a password.
     environment |= {variable(name): url for name, url in lab.databases.items()}
     with Ward(Order(argv, environment, cwd=os.getcwd()), stdout=output.fileno()) as ward:

@@ -1,0 +1,43 @@
+"""What the server used: CPU for each right answer, CPUs kept busy, memory."""
+
+from collections.abc import Callable
+
+from velodrome.judge.figures.cell import Cell, Taking
+from velodrome.judge.figures.number import Missing, Number, Series
+from velodrome.model.load import Load
+from velodrome.model.measurement import Measurement
+
+NOISE_CPU = 0.035
+NOISE_MEMORY = 0.02
+"""Standard deviations of the log ratio of two equal servers (docs/method.md, «Claims»)."""
+
+
+def _of_server(
+    value: Callable[[Measurement], float | None], noise: float, what: str
+) -> Callable[[Cell, Load], Number]:
+    def take(cell: Cell, load: Load) -> Number:
+        found = cell.valid(load)
+        if isinstance(found, Missing):
+            return found
+        values = {one.trial.block: told for one in found if (told := value(one))}
+        if not values:
+            return Missing(f"{cell.runner.called} told no {what} under {load.label}")
+        return Series(values, noise=noise)
+
+    return take
+
+
+def _cpus(one: Measurement) -> float:
+    return one.server.cpu_s / one.load.duration_s
+
+
+def _memory(one: Measurement) -> float:
+    """Shared pages counted once where the system tells (PSS)."""
+    return float(one.server.pss_peak_bytes or one.server.rss_peak_bytes)
+
+
+FIGURES = {
+    "cpu_us": Taking(_of_server(lambda one: one.cpu_us_per_request, NOISE_CPU, "CPU")),
+    "cpu_share": Taking(_of_server(_cpus, NOISE_CPU, "CPU")),
+    "memory_bytes": Taking(_of_server(_memory, NOISE_MEMORY, "memory")),
+}

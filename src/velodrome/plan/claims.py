@@ -1,0 +1,163 @@
+"""Claims of a study, as its file tells them: published conclusions, and by which figures they are judged again.
+
+[[claims]]
+name = "G1"
+says = "gevent gives nearly three times the throughput"
+[[claims.checks]]
+metric = "throughput_rps"
+of = "third-party/gevent"
+over = "third-party/sync"
+published = 2.63
+at_least = 1.5
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
+from velodrome.model.metric import METRICS
+from velodrome.model.study import Study
+from velodrome.plan.findings import Findings, nearest
+from velodrome.plan.schema import ArithmeticTable, CheckTable, ClaimTable, ContradictionTable
+from velodrome.plan.toml_map import Path
+
+
+def read_claims(entries: list[Any], at: Path, study: Study, findings: Findings) -> tuple[Claim, ...]:
+    """Return the claims that a list of tables tells of a study; what is wrong is in `findings`."""
+    reader = _Reader(study, findings)
+    read = [reader.claim(entry, (*at, index)) for index, entry in enumerate(entries)]
+    findings.once(at, [(claim.name, (*at, index)) for index, claim in enumerate(read) if claim])
+    return tuple(claim for claim in read if claim)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads claims about one study; what is wrong with them is in `findings`."""
+
+    study: Study
+    findings: Findings
+
+    def claim(self, entry: object, at: Path) -> Claim | None:
+        findings = self.findings
+        table = findings.check_in_part(ClaimTable, entry, at)
+        if table is None:
+            return None
+        checks = [self.check(one, (*at, "checks", index)) for index, one in enumerate(table.checks)]
+        sums = table.arithmetic if isinstance(table.arithmetic, list) else [table.arithmetic]
+        arithmetic = [
+            findings.check(ArithmeticTable, one, (*at, "arithmetic")) for one in sums if one is not None
+        ]
+        contradictions = [
+            findings.check(ContradictionTable, one, (*at, "contradictions", index))
+            for index, one in enumerate(table.contradictions)
+        ]
+        if not (checks or arithmetic or contradictions):
+            cure = "give it [[claims.checks]], arithmetic or contradictions"
+            findings.add(at, f"has nothing to be judged by; {cure}")
+        return Claim(
+            table.name,
+            table.says,
+            tuple(one for one in checks if one),
+            table.needs_cpus,
+            table.remark,
+            tuple(
+                Arithmetic(one.slots, one.what, one.wait_ms, one.published_rps) for one in arithmetic if one
+            ),
+            tuple(Contradiction(one.about, one.says, one.a, one.b) for one in contradictions if one),
+        )
+
+    def check(self, entry: object, at: Path) -> Check | None:
+        before = self.findings.count
+        table = self.findings.check(CheckTable, entry, at)
+        if table is None:
+            return None
+        self._bounded(table, at)
+        if table.experiment is not None:
+            figure, over = self._facts(table, table.experiment, at)
+        else:
+            figure, over = self._cells(table, at)
+        than = None
+        if table.than is not None:
+            first, second = (
+                self._figure(table, (cell, self._same(table.load, cell)), (*at, "than", index))
+                for index, cell in enumerate(table.than)
+            )
+            than = first, second
+            if over is None or table.experiment is not None:
+                self.findings.add((*at, "than"), "compares two ratios of cells; give of and over as well")
+        if self.findings.count > before:
+            return None
+        return Check(
+            figure,
+            over,
+            table.at_least,
+            table.at_most,
+            table.published,
+            table.equals,
+            table.about,
+            than,
+            table.bound_ms,
+        )
+
+    def _bounded(self, table: CheckTable, at: Path) -> None:
+        """A check that nothing could fail is no check."""
+        low, high, add = table.at_least, table.at_most, self.findings.add
+        if low is None and high is None and table.equals is None:
+            add(at, "says not when it holds; give at_least, at_most or equals")
+        elif table.equals is not None and (table.experiment is None or table.over is not None):
+            add((*at, "equals"), "is for a fact of an experiment, without over; give at_least or at_most")
+        elif table.equals is not None and (low is not None or high is not None):
+            add((*at, "equals"), "stands beside a bound; give one of the two")
+        elif low is not None and high is not None and low > high:
+            add((*at, "at_least"), f"{low:g} is above at_most, {high:g}; no number is both")
+
+    def _facts(self, table: CheckTable, experiment: str, at: Path) -> tuple[Figure, Figure | None]:
+        """Return the figures of a check by an experiment: `metric` and `over` name facts of it."""
+        names = [one.name for one in self.study.experiments]
+        if experiment not in names:
+            near = nearest(experiment, names)
+            self.findings.add((*at, "experiment"), f"'{experiment}' is no experiment of this study; {near}")
+        if table.of is not None:
+            self.findings.add((*at, "of"), "stands beside experiment; give one of the two")
+        over = Figure(table.over, experiment=experiment) if table.over is not None else None
+        return Figure(table.metric, experiment=experiment), over
+
+    def _cells(self, table: CheckTable, at: Path) -> tuple[Figure, Figure | None]:
+        """Return the figures of a check by cells."""
+        if table.metric not in METRICS:
+            near = nearest(table.metric, METRICS)
+            self.findings.add((*at, "metric"), f"'{table.metric}' is no metric; {near}")
+        if table.of is None:
+            self.findings.add((*at, "of"), 'is missing; give a question/contestant, or experiment = "…"')
+            return Figure(table.metric), None
+        figure = self._figure(table, (table.of, table.load), (*at, "of"))
+        if table.over is None:
+            return figure, None
+        load = table.over_load if table.over_load is not None else self._same(table.load, table.over)
+        return figure, self._figure(table, (table.over, load), (*at, "over"))
+
+    def _figure(self, table: CheckTable, cell_and_load: tuple[str, str], at: Path) -> Figure:
+        """Return the figure of a cell under a load, after telling what of it there is not."""
+        cell, load = cell_and_load
+        loads = self._loads(cell)
+        if loads is None:
+            cells = [f"{question.name}/{contestant.label}" for question, contestant in self.study.pairs()]
+            near = nearest(cell, cells)
+            self.findings.add(at, f"'{cell}' is no question/contestant of this study; {near}")
+        elif load and load not in loads:
+            key = "over_load" if at[-1] == "over" and table.over_load is not None else "load"
+            self.findings.add(
+                (*at[:-1], key), f"'{load}' is no load of that question; {nearest(load, loads)}"
+            )
+        return Figure(table.metric, cell, load)
+
+    def _loads(self, cell: str) -> list[str] | None:
+        """Return the labels of the loads under which a cell is measured; None: there is no such cell."""
+        for question, contestant in self.study.pairs():
+            if cell == f"{question.name}/{contestant.label}":
+                return [load.label for load in question.loads]
+        return None
+
+    def _same(self, load: str, cell: str) -> str:
+        """Return a load for another cell: the same one where its question has it, else its first that fits."""
+        return load if load in (self._loads(cell) or ()) else ""

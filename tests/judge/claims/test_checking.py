@@ -1,0 +1,238 @@
+"""A check holds where its whole interval does, fails where none of it does, and else tells what would settle it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.judge import made
+from tests.judge.claims.made_claims import checked, figure, ratio, value
+
+from velodrome.model.claim import Check, Judgement
+from velodrome.model.flag import FlagKind
+from velodrome.model.load import Load, Open
+from velodrome.model.measurement import HostFacts, Latency, Measurement, Placement, QueueFacts
+from velodrome.model.study import Question
+
+HOLDS, FAILS, CANNOT = Judgement.HOLDS, Judgement.FAILS, Judgement.CANNOT_TELL
+FIELD = [*made.FAST, *made.SLOW]
+TWICE = ("throughput_rps", "hello/granian", "hello/uvicorn")
+
+
+def test_a_ratio_is_paired_by_block_and_judged_by_its_whole_interval() -> None:
+    found = checked(ratio(*TWICE, at_least=1.5, published=1.9), FIELD)
+    assert found.judgement is HOLDS
+    assert found.measured is not None
+    assert found.measured.low < 1.96 < found.measured.high
+    assert found.measured.mid == pytest.approx((4000 / 2000 * 4100 / 2100 * 3950 / 2010) ** (1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "judgement"),
+    [
+        ({"at_least": 3.0}, FAILS),
+        ({"at_most": 1.2}, FAILS),
+        ({"at_most": 3.0}, HOLDS),
+        ({"at_least": 1.5, "at_most": 3.0}, HOLDS),
+        ({"at_least": 2.5, "at_most": 3.0}, FAILS),
+        ({"at_least": 1.96}, CANNOT),
+    ],
+)
+def test_bounds_decide(bounds: dict[str, Any], judgement: Judgement) -> None:
+    assert checked(ratio(*TWICE, **bounds), FIELD).judgement is judgement
+
+
+def test_a_failure_says_where_all_of_it_lies() -> None:
+    reason = checked(ratio(*TWICE, at_least=3.0), FIELD).reason
+    assert reason.startswith("all of 1.97× [1.")
+    assert reason.endswith("lies below 3×")
+
+
+def test_what_cannot_be_told_says_how_many_blocks_would_tell() -> None:
+    near = checked(
+        ratio(*TWICE, at_least=1.9), [*made.steady("granian", [4000]), *made.steady("uvicorn", [2000])]
+    )
+    assert near.judgement is CANNOT
+    assert "reaches across 1.9×; " in near.reason
+    assert "more blocks (" in near.reason
+    assert "would tell" in near.reason
+    nearest = checked(ratio(*TWICE, at_least=1.965), FIELD)
+    assert "so near that even 60 blocks would not tell" in nearest.reason
+
+
+def test_a_measurement_set_aside_supports_nothing() -> None:
+    invalid = made.steady("granian", [4000, 4100, 3950], flags=[made.INVALID])
+    found = checked(ratio(*TWICE, at_least=1.5), [*invalid, *made.SLOW])
+    assert (found.judgement, found.measured) == (CANNOT, None)
+    assert found.reason == (
+        "granian · rsgi under closed-40 was set aside (blocks 1, 2 and 3): The generator used 99 % of its CPU."
+    )
+
+
+def test_blocks_set_aside_leave_the_others_to_count() -> None:
+    one = made.measured(made.trial("granian", block=0), 9000, flags=[made.INVALID])
+    found = checked(ratio(*TWICE, at_least=1.5), [one, *made.FAST[1:], *made.SLOW])
+    assert found.measured is not None
+    assert found.measured.high < 3
+
+
+def test_one_that_failed_or_was_never_run_says_so() -> None:
+    failed = [made.failed(made.trial("granian", block=0), "No module named 'granian'")]
+    found = checked(ratio(*TWICE, at_least=1.5), [*failed, *made.SLOW])
+    assert found.reason == "granian · rsgi could not be measured: No module named 'granian'"
+    lone = checked(ratio(*TWICE, at_least=1.5), made.SLOW)
+    assert lone.reason == "hello/granian is not in this study"
+    both = [made.trial("granian").contestant, made.trial("uvicorn").contestant]
+    assert (
+        checked(ratio(*TWICE, at_least=1.5), made.SLOW, contestants=both).reason
+        == "hello/granian was not run"
+    )
+    skipped = checked(
+        ratio(*TWICE, at_least=1.5), made.SLOW, contestants=both, form="quick", skipped=("hello/granian",)
+    )
+    assert skipped.reason == "the quick form leaves hello/granian out"
+
+
+def test_too_few_cpus_of_its_own_are_told_and_nothing_is_judged() -> None:
+    found = checked(ratio(*TWICE, at_least=1.5), FIELD, needs_cpus=2)
+    assert found.judgement is CANNOT
+    assert found.reason == (
+        "cannot be told on this machine: it needs 2 CPUs for the server alone; here it had 1 of 2"
+    )
+    placed = Placement((0, 1), (1,), (1,), True, "nothing")
+    shared = [replace(one, placement=placed) for one in FIELD]
+    assert (
+        "it had 2 of 2 and shared with the generator"
+        in checked(ratio(*TWICE, at_least=1.5), shared, needs_cpus=2).reason
+    )
+
+
+def test_how_much_more_one_gains_than_another_is_compared_too() -> None:
+    trials = [*FIELD, *made.steady("gevent", [1100, 1150, 1080]), *made.steady("sync", [1000, 1030, 990])]
+    check = Check(
+        figure("throughput_rps", "hello/granian"),
+        figure("throughput_rps", "hello/uvicorn"),
+        1.2,
+        None,
+        than=(figure("throughput_rps", "hello/gevent"), figure("throughput_rps", "hello/sync")),
+    )
+    found = checked(check, trials)
+    assert found.judgement is HOLDS
+    assert found.measured is not None
+    assert found.measured.mid == pytest.approx(1.96 / 1.1, rel=0.02)
+
+
+def under(load: Load, block: int, rps: float, p99: float, **facts: object) -> Measurement:
+    trial = made.trial("uvicorn", Question("hello", made.HELLO, (load,)), block, load)
+    one = made.measured(trial, rps)
+    latency = Latency(p99 / 2, p99 / 2, p99 / 2, p99, p99, p99, p99, p99)
+    return replace(one, load=replace(one.load, due=latency, sent=latency), **facts)  # type: ignore[arg-type]
+
+
+RATES = tuple(Load(Open(rate), 2.0) for rate in (1000, 1500, 2000))
+OPEN_Q = Question("hello", made.HELLO, RATES)
+
+
+def ladder(*holding: int) -> list[Measurement]:
+    """Blocks in which so many of the three rates hold."""
+    return [
+        under(load, block, 1000 if place >= count else load.pace.rate, 900 if place >= count else 5)  # type: ignore[union-attr]
+        for block, count in enumerate(holding)
+        for place, load in enumerate(RATES)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("holding", "bounds", "judgement", "limit"),
+    [
+        ((2, 2, 2), {"at_least": 1000.0}, HOLDS, ""),
+        ((2, 2, 2), {"at_least": 5000.0}, FAILS, ""),
+        ((3, 3, 3), {"at_least": 1000.0}, HOLDS, "at least"),
+        ((3, 3, 3), {"at_least": 5000.0}, CANNOT, "at least"),
+        ((3, 3, 3), {"at_most": 5000.0}, CANNOT, "at least"),
+        ((0, 0, 0), {"at_most": 5000.0}, HOLDS, "at most"),
+        ((0, 0, 0), {"at_least": 500.0}, CANNOT, "at most"),
+    ],
+)
+def test_the_highest_rate_that_holds_is_told_with_where_the_rates_end(
+    holding: tuple[int, ...], bounds: dict[str, Any], judgement: Judgement, limit: str
+) -> None:
+    found = checked(value("sustained_rps", "hello/uvicorn", **bounds), ladder(*holding), questions=[OPEN_Q])
+    assert (found.judgement, found.limit) == (judgement, limit)
+    if judgement is CANNOT:
+        assert "ask other rates" in found.reason
+
+
+def test_a_rate_holds_within_the_bound_that_the_check_gives() -> None:
+    strict = value("sustained_rps", "hello/uvicorn", at_most=1400.0, bound_ms=1.0)
+    assert checked(strict, ladder(2, 2, 2), questions=[OPEN_Q]).limit == "at most"
+
+
+def test_that_clients_are_turned_away_is_shown_by_what_is_set_aside_for_it() -> None:
+    overflowed = replace(made.INVALID, kind=FlagKind.LISTEN_QUEUE_OVERFLOWED)
+    trials = [
+        replace(one, queue=QueueFacts(128, 128, 40 + block, 0), flags=(overflowed,))
+        for block, one in enumerate(made.SLOW)
+    ]
+    check = value("listen_overflows", "hello/uvicorn", at_least=1.0)
+    found = checked(check, trials)
+    assert found.judgement is HOLDS
+    assert found.measured is not None
+    assert (found.measured.low, found.measured.mid, found.measured.high) == (40, 41, 42)
+    ours = [replace(one, flags=(made.INVALID,)) for one in trials]
+    assert checked(check, ours).judgement is CANNOT
+
+
+def test_a_share_of_requests_has_an_interval_near_nothing_too() -> None:
+    trials = [
+        replace(one, load=replace(one.load, requests=1000, ok=1000, outcomes={"ok": 1000}))
+        for one in made.SLOW
+    ]
+    found = checked(value("reset_share", "hello/uvicorn", at_most=0.01), trials)
+    assert found.judgement is HOLDS
+    assert found.measured is not None
+    assert found.measured.mid == 0
+    assert 0 < found.measured.high < 0.002
+
+
+def test_a_server_that_dies_has_failed_in_a_share_of_blocks() -> None:
+    trials = [made.failed(made.trial("uvicorn", block=block), "it died") for block in range(3)]
+    assert checked(value("failed_share", "hello/uvicorn", at_least=1.0), trials).judgement is HOLDS
+    assert checked(value("failed_share", "hello/uvicorn", at_least=1.0), made.SLOW).judgement is FAILS
+
+
+def test_latency_that_a_driver_does_not_tell_is_missing_and_what_it_tells_is_named() -> None:
+    load = replace(made.CLOSED, driver="wrk")
+    question = Question("hello", made.HELLO, (load,))
+    none = Latency(None, None, None, None, None, None, None, None)
+    trials = []
+    for block in range(3):
+        one = made.measured(made.trial("uvicorn", question, block, load), 2000)
+        sent = replace(none, p50=10.0 + block)
+        trials.append(replace(one, load=replace(one.load, due=none, sent=sent)))
+    found = checked(value("p50_ms", "hello/uvicorn", at_most=20.0), trials, questions=[question])
+    assert "wrk told no p50 from due" in found.reason
+    assert "its service time is another metric" in found.reason
+    told = checked(value("p50_service_ms", "hello/uvicorn", at_most=20.0), trials, questions=[question])
+    assert told.judgement is HOLDS
+
+
+def test_the_ceiling_of_littles_law_is_a_figure_as_well() -> None:
+    trials = made.steady("sync", [9.8, 9.9, 9.7], made.THIRD_Q)
+    near = value("ceiling_share", "third-party/sync", at_least=0.8, at_most=1.1)
+    assert checked(near, trials, questions=[made.THIRD_Q]).judgement is HOLDS
+    exact = checked(value("ceiling_rps", "third-party/sync", at_most=10.0), trials, questions=[made.THIRD_Q])
+    assert exact.measured is not None
+    assert (exact.judgement, exact.measured.mid) == (HOLDS, 10)
+
+
+def test_no_number_is_divided_by_nothing() -> None:
+    trials = [
+        replace(
+            one,
+            load=replace(one.load, requests=1000, ok=1000, outcomes={"ok": 1000}),
+            host=HostFacts(None, None),
+        )
+        for one in FIELD
+    ]
+    check = ratio("reset_share", "hello/granian", "hello/uvicorn", at_least=1.0)
+    assert checked(check, trials).reason == "it would be divided by nothing: the other number is 0"
