@@ -12,8 +12,10 @@ pub enum Operation {
     Connect,
     /// Receive, again and again.
     Receive,
-    /// Send.
+    /// Send a request.
     Send,
+    /// Send bytes of a flight; the slot is its number.
+    Fly,
 }
 
 /// Packs.
@@ -26,7 +28,8 @@ pub fn unlabel(label: u64) -> (Operation, Token) {
     let operation = match (label >> 24) as u8 {
         0 => Operation::Connect,
         1 => Operation::Receive,
-        _ => Operation::Send,
+        2 => Operation::Send,
+        _ => Operation::Fly,
     };
     (
         operation,
@@ -43,7 +46,12 @@ mod tests {
 
     #[test]
     fn a_label_comes_back_as_it_was() {
-        for operation in [Operation::Connect, Operation::Receive, Operation::Send] {
+        for operation in [
+            Operation::Connect,
+            Operation::Receive,
+            Operation::Send,
+            Operation::Fly,
+        ] {
             let token = Token {
                 slot: MAX_SLOTS as u32 - 1,
                 generation: u32::MAX,

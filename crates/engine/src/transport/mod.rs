@@ -19,6 +19,7 @@ mod medium;
 pub mod os;
 pub mod simulated;
 mod socket;
+mod unsent;
 #[cfg(target_os = "linux")]
 pub mod uring;
 
@@ -120,4 +121,11 @@ pub trait Transport {
 
     /// As results name it.
     fn name(&self) -> &'static str;
+}
+
+/// A transport of bytes that another layer can lie upon: what that sends is gathered anew each time.
+pub trait ByteTransport: Transport<Medium = Bytes> {
+    /// Sends what is in `bytes` behind all sent before it, and takes it away. As with [`Transport::send`], `Pending` is
+    /// followed by [`Event::Sent`] when all of it is out.
+    fn write(&mut self, token: Token, bytes: &mut Vec<u8>) -> Sending;
 }

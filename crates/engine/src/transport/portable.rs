@@ -2,7 +2,7 @@
 //!
 //! One-shot registrations renewed after each wait: slower than epoll's edges, the same events.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use polling::{Event as Readiness, Events, Poller};
 use crate::clock::Nanos;
 
 use super::socket::Sockets;
-use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::unsent::{self, Unsent};
+use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
 
 const READ_BUFFER: usize = 512 * 1024;
 
@@ -20,7 +21,7 @@ struct Link {
     stream: TcpStream,
     generation: u32,
     connecting: bool,
-    unsent: Option<(Arc<[u8]>, usize)>,
+    unsent: Option<Unsent>,
 }
 
 /// See the module. Named like the transport it stands in for.
@@ -76,7 +77,10 @@ impl Epoll {
                 _ => link.connecting = false,
             }
             events.push(Event::Connected(token));
-        } else if ready.writable && link.unsent.is_some() && link.write() == Sending::Done {
+        } else if ready.writable
+            && link.unsent.is_some()
+            && unsent::write(&link.stream, &mut link.unsent) == Sending::Done
+        {
             events.push(Event::Sent(token));
         }
         if ready.readable {
@@ -88,27 +92,6 @@ impl Epoll {
                 },
             ));
         }
-    }
-}
-
-impl Link {
-    fn write(&mut self) -> Sending {
-        while let Some((request, sent)) = &mut self.unsent {
-            match (&self.stream).write(&request[*sent..]) {
-                Ok(count) => *sent += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Sending::Pending,
-                // The peer is gone, but an answer may lie in our receive buffer: the read will tell.
-                Err(_) => {
-                    self.unsent = None;
-                    return Sending::Pending;
-                }
-            }
-            if *sent == request.len() {
-                self.unsent = None;
-            }
-        }
-        Sending::Done
     }
 }
 
@@ -136,8 +119,8 @@ impl Transport for Epoll {
         let Some(link) = self.link(token) else {
             return Sending::Pending;
         };
-        link.unsent = Some((request.clone(), 0));
-        let sending = link.write();
+        link.unsent = Some(Unsent::shared(request, 0));
+        let sending = unsent::write(&link.stream, &mut link.unsent);
         if sending == Sending::Pending {
             // A registration that cannot be renewed belongs to a broken connection, which its time-out ends.
             let _ = self.renew(token.slot as usize);
@@ -186,5 +169,19 @@ impl Transport for Epoll {
 
     fn name(&self) -> &'static str {
         "polling"
+    }
+}
+
+impl ByteTransport for Epoll {
+    fn write(&mut self, token: Token, bytes: &mut Vec<u8>) -> Sending {
+        let Some(link) = self.link(token) else {
+            return Sending::Pending;
+        };
+        let sending = unsent::send_own(&link.stream, &mut link.unsent, bytes);
+        if sending == Sending::Pending {
+            // As in `send`.
+            let _ = self.renew(token.slot as usize);
+        }
+        sending
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::{self, Clock, Nanos};
 
-use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
 
 /// What a scripted server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,12 @@ pub trait Script {
 
     /// A request was sent. With a `Take` among the acts it goes out whole only then.
     fn request(&mut self, token: Token, now: Nanos) -> Vec<(Nanos, Act)>;
+
+    /// Bytes of a layer upon this transport were sent. `Take` means nothing here.
+    fn bytes(&mut self, token: Token, bytes: &[u8], now: Nanos) -> Vec<(Nanos, Act)> {
+        let _ = bytes;
+        self.request(token, now)
+    }
 }
 
 /// See the module.
@@ -152,5 +158,14 @@ impl<S: Script> Transport for Simulated<S> {
 
     fn name(&self) -> &'static str {
         "simulated"
+    }
+}
+
+impl<S: Script> ByteTransport for Simulated<S> {
+    fn write(&mut self, token: Token, bytes: &mut Vec<u8>) -> Sending {
+        let acts = self.script.bytes(token, bytes, self.clock.now());
+        self.schedule(token, acts);
+        bytes.clear();
+        Sending::Done
     }
 }

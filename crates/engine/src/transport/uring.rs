@@ -4,6 +4,8 @@
 //! Needs Linux 6.1; where it is older or forbids io_uring, [`Uring::new`] says so and epoll serves.
 
 mod completions;
+mod ending;
+mod flights;
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -12,7 +14,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use socket2::{SockAddr, Socket};
 
@@ -20,9 +22,9 @@ use crate::clock::{Nanos, SECOND};
 
 use super::buffers::{Buffers, GROUP};
 use super::label::{MAX_SLOTS, Operation, label, unlabel};
-use super::os::monotonic;
 use super::socket::Sockets;
-use super::{Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
+use flights::Flights;
 
 const ENTRIES: u32 = 2048;
 const COMPLETIONS: u32 = 16384;
@@ -33,6 +35,10 @@ struct Link {
     generation: u32,
     /// Bytes of the large request in flight that are out.
     sent: usize,
+    /// Bytes of it are under way; the order of two sends at once would be the kernel's to choose.
+    flying: bool,
+    /// What goes out after them.
+    queued: Vec<u8>,
 }
 
 /// See the module.
@@ -41,8 +47,10 @@ pub struct Uring {
     buffers: ManuallyDrop<Buffers>,
     /// The kernel reads the address while it connects: it must not move.
     target: ManuallyDrop<Box<SockAddr>>,
-    /// Every request ever sent; the kernel may read one until its connection is gone. A load has one.
+    /// Every request that was sent whole; the kernel may read one until its connection is gone. A load has one: bytes
+    /// that change are written as flights.
     requests: ManuallyDrop<Vec<Arc<[u8]>>>,
+    flights: ManuallyDrop<Flights>,
     sockets: Sockets,
     links: Vec<Option<Link>>,
     /// Receives that ended because all buffers were lent.
@@ -74,6 +82,7 @@ impl Uring {
             buffers: ManuallyDrop::new(buffers),
             target: ManuallyDrop::new(Box::new(sockets.target())),
             requests: ManuallyDrop::new(Vec::new()),
+            flights: ManuallyDrop::default(),
             sockets,
             links: (0..slots).map(|_| None).collect(),
             starved: Vec::new(),
@@ -90,8 +99,9 @@ impl Uring {
     /// Queues an operation, submitting what is queued if there is no room.
     fn push(&mut self, entry: &Entry) {
         loop {
-            // SAFETY: every entry made here points only to memory that outlives its operation: the target's address,
-            // the requests and the buffers are freed in `drop`, after the kernel has let go of all operations.
+            // SAFETY: every entry made here points only to memory that outlives its operation: a flight's bytes are
+            // kept until its completion; the target's address, the requests and the buffers are freed in `drop`, after
+            // the kernel has let go of all operations.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
@@ -146,6 +156,8 @@ impl Uring {
             socket,
             generation: token.generation,
             sent: 0,
+            flying: false,
+            queued: Vec::new(),
         });
         let connect = opcode::Connect::new(fd, self.target.as_ptr().cast(), self.target.len());
         self.under_way += 1;
@@ -242,6 +254,7 @@ impl Transport for Uring {
                 Operation::Receive => self.arrived(token, result, flags, current, events),
                 Operation::Connect if current => self.connected(token, result, events),
                 Operation::Send if current => self.sent(token, result, events),
+                Operation::Fly => self.flew(token.slot, result, events),
                 _ => {}
             }
         }
@@ -256,36 +269,13 @@ impl Transport for Uring {
     }
 }
 
-impl Drop for Uring {
-    fn drop(&mut self) {
-        let _ = self.ring.submit();
-        for link in self.links.drain(..).flatten() {
-            let _ = link.socket.shutdown(Shutdown::Both);
+impl ByteTransport for Uring {
+    fn write(&mut self, token: Token, bytes: &mut Vec<u8>) -> Sending {
+        match self.link(token) {
+            Some(link) if link.flying => link.queued.append(bytes),
+            Some(_) => self.depart(token, bytes),
+            None => bytes.clear(),
         }
-        let deadline = monotonic() + SECOND;
-        while self.under_way > 0 && monotonic() < deadline && self.wait(SECOND / 10).is_ok() {
-            self.collect();
-            self.completions.clear();
-        }
-        // Sends do not tell of their success, and this waits for the last of them. For receives it would do as well, but
-        // in quadratic time.
-        let cancelled = self
-            .ring
-            .submitter()
-            .register_sync_cancel(Some(Timespec::new().sec(1)), CancelBuilder::any());
-        let gone = cancelled.is_ok()
-            || cancelled.is_err_and(|error| error.raw_os_error() == Some(libc::ENOENT));
-        // SAFETY: each is dropped here only, once, and not used after. The ring goes first: with no operation left, the
-        // kernel then knows none of the memory.
-        unsafe { ManuallyDrop::drop(&mut self.ring) };
-        if gone {
-            // SAFETY: as above.
-            unsafe {
-                ManuallyDrop::drop(&mut self.buffers);
-                ManuallyDrop::drop(&mut self.requests);
-                ManuallyDrop::drop(&mut self.target);
-            }
-        }
-        // Otherwise operations may still be under way: memory they know is leaked rather than reused under them.
+        Sending::Pending
     }
 }
