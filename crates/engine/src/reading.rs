@@ -4,15 +4,19 @@ use std::io;
 
 use crate::clock::{Clock, Nanos};
 use crate::outcome::Outcome;
-use crate::protocol::{Fault, Fed, Protocol};
+use crate::protocol::{Fault, Fed, Message, Protocol};
 use crate::slot::State;
-use crate::transport::{Reading, Received, Token, Transport};
+use crate::transport::{Reading, Received, Sending, Token, Transport};
 use crate::worker::Worker;
 
 /// What a connection brought.
 enum Heard<A> {
     /// A part of an answer.
     Part,
+    /// A whole message of an answer that has several.
+    Message(Message),
+    /// That the server did nothing with the request.
+    Refused,
     /// The end of one.
     Answer(A),
     /// Nothing more for now.
@@ -35,6 +39,12 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         loop {
             match self.hear(token, &mut reading) {
                 Heard::Part => {}
+                Heard::Message(message) => self.message(index, message),
+                Heard::Refused => {
+                    if !self.refused(index) {
+                        return;
+                    }
+                }
                 Heard::Answer(answer) => {
                     if !self.answered(index, &answer) {
                         return;
@@ -65,6 +75,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                 slot.received = true;
                 match slot.protocol.feed(piece, &self.ask) {
                     Ok(Fed::More) => Heard::Part,
+                    Ok(Fed::Message(message)) => Heard::Message(message),
+                    Ok(Fed::Refused) => Heard::Refused,
                     Ok(Fed::Done(answer)) => Heard::Answer(answer),
                     Err(fault) => Heard::Fault(fault),
                 }
@@ -79,8 +91,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     #[inline]
     fn answered(&mut self, index: u32, answer: &P::Answer) -> bool {
         let now = self.clock.now();
-        let outcome = P::judge(answer, &self.ask);
         let slot = &mut self.slots[index as usize];
+        let outcome = P::judge(answer, &self.ask, now - slot.since);
         self.record.landed(now);
         self.record.settle(slot.due, Some(slot.since), now, outcome);
         if slot.sending && self.record.span.holds(slot.due) {
@@ -99,14 +111,48 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             State::Answered
         };
         if outcome != Outcome::Ok {
+            let (protocol, ask) = (&slot.protocol, &self.ask);
             self.record
-                .example(outcome, || P::explain(answer, &self.ask));
+                .example(outcome, || protocol.explain(answer, ask));
         }
         let usable = P::is_reusable(answer) && self.orders.keepalive;
         if !usable {
             self.retire(index, outcome == Outcome::BadProtocol, now);
         }
         usable
+    }
+
+    /// One message of an answer is there, and others follow.
+    fn message(&mut self, index: u32, message: Message) {
+        let slot = &mut self.slots[index as usize];
+        if message.first {
+            let now = self.clock.now();
+            self.record.first_message(slot.due, slot.since, now);
+        }
+        if message.replied {
+            let token = slot.token(index);
+            let outgoing = slot.protocol.reply(&mut self.ask);
+            slot.sending = self.transport.send(token, outgoing) == Sending::Pending;
+        }
+    }
+
+    /// The server did nothing with the request: it goes out again, once, with its due time kept. Returns whether the
+    /// connection can be used again.
+    fn refused(&mut self, index: u32) -> bool {
+        let now = self.clock.now();
+        let slot = &mut self.slots[index as usize];
+        if slot.again {
+            self.fail(index, Outcome::Reset, || {
+                "the server refused the request twice, and did nothing with it".into()
+            });
+            return false;
+        }
+        self.record.landed(now);
+        self.agenda.send_again(slot.due);
+        slot.free_since = now;
+        slot.sending = false;
+        slot.state = State::Answered;
+        true
     }
 
     /// The server has closed its side.

@@ -57,6 +57,15 @@ pub struct Connections {
     pub answered: u64,
 }
 
+/// Times until the first message of an answer.
+#[derive(Debug, Default)]
+pub struct FirstMessage {
+    /// From due.
+    pub due: Durations,
+    /// From sent.
+    pub sent: Durations,
+}
+
 /// Everything one thread recorded.
 #[derive(Debug)]
 pub struct Record {
@@ -66,6 +75,8 @@ pub struct Record {
     pub due: Durations,
     /// From sent to done.
     pub sent: Durations,
+    /// Of answers that have several messages: until the first, from due and from sent.
+    pub first: Option<Box<FirstMessage>>,
     /// From due to sent, where nothing but the generator itself could delay it.
     pub lag: Durations,
     /// Right answers that arrived within the span, to whichever requests: without those to requests of the warm-up,
@@ -81,6 +92,8 @@ pub struct Record {
     pub examples: Vec<(Outcome, String)>,
     /// See [`Connections`].
     pub connections: Connections,
+    /// Slots the server has no room for.
+    pub parked: u64,
     /// Used by this thread within the span.
     pub cpu: CpuTime,
     /// The span; its end is known when the run is over.
@@ -100,6 +113,7 @@ impl Record {
             outcomes: Outcomes::default(),
             due: Durations::default(),
             sent: Durations::default(),
+            first: None,
             lag: Durations::default(),
             ok_in_span: 0,
             answered_early: 0,
@@ -107,6 +121,7 @@ impl Record {
             flight_time: 0,
             examples: Vec::new(),
             connections: Connections::default(),
+            parked: 0,
             cpu: CpuTime::default(),
             span: Span {
                 start: Nanos::MAX,
@@ -221,6 +236,15 @@ impl Record {
         }
     }
 
+    /// The first of several messages of an answer has come.
+    pub fn first_message(&mut self, due: Nanos, sent: Nanos, now: Nanos) {
+        if self.span.holds(due) {
+            let first = self.first.get_or_insert_default();
+            first.due.record(now - due);
+            first.sent.record(now - sent);
+        }
+    }
+
     /// A request due at `due` was acted on at `now`, and nothing but the generator itself delayed that.
     #[inline]
     pub fn lagged(&mut self, due: Nanos, now: Nanos) {
@@ -263,6 +287,12 @@ impl Record {
         self.due.add(&other.due);
         self.sent.add(&other.sent);
         self.lag.add(&other.lag);
+        if let Some(theirs) = other.first {
+            let first = self.first.get_or_insert_default();
+            first.due.add(&theirs.due);
+            first.sent.add(&theirs.sent);
+        }
+        self.parked += other.parked;
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;
         self.capped += other.capped;

@@ -14,6 +14,8 @@ pub enum State {
     Vacant,
     /// It is being made.
     Connecting,
+    /// There is no room for it on the server's side; it is told when there is.
+    Parked,
     /// Nothing to do.
     Idle,
     /// A request is in flight.

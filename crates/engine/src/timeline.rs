@@ -32,6 +32,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// Runs the whole load of this worker.
     pub fn run(mut self, course: &Course) -> io::Result<Record> {
         let connected = self.connect_phase();
+        self.count_connections();
         course
             .opened
             .fetch_add(self.record.connections.opened, Ordering::SeqCst);
@@ -51,7 +52,13 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             self.step(now, wake)?;
         }
         self.give_up();
+        self.count_connections();
         Ok(self.record)
+    }
+
+    /// Where connections are others than the slots, the transport knows them.
+    fn count_connections(&mut self) {
+        self.record.connections = self.transport.census(self.record.connections);
     }
 
     /// Opens the connections of a closed loop, and one of an open loop (it opens the others as they are needed).
@@ -207,7 +214,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let mut next = now + timeout;
         for index in 0..self.slots.len() as u32 {
             let slot = &self.slots[index as usize];
-            if matches!(slot.state, State::Vacant | State::Idle | State::Answered) {
+            if matches!(
+                slot.state,
+                State::Vacant | State::Parked | State::Idle | State::Answered
+            ) {
                 continue;
             }
             let expiry = slot.since + timeout;
@@ -226,10 +236,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                     format!("no answer within {limit} s")
                 }),
                 State::Connecting => {
-                    let error = io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        format!("no connection within {limit} s"),
-                    );
+                    let why = self.transport.delay(slot.token(index), limit);
+                    let error = io::Error::new(io::ErrorKind::TimedOut, why);
                     self.not_connected(index, &error, now);
                 }
                 _ => self.close(index),

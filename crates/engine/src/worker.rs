@@ -104,6 +104,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                 self.not_connected(token.slot, &error, now);
             }
             Event::Sent(token) if self.is_current(token) => self.sent_whole(token.slot),
+            Event::Full(token) if self.is_current(token) => self.park(token.slot),
             _ => {}
         }
     }
@@ -176,8 +177,12 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
 
     fn connected(&mut self, index: u32) {
         let now = self.clock.now();
-        self.connecting -= 1;
         let slot = &mut self.slots[index as usize];
+        if slot.state == State::Connecting {
+            self.connecting -= 1;
+        } else {
+            self.record.parked -= 1;
+        }
         if slot.opened {
             self.record.connections.reopened += 1;
         } else {
@@ -188,6 +193,14 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             slot.opened = true;
         }
         self.next(index, now);
+    }
+
+    /// The server has no room for this slot: others carry the requests, and it waits without taking one.
+    #[cold]
+    fn park(&mut self, index: u32) {
+        self.connecting -= 1;
+        self.record.parked += 1;
+        self.slots[index as usize].state = State::Parked;
     }
 
     /// No connection: a request fails with it. In an open loop each due request makes one attempt; in a closed loop

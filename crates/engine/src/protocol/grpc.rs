@@ -20,6 +20,7 @@
 //! ```
 
 mod call;
+mod exchange;
 mod messages;
 mod request;
 mod status;
@@ -27,5 +28,6 @@ mod status;
 mod tests;
 
 pub use call::{Call, Ended, Expected, Fed};
+pub use exchange::{Ask, Compose, Equal, Grpc, Kind, Right};
 pub use request::{frame, frame_into, head};
 pub use status::{readable, status_name};

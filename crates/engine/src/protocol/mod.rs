@@ -10,6 +10,7 @@ pub mod websocket;
 pub use body::BodyCheck;
 pub use http1::{Answer, Http1, ProtocolError};
 
+use crate::clock::Nanos;
 use crate::outcome::Outcome;
 use crate::transport::{Incoming, Medium, Outgoing};
 
@@ -18,8 +19,21 @@ use crate::transport::{Incoming, Medium, Outgoing};
 pub enum Fed<A> {
     /// The answer is not complete.
     More,
+    /// A message of an answer that has several is.
+    Message(Message),
     /// The answer is complete.
     Done(A),
+    /// The server surely did nothing with the request: it may be sent again, whatever it asks.
+    Refused,
+}
+
+/// A message of an answer that has several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// It is the first.
+    pub first: bool,
+    /// It is answered with the next message of the request, which [`Protocol::reply`] has.
+    pub replied: bool,
 }
 
 /// A failure of the peer's, as it ends a request.
@@ -57,11 +71,15 @@ pub trait Protocol {
     /// The server has closed: the answer this completes, or None where none had begun.
     fn eof(&mut self, ask: &Self::Ask) -> Result<Option<Self::Answer>, Fault>;
 
-    /// What an answer comes to. `BadProtocol`: its connection cannot be trusted any more.
-    fn judge(answer: &Self::Answer, ask: &Self::Ask) -> Outcome;
+    /// More of the request: what a message of its answer is replied with.
+    fn reply<'a>(&mut self, ask: &'a mut Self::Ask) -> &'a Outgoing<Self::Medium>;
 
-    /// What is wrong with an answer that is not `Ok`.
-    fn explain(answer: &Self::Answer, ask: &Self::Ask) -> String;
+    /// What an answer comes to that was complete `age` after its request was sent. `BadProtocol`: its connection cannot
+    /// be trusted any more.
+    fn judge(answer: &Self::Answer, ask: &Self::Ask, age: Nanos) -> Outcome;
+
+    /// What is wrong with the last answer, which is not `Ok`.
+    fn explain(&self, answer: &Self::Answer, ask: &Self::Ask) -> String;
 
     /// Whether the connection may carry another request.
     fn is_reusable(answer: &Self::Answer) -> bool;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::protocol::http2::{RequestHead, StreamEvent};
+
 /// One kind of traffic. A protocol is driven over any transport of its kind.
 pub trait Medium {
     /// What a request hands to the transport.
@@ -17,6 +19,26 @@ pub struct Bytes;
 impl Medium for Bytes {
     type Outgoing = Arc<[u8]>;
     type Incoming<'a> = &'a [u8];
+}
+
+/// Streams of a connection that carries many requests at once.
+#[derive(Debug)]
+pub struct Streams;
+
+impl Medium for Streams {
+    type Outgoing = StreamRequest;
+    type Incoming<'a> = StreamEvent<'a>;
+}
+
+/// A request over a stream, or more of one.
+#[derive(Clone, Debug)]
+pub struct StreamRequest {
+    /// What a stream begins with; None: more of the body of the request in flight.
+    pub head: Option<Arc<RequestHead>>,
+    /// The body, or a part of it.
+    pub body: Vec<u8>,
+    /// Nothing follows.
+    pub end: bool,
 }
 
 /// What a transport of `T`'s kind is given to send.

@@ -16,6 +16,7 @@ pub mod epoll;
 #[cfg(target_os = "linux")]
 mod label;
 mod medium;
+pub mod multiplexed;
 pub mod os;
 pub mod simulated;
 mod socket;
@@ -23,7 +24,9 @@ mod unsent;
 #[cfg(target_os = "linux")]
 pub mod uring;
 
-pub use medium::{Bytes, Incoming, Medium, Outgoing};
+pub use medium::{Bytes, Incoming, Medium, Outgoing, StreamRequest, Streams};
+
+use crate::record::Connections;
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub enum Event {
     Connected(Token),
     /// It could not be made.
     NotConnected(Token, io::Error),
+    /// There is no room for it beside the others now; `Connected` follows if there ever is.
+    Full(Token),
     /// Bytes, or the end, can be had with [`Transport::received`].
     Readable(Token, Reading),
     /// A request that did not go out at once has gone out.
@@ -67,9 +72,9 @@ pub enum Event {
 pub struct Reading {
     /// epoll: read until it would block. io_uring: not yet read.
     more: bool,
-    /// io_uring: the provided buffer.
+    /// io_uring: the provided buffer. Streams: how many events.
     buffer: u16,
-    /// io_uring: bytes in it, or a negative `errno`.
+    /// io_uring: bytes in it, or a negative `errno`. Streams: number of the first event.
     length: i32,
 }
 
@@ -118,6 +123,17 @@ pub trait Transport {
 
     /// Waits for events until `until` at the latest (`now` is the present) and appends them.
     fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()>;
+
+    /// Why a connection that was asked for `limit_s` seconds ago is not there yet.
+    fn delay(&self, token: Token, limit_s: f64) -> String {
+        let _ = token;
+        format!("no connection within {limit_s} s")
+    }
+
+    /// How the connections fared, where they are others than the slots, which `of_slots` counts.
+    fn census(&self, of_slots: Connections) -> Connections {
+        of_slots
+    }
 
     /// As results name it.
     fn name(&self) -> &'static str;

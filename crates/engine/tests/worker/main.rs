@@ -1,7 +1,9 @@
 //! The worker on a simulated clock: what it measures, to the nanosecond, without waiting.
 
+mod calls;
 mod failures;
 mod load;
+mod peer;
 
 use load::{Load, START, after, at, near};
 use velodrome_engine::clock::{MILLISECOND, SECOND};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, BodyCheck, Fed, Http1, ProtocolError};
+use crate::clock::Nanos;
 use crate::outcome::Outcome;
 use crate::protocol::{self, Fault, Protocol};
 use crate::transport::Bytes;
@@ -73,8 +74,13 @@ impl Protocol for Http1 {
         Ok(answer.map(|answer| Heard { answer, surplus: 0 }))
     }
 
+    /// One request has one answer: this is never asked for.
+    fn reply<'a>(&mut self, ask: &'a mut Ask) -> &'a Arc<[u8]> {
+        &ask.request
+    }
+
     #[inline]
-    fn judge(heard: &Heard, ask: &Ask) -> Outcome {
+    fn judge(heard: &Heard, ask: &Ask, _age: Nanos) -> Outcome {
         let status = heard.answer.status;
         let right_status = match ask.status {
             Some(right) => status == right,
@@ -88,12 +94,12 @@ impl Protocol for Http1 {
         }
     }
 
-    fn explain(heard: &Heard, ask: &Ask) -> String {
+    fn explain(&self, heard: &Heard, ask: &Ask) -> String {
         let Answer {
             status, body_len, ..
         } = heard.answer;
         let right = ask.expected.as_ref().map_or(0, |body| body.len());
-        match Self::judge(heard, ask) {
+        match Self::judge(heard, ask, 0) {
             Outcome::BadStatus => {
                 let wanted = ask.status.map_or("2xx".into(), |status| status.to_string());
                 format!("status {status} where {wanted} is right")
