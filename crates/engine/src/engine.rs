@@ -1,29 +1,23 @@
 //! Runs a load: one thread per worker, this one tells what happens.
 
+mod part;
+
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::agenda::Agenda;
 use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos};
 use crate::course::Course;
-use crate::pace::Arrivals;
 use crate::progress::Progress;
-use crate::protocol::http1::{self, Http1};
 use crate::record::{Record, Slice};
 use crate::results::LoadResult;
-use crate::spec::{Length, LoadSpec, SpecError, TransportChoice};
+use crate::spec::{Length, LoadSpec, SpecError};
 use crate::target::{Target, TargetError};
-use crate::transport::epoll::Epoll;
-#[cfg(target_os = "linux")]
-use crate::transport::uring::Uring;
-use crate::transport::{Bytes, Transport, os};
-use crate::worker::{Orders, Worker};
+use crate::transport::os;
+use part::Part;
 
 /// Raised when a load cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +60,7 @@ pub fn run(
     expected: Option<&[u8]>,
     on_event: Listener<'_>,
 ) -> Result<LoadResult, EngineError> {
-    let target = Target::new(spec, body)?;
+    let target = Target::new(spec, body, expected)?;
     os::allow_files(spec.connections + 4 * spec.threads + OTHER_FILES)?;
     let span = match spec.length() {
         Length::Span(span) => Some(span),
@@ -84,8 +78,8 @@ pub fn run(
     let results: Vec<io::Result<(Record, &'static str)>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..spec.threads)
             .map(|thread| {
-                let (slices, target, course) = (sender.clone(), &target, &course);
-                scope.spawn(move || work(spec, thread, target, expected, course, slices))
+                let part = Part::new(spec, &target, &course, thread, sender.clone());
+                scope.spawn(move || part.work())
             })
             .collect();
         drop(sender);
@@ -111,7 +105,13 @@ pub fn run(
         // Where a count ended the span, its end is known only now. Nobody can stop a load that is over.
         on_event(&json!({"event": "span_ended", "monotonic_ns": total.span.end}).to_string());
     }
-    Ok(LoadResult::new(spec, total, progress.series(), transport))
+    Ok(LoadResult::new(
+        spec,
+        &target,
+        total,
+        progress.series(),
+        transport,
+    ))
 }
 
 /// Tells events until all workers are done. Returns whether the end of the span was among them.
@@ -188,104 +188,4 @@ impl Milestones {
             Some(_) => Nanos::MAX,
         }
     }
-}
-
-/// One thread's part.
-fn work(
-    spec: &LoadSpec,
-    thread: u64,
-    target: &Target,
-    expected: Option<&[u8]>,
-    course: &Course,
-    slices: Sender<Slice>,
-) -> io::Result<(Record, &'static str)> {
-    let slots = share(spec.connections, thread, spec.threads);
-    match Kind::open(spec.transport, target.address, slots as usize) {
-        Ok(Kind::Epoll(transport)) => go(spec, thread, target, expected, course, slices, transport),
-        #[cfg(target_os = "linux")]
-        Ok(Kind::Uring(transport)) => {
-            go(spec, thread, target, expected, course, slices, *transport)
-        }
-        Err(error) => {
-            course.line_up(&Monotonic, false);
-            Err(error)
-        }
-    }
-}
-
-/// The transports a real load can use.
-enum Kind {
-    Epoll(Epoll),
-    #[cfg(target_os = "linux")]
-    Uring(Box<Uring>),
-}
-
-impl Kind {
-    #[cfg(target_os = "linux")]
-    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Kind> {
-        if choice == TransportChoice::Epoll {
-            return Epoll::new(address, slots).map(Kind::Epoll);
-        }
-        match (choice, Uring::new(address, slots)) {
-            (_, Ok(uring)) => Ok(Kind::Uring(Box::new(uring))),
-            (TransportChoice::IoUring, Err(error)) => Err(io::Error::other(format!(
-                "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission (kernel.io_uring_disabled, \
-                 seccomp filters of containers); --transport auto takes epoll then"
-            ))),
-            _ => Epoll::new(address, slots).map(Kind::Epoll),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Kind> {
-        match choice {
-            TransportChoice::IoUring => Err(io::Error::other(
-                "io_uring is Linux'; leave --transport at auto",
-            )),
-            _ => Epoll::new(address, slots).map(Kind::Epoll),
-        }
-    }
-}
-
-fn go(
-    spec: &LoadSpec,
-    thread: u64,
-    target: &Target,
-    expected: Option<&[u8]>,
-    course: &Course,
-    slices: Sender<Slice>,
-    transport: impl Transport<Medium = Bytes>,
-) -> io::Result<(Record, &'static str)> {
-    let ask = http1::Ask {
-        // A copy per thread: the count of an Arc that all share would travel between CPUs with each request.
-        request: Arc::from(target.request.as_slice()),
-        head: target.head,
-        expected: expected.map(Arc::from),
-        status: spec.expect_status,
-        check_every: spec.check_every,
-    };
-    let orders = Orders {
-        idempotent: target.idempotent,
-        keepalive: spec.keepalive,
-        timeout: nanos(spec.timeout_s),
-    };
-    let arrivals = spec
-        .rate
-        .map(|rate| Arrivals::new(spec.arrivals, rate, spec.seed, thread, spec.threads));
-    let requests = match spec.length() {
-        Length::Span(_) => None,
-        Length::Requests(requests) => Some(share(requests, thread, spec.threads)),
-    };
-    let slots = share(spec.connections, thread, spec.threads) as usize;
-    let record = Record::new(thread, spec.max_examples, Some(slices));
-    let name = transport.name();
-    let agenda = Agenda::new(arrivals, requests);
-    let worker =
-        Worker::<Http1, _, _>::new(orders, ask, transport, Monotonic, agenda, record, slots);
-    Ok((worker.run(course)?, name))
-}
-
-/// Thread `thread`'s share of `whole` things dealt one by one.
-fn share(whole: u64, thread: u64, threads: u64) -> u64 {
-    whole / threads + u64::from(thread < whole % threads)
 }

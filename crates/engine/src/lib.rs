@@ -5,6 +5,7 @@
 //! [`record`] keeps what happened and [`results`] writes it down; [`engine`] runs the threads.
 
 pub mod agenda;
+pub mod calls;
 pub mod clock;
 pub mod course;
 pub mod durations;

@@ -1,33 +1,17 @@
 //! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
 
+mod first_message;
+mod slice;
+
 use std::sync::mpsc::Sender;
 
-use crate::clock::{MILLISECOND, Nanos};
-use crate::durations::{Coarse, Durations, coarse};
+pub use first_message::FirstMessage;
+pub use slice::{SLICE, SLICES_PER_SECOND, Slice};
+
+use crate::clock::Nanos;
+use crate::durations::{Durations, coarse};
 use crate::outcome::{Outcome, Outcomes};
 use crate::transport::os::CpuTime;
-
-/// The timeline is reported in slices of this length.
-pub const SLICE: Nanos = 250 * MILLISECOND;
-/// Slices in a second of the series.
-pub const SLICES_PER_SECOND: i64 = 4;
-
-/// What one thread saw in one slice of the timeline.
-#[derive(Clone, Debug)]
-pub struct Slice {
-    /// Which thread.
-    pub thread: u64,
-    /// Number of the slice, counted from the start of the measured span; negative during warm-up.
-    pub index: i64,
-    /// Requests that came to an end.
-    pub requests: u64,
-    /// Those of them with a right answer.
-    pub ok: u64,
-    /// Requests in flight when the slice ended.
-    pub in_flight: u64,
-    /// Latency from when requests were due.
-    pub latency: Coarse,
-}
 
 /// The measured part of the timeline.
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +39,6 @@ pub struct Connections {
     pub reopened: u64,
     /// Slots that got at least one answer.
     pub answered: u64,
-}
-
-/// Times until the first message of an answer.
-#[derive(Debug, Default)]
-pub struct FirstMessage {
-    /// From due.
-    pub due: Durations,
-    /// From sent.
-    pub sent: Durations,
 }
 
 /// Everything one thread recorded.

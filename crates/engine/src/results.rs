@@ -1,5 +1,7 @@
 //! The result of a load, as schema `velodrome/load/1`.
 
+mod percentiles;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -7,67 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
-use crate::clock::{MILLISECOND, seconds};
+use crate::clock::seconds;
 use crate::durations::Durations;
 use crate::outcome::Outcome;
 use crate::pace::Spread;
-use crate::progress::{Second, milliseconds};
+use crate::progress::Second;
+use crate::protocol::grpc::Kind;
 use crate::record::Record;
 use crate::spec::LoadSpec;
-
-/// Milliseconds; None where too few requests, or none, say anything.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Percentiles {
-    /// Arithmetic mean.
-    pub mean: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 75th percentile.
-    pub p75: Option<f64>,
-    /// 90th percentile.
-    pub p90: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile; None below 10 000 requests, of which fewer than 10 would lie beyond it.
-    #[serde(rename = "p99.9")]
-    pub p99_9: Option<f64>,
-    /// The largest.
-    pub max: Option<f64>,
-}
-
-/// How many samples must lie beyond a percentile before it is believed.
-const BEYOND: u64 = 10;
-
-impl Percentiles {
-    /// Reads them from a histogram.
-    pub fn of(durations: &Durations) -> Percentiles {
-        let histogram = &durations.histogram;
-        if histogram.is_empty() {
-            return Percentiles::default();
-        }
-        let at = |quantile| {
-            Some(milliseconds(
-                histogram.value_at_quantile(quantile).min(durations.max),
-            ))
-        };
-        Percentiles {
-            mean: Some(histogram.mean() / MILLISECOND as f64),
-            p50: at(0.5),
-            p75: at(0.75),
-            p90: at(0.9),
-            p95: at(0.95),
-            p99: at(0.99),
-            p99_9: if histogram.len() >= 1_000 * BEYOND {
-                at(0.999)
-            } else {
-                None
-            },
-            max: Some(milliseconds(durations.max)),
-        }
-    }
-}
+use crate::target::Target;
+use percentiles::BEYOND;
+pub use percentiles::Percentiles;
 
 #[derive(Debug, Serialize)]
 struct Latency {
@@ -81,6 +33,15 @@ struct ConnectionCounts {
     opened: u64,
     reopened: u64,
     answered: u64,
+}
+
+/// Requests that connections can carry at once.
+#[derive(Debug, Serialize)]
+struct StreamCounts {
+    /// By all connections together.
+    asked: u64,
+    /// Of those, never begun: the server allows no more on a connection.
+    without_room: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -106,6 +67,12 @@ struct Load {
     rate: Option<f64>,
     arrivals: Option<Spread>,
     connections: u64,
+    /// On each connection.
+    streams: u64,
+    protocol: &'static str,
+    /// Of gRPC: the path of the call, and who sends several messages.
+    call: Option<String>,
+    kind: Option<Kind>,
 }
 
 #[derive(Debug, Serialize)]
@@ -124,8 +91,10 @@ pub struct LoadResult {
     throughput_rps: f64,
     outcomes: BTreeMap<&'static str, u64>,
     latency_ms: Latency,
+    first_message_ms: Option<Latency>,
     lag_ms: Percentiles,
     connections: ConnectionCounts,
+    streams: StreamCounts,
     mean_in_flight: Option<f64>,
     answered_before_read: u64,
     generator: Generator,
@@ -147,6 +116,7 @@ impl LoadResult {
     /// Writes down what all threads recorded together.
     pub fn new(
         spec: &LoadSpec,
+        target: &Target,
         mut record: Record,
         series: Vec<Second>,
         transport: &'static str,
@@ -172,12 +142,20 @@ impl LoadResult {
                 due,
                 sent: Percentiles::of(&record.sent),
             },
+            first_message_ms: record.first.as_ref().map(|first| Latency {
+                due: Percentiles::of(&first.due),
+                sent: Percentiles::of(&first.sent),
+            }),
             lag_ms,
             connections: ConnectionCounts {
                 asked: spec.connections,
                 opened: record.connections.opened,
                 reopened: record.connections.reopened,
                 answered: record.connections.answered,
+            },
+            streams: StreamCounts {
+                asked: spec.connections * spec.streams,
+                without_room: record.parked,
             },
             mean_in_flight: (span > 0).then(|| record.flight_time as f64 / span as f64),
             answered_before_read: record.answered_early,
@@ -201,6 +179,10 @@ impl LoadResult {
                 rate: spec.rate,
                 arrivals: spec.rate.map(|_| spec.arrivals),
                 connections: spec.connections,
+                streams: spec.streams,
+                protocol: target.protocol(),
+                call: target.plan().map(|plan| plan.path().to_owned()),
+                kind: target.plan().map(|plan| plan.kind),
             },
             examples: std::mem::take(&mut record.examples)
                 .into_iter()
@@ -226,6 +208,7 @@ fn flags(
         (cpu_share > SATURATED, "generator-saturated"),
         (lagged, "generator-lagged"),
         (capped, "capped-by-connections"),
+        (record.parked > 0, "streams-without-room"),
         (short, "too-short"),
         (cfg!(debug_assertions), "debug-build"),
     ]
@@ -241,31 +224,4 @@ fn encode(durations: &Durations) -> String {
         .serialize(&durations.histogram, &mut bytes)
         .expect("a histogram of these bounds fits the format, and a Vec takes every byte");
     STANDARD.encode(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_needs_ten_samples_beyond_it() {
-        let mut durations = Durations::default();
-        assert_eq!(
-            Percentiles::of(&durations),
-            Percentiles::default(),
-            "nothing measured is null, not 0"
-        );
-        for n in 1..=9_999u64 {
-            durations.record(n * 1_000);
-        }
-        assert_eq!(Percentiles::of(&durations).p99_9, None);
-        durations.record(10_000_000);
-        let full = Percentiles::of(&durations);
-        assert!((full.p99_9.unwrap() - 9.99).abs() < 0.01, "{full:?}");
-        assert!(
-            (full.p50.unwrap() - 5.0).abs() < 0.005 && (full.mean.unwrap() - 5.0).abs() < 0.005,
-            "{full:?}"
-        );
-        assert_eq!(full.max, Some(10.0));
-    }
 }

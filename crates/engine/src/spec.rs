@@ -1,6 +1,11 @@
 //! What a load is asked to be: read from JSON, checked, and never wrong after that.
 
+mod call;
+mod check;
+
 use serde::Deserialize;
+
+pub use call::CallSpec;
 
 use crate::clock::{Nanos, nanos};
 use crate::pace::Spread;
@@ -27,11 +32,14 @@ pub enum TransportChoice {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
-    /// `http://host:port/path?query`.
+    /// `http://host:port/path?query`, `grpc://host:port/package.Service/Method`, or `https`, `grpcs`.
     pub url: String,
     /// Connections at most (open loop), or exactly (closed loop).
     #[serde(default = "fifty")]
     pub connections: u64,
+    /// Requests that each connection carries at once; more than 1 over gRPC only.
+    #[serde(default = "one")]
+    pub streams: u64,
     /// Worker threads; connections and requests are dealt among them.
     #[serde(default = "one")]
     pub threads: u64,
@@ -74,6 +82,15 @@ pub struct LoadSpec {
     /// Every n-th body is compared whole; lengths always are.
     #[serde(default = "one")]
     pub check_every: u64,
+    /// The call, of a gRPC load.
+    #[serde(default)]
+    pub grpc: Option<CallSpec>,
+    /// Accept any certificate.
+    #[serde(default)]
+    pub insecure: bool,
+    /// File with certificates of authorities to trust; none: those the system trusts.
+    #[serde(default)]
+    pub cacert: Option<std::path::PathBuf>,
     /// See [`TransportChoice`].
     #[serde(default)]
     pub transport: TransportChoice,
@@ -116,10 +133,6 @@ pub enum Length {
     Requests(u64),
 }
 
-const DAY_S: f64 = 86_400.0;
-/// Longest time-out and drain: the histograms end at one hour.
-const HOUR_S: f64 = 3_600.0;
-
 impl LoadSpec {
     /// Reads and checks a spec. Every fault is one sentence.
     pub fn from_json(text: &str) -> Result<LoadSpec, SpecError> {
@@ -145,117 +158,6 @@ impl LoadSpec {
             "closed"
         }
     }
-
-    fn check(&self) -> Result<(), SpecError> {
-        // A Linux process cannot hold more than about a million descriptors (fs.nr_open).
-        whole("connections", self.connections, 1, 1_000_000)?;
-        whole("threads", self.threads, 1, 1_024)?;
-        if self.threads > self.connections {
-            return Err(SpecError(format!(
-                "threads: {} threads for {} connections leaves some without any; give at most as many threads as connections",
-                self.threads, self.connections
-            )));
-        }
-        match (self.duration_s, self.requests) {
-            (Some(duration), None) => time("duration_s", duration, 0.001, 7.0 * DAY_S)?,
-            (None, Some(requests)) => whole("requests", requests, 1, 1_000_000_000_000)?,
-            (None, None) => {
-                return fault(
-                    "neither duration_s nor requests says when the load ends; give one of them",
-                );
-            }
-            (Some(_), Some(_)) => {
-                return fault(
-                    "duration_s and requests both say when the load ends; give one of them",
-                );
-            }
-        }
-        time("warmup_s", self.warmup_s, 0.0, DAY_S)?;
-        time("timeout_s", self.timeout_s, 0.001, HOUR_S)?;
-        time("drain_s", self.drain_s, 0.0, HOUR_S)?;
-        if let Some(rate) = self.rate
-            && !(rate.is_finite() && (1e-4..=1e7).contains(&rate))
-        {
-            return Err(SpecError(format!(
-                "rate: {rate} is not a rate this can keep; give requests per second above 0 and up to 10000000"
-            )));
-        }
-        whole("check_every", self.check_every, 1, u64::MAX)?;
-        whole("max_examples", self.max_examples as u64, 0, 1_000)?;
-        if let Some(status) = self.expect_status {
-            // 1xx answers are interim: a request never ends with one.
-            whole("expect_status", u64::from(status), 200, 999)?;
-        }
-        self.check_head()
-    }
-
-    fn check_head(&self) -> Result<(), SpecError> {
-        if !is_token(&self.method) {
-            return Err(SpecError(format!(
-                "method: {:?} is not an HTTP method",
-                self.method
-            )));
-        }
-        if self.method == "CONNECT" {
-            return fault("method: CONNECT makes a tunnel, and a tunnel has no answer to measure");
-        }
-        for (name, value) in &self.headers {
-            if !is_token(name) {
-                return Err(SpecError(format!(
-                    "headers: {name:?} is not the name of a header field"
-                )));
-            }
-            if value
-                .bytes()
-                .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
-            {
-                return Err(SpecError(format!(
-                    "headers: the value of {name} has a control character in it"
-                )));
-            }
-            let framing = [
-                "content-length",
-                "transfer-encoding",
-                "connection",
-                "expect",
-                "upgrade",
-            ];
-            if framing.contains(&name.to_ascii_lowercase().as_str()) {
-                return Err(SpecError(format!(
-                    "headers: {name} is written by the generator itself; leave it out (for connections use keepalive)"
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn fault<T>(sentence: &str) -> Result<T, SpecError> {
-    Err(SpecError(sentence.into()))
-}
-
-fn whole(field: &str, value: u64, least: u64, most: u64) -> Result<(), SpecError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(SpecError(format!(
-        "{field}: {value} is out of bounds; give {least} to {most}"
-    )))
-}
-
-fn time(field: &str, value: f64, least: f64, most: f64) -> Result<(), SpecError> {
-    if value.is_finite() && (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(SpecError(format!(
-        "{field}: {value} is out of bounds; give {least} to {most} seconds"
-    )))
-}
-
-/// A `token` of RFC 9110, section 5.6.2.
-fn is_token(text: &str) -> bool {
-    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_tchar)
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Who is loaded and with which bytes; a machine that is not this one only by name.
 
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+mod place;
 
-use url::{Host, Url};
+use std::net::SocketAddr;
 
+pub use place::{Place, Scheme};
+
+use crate::calls::Plan;
 use crate::spec::{LoadSpec, SpecError};
 
 /// Raised when a target cannot be used.
@@ -28,104 +30,100 @@ pub enum TargetError {
     },
 }
 
-/// Where requests go and what they are, byte for byte.
-#[derive(Clone, Debug)]
+/// Where requests go and what they are.
+#[derive(Debug)]
 pub struct Target {
     /// The address every connection is made to.
     pub address: SocketAddr,
-    /// Head and body of the request.
-    pub request: Vec<u8>,
+    /// See [`What`].
+    pub what: What,
+}
+
+/// What is asked.
+#[derive(Debug)]
+pub enum What {
+    /// One HTTP/1.1 request, byte for byte.
+    Http(Request),
+    /// A gRPC call.
+    Grpc(Plan),
+}
+
+/// An HTTP/1.1 request.
+#[derive(Debug)]
+pub struct Request {
+    /// Head and body.
+    pub bytes: Vec<u8>,
     /// Whether the method is HEAD, whose answers have no body.
     pub head: bool,
-    /// Whether a request may be sent again when it met the close of an idle connection (RFC 9110, section 9.2.2).
+    /// Whether it may be sent again when it met the close of an idle connection (RFC 9110, section 9.2.2).
     pub idempotent: bool,
+    /// The right body, where it is known.
+    pub expected: Option<Vec<u8>>,
 }
 
 impl Target {
     /// Checks the URL, finds the address and writes the request.
-    pub fn new(spec: &LoadSpec, body: &[u8]) -> Result<Target, TargetError> {
-        let url = parse(&spec.url)?;
-        Ok(Target {
-            address: locate(&url, &spec.allow_target)?,
-            request: compose(spec, &url, body),
+    pub fn new(
+        spec: &LoadSpec,
+        body: &[u8],
+        expected: Option<&[u8]>,
+    ) -> Result<Target, TargetError> {
+        let place = Place::parse(&spec.url)?;
+        let address = place.locate(&spec.allow_target)?;
+        if place.scheme.grpc {
+            let plan = Plan::new(spec, &place, body, expected)?;
+            let what = What::Grpc(plan);
+            return Ok(Target { address, what });
+        }
+        if spec.streams > 1 {
+            return fault(
+                "streams: HTTP/1.1 carries one request at a time; more at once need grpc://",
+            );
+        }
+        if spec.grpc.is_some() {
+            return fault("grpc: a call needs a URL that begins with grpc:// or grpcs://");
+        }
+        let request = Request {
+            bytes: compose(spec, &place, body),
             head: spec.method == "HEAD",
             idempotent: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
                 .contains(&spec.method.as_str()),
-        })
+            expected: expected.map(<[u8]>::to_vec),
+        };
+        let what = What::Http(request);
+        Ok(Target { address, what })
+    }
+
+    /// As results name what is spoken.
+    pub fn protocol(&self) -> &'static str {
+        match self.what {
+            What::Http(_) => "http",
+            What::Grpc(_) => "grpc",
+        }
+    }
+
+    /// The call, of a gRPC load.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.what {
+            What::Http(_) => None,
+            What::Grpc(plan) => Some(plan),
+        }
     }
 }
 
-fn parse(text: &str) -> Result<Url, SpecError> {
-    let fault = |why: &str| {
-        Err(SpecError(format!(
-            "url: {text:?} {why}; give http://host:port/path"
-        )))
-    };
-    let url = match Url::parse(text) {
-        Ok(url) => url,
-        Err(error) => return fault(&format!("is not a URL ({error})")),
-    };
-    if url.scheme() != "http" {
-        return fault("is not plain HTTP");
-    }
-    if url.host_str().is_none_or(str::is_empty) {
-        return fault("names no host");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return fault("carries a password; pass an Authorization header instead");
-    }
-    if url.port() == Some(0) {
-        return fault("names port 0, where nothing can listen");
-    }
-    Ok(url)
+fn fault(sentence: &str) -> Result<Target, TargetError> {
+    Err(SpecError(sentence.into()).into())
 }
 
-fn locate(url: &Url, allowed: &[String]) -> Result<SocketAddr, TargetError> {
-    let host = url.host_str().unwrap_or_default().to_owned();
-    let port = url.port().unwrap_or(80);
-    let named = allowed.iter().any(|name| {
-        name.trim_matches(['[', ']'])
-            .eq_ignore_ascii_case(host.trim_matches(['[', ']']))
-    });
-    let candidates: Vec<SocketAddr> = match url.host() {
-        Some(Host::Ipv4(ip)) => vec![SocketAddr::new(IpAddr::V4(ip), port)],
-        Some(Host::Ipv6(ip)) => vec![SocketAddr::new(IpAddr::V6(ip), port)],
-        _ => (host.as_str(), port)
-            .to_socket_addrs()
-            .map_err(|source| TargetError::Unknown {
-                host: host.clone(),
-                source,
-            })?
-            .collect(),
-    };
-    if !named && !candidates.iter().all(|address| address.ip().is_loopback()) {
-        return Err(TargetError::NotAllowed(host));
-    }
-    // `localhost` is often ::1 and 127.0.0.1 while a server listens on one of them: take the one that answers.
-    let answering = candidates
-        .iter()
-        .filter(|_| candidates.len() > 1)
-        .find(|address| TcpStream::connect_timeout(address, Duration::from_millis(500)).is_ok());
-    answering
-        .or(candidates.first())
-        .copied()
-        .ok_or_else(|| TargetError::Unknown {
-            host,
-            source: std::io::Error::other("it has no address"),
-        })
-}
-
-fn compose(spec: &LoadSpec, url: &Url, body: &[u8]) -> Vec<u8> {
+fn compose(spec: &LoadSpec, place: &Place, body: &[u8]) -> Vec<u8> {
     let given = |name: &str| {
         spec.headers
             .iter()
             .any(|(key, _)| key.eq_ignore_ascii_case(name))
     };
-    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    let mut head = format!("{} {path} HTTP/1.1\r\n", spec.method);
+    let mut head = format!("{} {} HTTP/1.1\r\n", spec.method, place.path());
     if !given("host") {
-        let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
-        head += &format!("Host: {authority}\r\n");
+        head += &format!("Host: {}\r\n", place.authority());
     }
     if !given("user-agent") {
         head += concat!("User-Agent: velodrome/", env!("CARGO_PKG_VERSION"), "\r\n");
@@ -152,7 +150,14 @@ mod tests {
 
     fn target(fields: &str, body: &[u8]) -> Result<Target, TargetError> {
         let json = format!(r#"{{"duration_s": 1, {fields}}}"#);
-        Target::new(&LoadSpec::from_json(&json).unwrap(), body)
+        Target::new(&LoadSpec::from_json(&json).unwrap(), body, None)
+    }
+
+    fn bytes(target: Target) -> Vec<u8> {
+        match target.what {
+            What::Http(request) => request.bytes,
+            What::Grpc(_) => panic!("that is a call"),
+        }
     }
 
     #[test]
@@ -199,7 +204,7 @@ mod tests {
     #[test]
     fn other_urls_are_refused_with_the_reason() {
         let rows = [
-            ("https://127.0.0.1/", "plain HTTP"),
+            ("ftp://127.0.0.1/", "neither http"),
             ("127.0.0.1:8000", "is not a URL"),
             ("http://user:secret@127.0.0.1/", "password"),
             ("http://127.0.0.1:0/", "port 0"),
@@ -219,12 +224,12 @@ mod tests {
         let plain = target(r#""url": "http://127.0.0.1:8000/a?b=c#d""#, b"").unwrap();
         let agent = concat!("User-Agent: velodrome/", env!("CARGO_PKG_VERSION"));
         let wanted = format!("GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n{agent}\r\n\r\n");
-        assert_eq!(plain.request, wanted.as_bytes());
+        assert_eq!(bytes(plain), wanted.as_bytes());
         let upload = target(
             r#""url": "http://127.0.0.1", "method": "POST", "keepalive": false, "headers": [["host", "x"], ["USER-AGENT", "y"]]"#,
             b"abc",
         );
         let wanted = b"POST / HTTP/1.1\r\nhost: x\r\nUSER-AGENT: y\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
-        assert_eq!(upload.unwrap().request, wanted);
+        assert_eq!(bytes(upload.unwrap()), wanted);
     }
 }

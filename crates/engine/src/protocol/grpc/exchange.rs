@@ -16,7 +16,7 @@ const DEADLINE_EXCEEDED: u32 = 4;
 const DEADLINE_GRAIN: Nanos = MILLISECOND;
 
 /// Who sends messages in a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// One message there, one back.

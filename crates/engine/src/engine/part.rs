@@ -1,0 +1,180 @@
+//! One thread's part of a load: its transport, its worker, its record.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use crate::agenda::Agenda;
+use crate::calls::Plan;
+use crate::clock::{Monotonic, nanos};
+use crate::course::Course;
+use crate::pace::Arrivals;
+use crate::protocol::Protocol;
+use crate::protocol::grpc::Grpc;
+use crate::protocol::http1::{self, Http1};
+use crate::record::{Record, Slice};
+use crate::spec::{Length, LoadSpec, TransportChoice};
+use crate::target::{Request, Target, What};
+use crate::transport::epoll::Epoll;
+use crate::transport::multiplexed::{self, Multiplexed};
+#[cfg(target_os = "linux")]
+use crate::transport::uring::Uring;
+use crate::transport::{ByteTransport, Transport};
+use crate::worker::{Orders, Worker};
+
+/// See the module.
+pub struct Part<'a> {
+    spec: &'a LoadSpec,
+    target: &'a Target,
+    course: &'a Course,
+    thread: u64,
+    slices: Sender<Slice>,
+}
+
+/// What a thread recorded, and over which transport.
+type Done = io::Result<(Record, &'static str)>;
+
+impl<'a> Part<'a> {
+    /// The part of thread `thread`, whose slices of the timeline go to `slices`.
+    pub fn new(
+        spec: &'a LoadSpec,
+        target: &'a Target,
+        course: &'a Course,
+        thread: u64,
+        slices: Sender<Slice>,
+    ) -> Part<'a> {
+        Part {
+            spec,
+            target,
+            course,
+            thread,
+            slices,
+        }
+    }
+
+    /// Carries it out, to the end of the drain.
+    pub fn work(self) -> Done {
+        let connections = self.connections();
+        let slots = match self.target.what {
+            What::Http(_) => connections,
+            What::Grpc(_) => multiplexed::lines(connections),
+        };
+        match Bottom::open(self.spec.transport, self.target.address, slots) {
+            Ok(Bottom::Epoll(transport)) => self.over(transport),
+            #[cfg(target_os = "linux")]
+            Ok(Bottom::Uring(transport)) => self.over(*transport),
+            Err(error) => {
+                self.course.line_up(&Monotonic, false);
+                Err(error)
+            }
+        }
+    }
+
+    /// Its share of the connections.
+    fn connections(&self) -> usize {
+        share(self.spec.connections, self.thread, self.spec.threads) as usize
+    }
+
+    fn over(self, transport: impl ByteTransport) -> Done {
+        let target = self.target;
+        match &target.what {
+            What::Http(request) => self.ask(request, transport),
+            What::Grpc(plan) => self.call(plan, transport),
+        }
+    }
+
+    fn ask(self, request: &Request, transport: impl ByteTransport) -> Done {
+        let ask = http1::Ask {
+            // A copy per thread: the count of an Arc that all share would travel between CPUs with each request.
+            request: Arc::from(request.bytes.as_slice()),
+            head: request.head,
+            expected: request.expected.as_deref().map(Arc::from),
+            status: self.spec.expect_status,
+            check_every: self.spec.check_every,
+        };
+        let slots = self.connections();
+        self.go::<Http1, _>(ask, request.idempotent, transport, slots)
+    }
+
+    fn call(self, plan: &Plan, transport: impl ByteTransport) -> Done {
+        let (connections, streams) = (self.connections(), self.spec.streams as u32);
+        let transport = Multiplexed::new(transport, connections, streams, self.spec.keepalive);
+        let slots = connections * streams as usize;
+        // Nobody knows what a call does: it is sent again only where the server says that it did nothing with it.
+        self.go::<Grpc, _>(plan.ask(), false, transport, slots)
+    }
+
+    fn go<P: Protocol, T: Transport<Medium = P::Medium>>(
+        self,
+        ask: P::Ask,
+        idempotent: bool,
+        transport: T,
+        slots: usize,
+    ) -> Done {
+        let Part {
+            spec,
+            course,
+            thread,
+            slices,
+            ..
+        } = self;
+        let orders = Orders {
+            idempotent,
+            keepalive: spec.keepalive,
+            timeout: nanos(spec.timeout_s),
+        };
+        let arrivals = spec
+            .rate
+            .map(|rate| Arrivals::new(spec.arrivals, rate, spec.seed, thread, spec.threads));
+        let requests = match spec.length() {
+            Length::Span(_) => None,
+            Length::Requests(requests) => Some(share(requests, thread, spec.threads)),
+        };
+        let record = Record::new(thread, spec.max_examples, Some(slices));
+        let name = transport.name();
+        let agenda = Agenda::new(arrivals, requests);
+        let worker =
+            Worker::<P, _, _>::new(orders, ask, transport, Monotonic, agenda, record, slots);
+        Ok((worker.run(course)?, name))
+    }
+}
+
+/// The transports of bytes a real load can use.
+enum Bottom {
+    Epoll(Epoll),
+    #[cfg(target_os = "linux")]
+    Uring(Box<Uring>),
+}
+
+impl Bottom {
+    #[cfg(target_os = "linux")]
+    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Bottom> {
+        if choice == TransportChoice::Epoll {
+            return Epoll::new(address, slots).map(Bottom::Epoll);
+        }
+        match (choice, Uring::new(address, slots)) {
+            (_, Ok(uring)) => Ok(Bottom::Uring(Box::new(uring))),
+            (TransportChoice::IoUring, Err(error)) => Err(io::Error::other(format!(
+                "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission (kernel.io_uring_disabled, \
+                 seccomp filters of containers); --transport auto takes epoll then"
+            ))),
+            _ => Epoll::new(address, slots).map(Bottom::Epoll),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Bottom> {
+        match choice {
+            TransportChoice::IoUring => Err(io::Error::other(
+                "io_uring is Linux'; leave --transport at auto",
+            )),
+            _ => Epoll::new(address, slots).map(Bottom::Epoll),
+        }
+    }
+}
+
+/// Thread `thread`'s share of `whole` things dealt one by one.
+fn share(whole: u64, thread: u64, threads: u64) -> u64 {
+    whole / threads + u64::from(thread < whole % threads)
+}
