@@ -2,8 +2,6 @@
 
 import contextlib
 import dataclasses
-import socket
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -82,26 +80,9 @@ def booted(
     watched = dataclasses.replace(stack, command=command)
     serving = Serving(watched, recipe, python, tree, fresh_port(), knobs=knobs or {}, upstream=upstream)
     with Server(serving, Bounds("nothing")) as server:
-        if catalog.interface(stack.interface).protocol == "grpc":
-            await_listener(server)
-            yield Booted(server, folder)
-            return
         target = Target.of_recipe(server.url, recipe)
         target = dataclasses.replace(target, expect_body=catalog.interface(stack.interface).answer(recipe))
         ready = await_right_answer(target, server.exit, server.started, BOOT_S, recipe.wait_ms / 1000)
         if isinstance(ready, NotReady):
             raise AssertionError("\n".join([ready.reason, *server.last_lines(LINES)]))
         yield Booted(server, folder)
-
-
-def await_listener(server: Server) -> None:
-    """Wait until somebody takes connections on a server's port."""
-    until = time.monotonic() + BOOT_S
-    while True:
-        with contextlib.suppress(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", server.serving.port), timeout=BOOT_S).close()
-            return
-        told = "\n".join([str(server.exit()), *server.last_lines(LINES)])
-        assert server.exit() is None, told
-        assert time.monotonic() < until, told
-        time.sleep(0.02)

@@ -1,54 +1,17 @@
 """Ready means answered rightly, whole and in time; anything else is told as what came."""
 
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 from tests.run import made
+from tests.run.listening import Handler, listening, says
 
 from velodrome.guest.recipe import Recipe, Stream
 from velodrome.model.measurement import FailureKind
 from velodrome.run.drivers.driver import Target
 from velodrome.run.readiness import NotReady, Ready, await_right_answer
 from velodrome.run.ward import Exit
-
-Handler = Callable[[socket.socket, bytes], None]
-
-
-@contextmanager
-def listening(handler: Handler) -> Iterator[str]:
-    """Serve each connection with `handler(connection, request head)`, one after the other."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection:
-                    try:
-                        handler(connection, connection.recv(65536))
-                    except OSError:
-                        continue
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
-        server.shutdown(socket.SHUT_RDWR)
-    thread.join(5)
-
-
-def says(*pieces: bytes, pause_s: float = 0.0) -> Handler:
-    def handler(connection: socket.socket, head: bytes) -> None:
-        for piece in pieces:
-            connection.sendall(piece)
-            time.sleep(pause_s)
-
-    return handler
 
 
 def living() -> None:

@@ -91,6 +91,11 @@ class LoadFacts:
 
     answered_before_read: int | None = None
     """Answers that were complete before their request was wholly sent."""
+    first_due: Latency | None = None
+    """Until the first message, of answers that have several; else None."""
+    first_sent: Latency | None = None
+    streams_without_room: int = 0
+    """Of the requests asked to be carried at once, those that the server does not allow on its connections."""
     generator_threads: int = 1
     generator_debug: bool = False
     """Whether the generator was built without optimisation."""

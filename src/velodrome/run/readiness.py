@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from velodrome.model.measurement import FailureKind
+from velodrome.run import grpc_answer
+from velodrome.run.answer import UNFINISHED, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.ward import Exit
 
@@ -20,7 +22,6 @@ PATIENCE_S = 2.0
 GRACE_S = 1.0
 """An answer must stay wrong this long to count: a master may answer before its workers are up."""
 SHOWN_BYTES = 200
-UNFINISHED = "it takes the connection but does not finish an answer"
 EXTRA_BYTES = 65_536
 """Read of an answer beyond its right length; an endless one is wrong long before."""
 
@@ -38,13 +39,6 @@ class NotReady:
 
     failure: FailureKind
     reason: str
-
-
-@dataclass(frozen=True)
-class _Wrong:
-    """An answer came and it is not the right one."""
-
-    what: str
 
 
 def await_right_answer(
@@ -70,7 +64,7 @@ def await_right_answer(
             return Ready(time.monotonic() - started)
         if (died := exited()) is not None:
             return NotReady(FailureKind.START, f"its process ended before it answered: {died.sentence}")
-        if isinstance(answer, _Wrong):
+        if isinstance(answer, Wrong):
             first_wrong = first_wrong or time.monotonic()
             if time.monotonic() - first_wrong > GRACE_S:
                 return NotReady(FailureKind.WRONG_ANSWER, answer.what)
@@ -79,14 +73,20 @@ def await_right_answer(
             if time.monotonic() - now >= patience:
                 patience *= 2
         if time.monotonic() >= until:
-            if isinstance(answer, _Wrong):
+            if isinstance(answer, Wrong):
                 return NotReady(FailureKind.WRONG_ANSWER, answer.what)
             return NotReady(FailureKind.NEVER_ANSWERED, f"no answer within {deadline_s:g} s: {last}")
         time.sleep(PAUSE_S)
 
 
-def _ask(target: Target, timeout_s: float) -> str | _Wrong | None:
+def _ask(target: Target, timeout_s: float) -> str | Wrong | None:
     """Ask once on a fresh connection: None for a right answer, a wrong one, or why there is none."""
+    if target.call is not None:
+        return grpc_answer.ask(target, target.call, timeout_s)
+    return _ask_http(target, timeout_s)
+
+
+def _ask_http(target: Target, timeout_s: float) -> str | Wrong | None:
     parts = urlsplit(target.url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_s)
     # A socket's own timeout begins anew with each byte: a server that trickles would hold us for ever.
@@ -113,7 +113,7 @@ def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _why(error: Exception, late: bool) -> str | _Wrong:
+def _why(error: Exception, late: bool) -> str | Wrong:
     if late or isinstance(error, TimeoutError):
         return UNFINISHED
     if isinstance(error, ConnectionRefusedError):
@@ -121,29 +121,29 @@ def _why(error: Exception, late: bool) -> str | _Wrong:
     if isinstance(error, http.client.RemoteDisconnected):
         return "it closes the connection without an answer"
     if isinstance(error, http.client.IncompleteRead):
-        return _Wrong(f"its answer breaks off after {len(error.partial)} bytes")
+        return Wrong(f"its answer breaks off after {len(error.partial)} bytes")
     if isinstance(error, http.client.HTTPException):
-        return _Wrong(f"what it answers is not HTTP: {_shown(str(error).encode())}")
+        return Wrong(f"what it answers is not HTTP: {_shown(str(error).encode())}")
     return f"the connection breaks ({error})"
 
 
-def _judge(target: Target, response: http.client.HTTPResponse) -> _Wrong | None:
+def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
     wanted = target.expect_body
     most = EXTRA_BYTES + (len(wanted) if wanted is not None else 0)
     body = response.read(most)
     if response.length and len(body) < most:
-        return _Wrong(f"its answer breaks off after {len(body)} of {len(body) + response.length} bytes")
+        return Wrong(f"its answer breaks off after {len(body)} of {len(body) + response.length} bytes")
     status = response.status
     right = 200 <= status < 300 if target.expect_status is None else status == target.expect_status
     if not right:
         asked = "2xx" if target.expect_status is None else str(target.expect_status)
-        return _Wrong(f"it answers status {status}, not {asked}: {_shown(body)}")
+        return Wrong(f"it answers status {status}, not {asked}: {_shown(body)}")
     if wanted is None or body == wanted:
         return None
     if len(body) != len(wanted):
-        return _Wrong(f"it answers {len(body)} bytes, not {len(wanted)}: {_shown(body)}")
+        return Wrong(f"it answers {len(body)} bytes, not {len(wanted)}: {_shown(body)}")
     at = next(index for index, pair in enumerate(zip(body, wanted, strict=True)) if pair[0] != pair[1])
-    return _Wrong(f"its answer differs from byte {at} on: {_shown(body[at:])}")
+    return Wrong(f"its answer differs from byte {at} on: {_shown(body[at:])}")
 
 
 def _shown(data: bytes) -> str:

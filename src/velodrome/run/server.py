@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from velodrome.guest import catalog
+from velodrome.guest.grpc.greeter import method_of
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.guest.weave.busy import TURN_VARIABLE
@@ -58,6 +60,14 @@ class Serving:
         """Return what the stack wants executed."""
         app = self.app or f"velodrome.guest.interfaces.{self.stack.interface}:app"
         return self.stack.command(Launch(self.host, self.port, app, {**self.stack.knobs, **self.knobs}))
+
+    @property
+    def url(self) -> str:
+        """Where it will listen, with the path to ask for: over gRPC, the call."""
+        place = f"{self.host}:{self.port}"
+        if catalog.interface(self.stack.interface).protocol == "grpc":
+            return f"grpc://{place}{method_of(self.recipe).path}"
+        return f"http://{place}/"
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ class Server:
     @property
     def url(self) -> str:
         """Where it listens, with the path to ask for."""
-        return f"http://{self.serving.host}:{self.serving.port}/"
+        return self.serving.url
 
     def exit(self) -> Exit | None:
         """Return how its first process ended, or None while it runs."""

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
+from velodrome.run import grpc_call
+from velodrome.run.grpc_call import GrpcCall
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,14 @@ class Target:
     """None: any 2xx is right."""
     allow: tuple[str, ...] = ()
     """Hosts beyond loopback that the user named."""
+    call: GrpcCall | None = None
+    """What is asked of a gRPC server, in the place of method, bodies and status."""
 
     @staticmethod
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
         """Return what to ask of a server of `recipe`; `head_bytes` as `Recipe.answer` takes it."""
+        if url.startswith("grpc"):
+            return Target(url, call=grpc_call.of_recipe(recipe))
         return Target(
             url, recipe.method, body=recipe.upload, expect_body=recipe.answer(head_bytes), expect_status=200
         )

@@ -38,9 +38,17 @@ def read(document: Mapping[str, Any]) -> LoadFacts:
         hdr_sent=document["hdr"]["sent"],
         examples=tuple(f"{example['outcome']}: {example['text']}" for example in document["examples"]),
         answered_before_read=document["answered_before_read"],
+        first_due=_first(document, "due"),
+        first_sent=_first(document, "sent"),
+        streams_without_room=document["streams"]["without_room"],
         generator_threads=generator["threads"],
         generator_debug=generator["debug"],
     )
+
+
+def _first(document: Mapping[str, Any], since: str) -> Latency | None:
+    rows = document["first_message_ms"]
+    return None if rows is None else _latency(rows[since])
 
 
 def _latency(row: Mapping[str, float | None]) -> Latency:

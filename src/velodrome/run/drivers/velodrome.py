@@ -76,15 +76,19 @@ class VelodromeDriver:
     def _ask(self, engine: lifeline.Child, load: Load, target: Target) -> None:
         """Send the work. A process that died before reading it is told by its exit status later."""
         spec = json.dumps(self.spec(load, target)).encode()
-        expected = target.expect_body
-        sizes = f"{len(spec)} {len(target.body)} {-1 if expected is None else len(expected)}\n"
-        engine.send(sizes.encode() + spec + target.body + (expected or b""))
+        call = target.call
+        body = target.body if call is None else call.sent
+        expected = target.expect_body if call is None else call.expected
+        sizes = f"{len(spec)} {len(body)} {-1 if expected is None else len(expected)}\n"
+        engine.send(sizes.encode() + spec + body + (expected or b""))
 
     def spec(self, load: Load, target: Target) -> Mapping[str, Any]:
         """Return what `_native.load` takes (docs/architecture.md)."""
         return {
             "url": target.url,
+            "grpc": None if target.call is None else {"kind": target.call.kind},
             "connections": load.pace.connections,
+            "streams": load.streams,
             "threads": self.threads,
             "duration_s": load.duration_s,
             "warmup_s": load.warmup_s,

@@ -162,6 +162,12 @@ impl<T: ByteTransport> Multiplexed<T> {
         }
         let line = &mut self.lines[number];
         if line.stage == Stage::Greeting && line.session.is_ready() {
+            if let Some(goaway) = line.session.going_away() {
+                // Another attempt at once would meet the same, again and again.
+                let why = format!("the server takes no requests: {goaway}");
+                let error = io::Error::new(io::ErrorKind::ConnectionRefused, why);
+                return self.lose(number, Some(error));
+            }
             line.stage = Stage::Open;
             self.count_opened(connection);
         }
