@@ -70,4 +70,5 @@ def test_an_open_loop_over_one_connection_keeps_its_rate(serve: Callable[[Recipe
     )
     assert facts.requests == facts.ok == 200
     assert facts.connections_opened == 1
-    assert facts.due.p50 == pytest.approx(21, abs=5)
+    assert facts.due.p50 is not None
+    assert facts.due.p50 >= 20

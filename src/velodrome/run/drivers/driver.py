@@ -36,7 +36,8 @@ class Target:
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
         """Return what to ask of a server of `recipe`; `head_bytes` as `Recipe.answer` takes it."""
         if url.startswith("grpc"):
-            return Target(url, call=grpc_call.of_recipe(recipe))
+            # Other generators make their own messages of the upload.
+            return Target(url, body=recipe.upload, call=grpc_call.of_recipe(recipe))
         return Target(
             url, recipe.method, body=recipe.upload, expect_body=recipe.answer(head_bytes), expect_status=200
         )
