@@ -273,6 +273,76 @@ def socket_blocking(build: Any, loop: Any) -> tuple[Block, Block]:
     return asked(build(recipe, "")), asked(converse)
 
 
+class Registered:
+    """Stands for a server of grpcio: keeps the handlers that it is given."""
+
+    def add_generic_rpc_handlers(self, handlers: Any) -> None:
+        pass
+
+    def add_registered_method_handlers(self, service: str, handlers: Any) -> None:
+        self.handlers = handlers
+
+
+def grpc(build: Any, loop: Any) -> tuple[Block, Block]:
+    from velodrome.guest.grpc.descriptor import protobuf_messages  # noqa: PLC0415 - in its environment
+
+    messages = protobuf_messages()
+
+    class Greeter:
+        def SayHello(self, request: Any, context: Any) -> Any:  # noqa: N802 - the service's name
+            if request.sleep_millisecond:
+                time.sleep(request.sleep_millisecond / 1000)
+            return messages.reply(message=f"Hello, {request.name}!", body=BODY)
+
+    ours, hand, request = said_hello(build), Greeter().SayHello, messages.request(name="world")
+    return block_of(lambda: ours(request, None)), block_of(lambda: hand(request, None))
+
+
+def grpc_aio(build: Any, loop: Any) -> tuple[Block, Block]:
+    from velodrome.guest.grpc.descriptor import protobuf_messages  # noqa: PLC0415 - in its environment
+
+    messages = protobuf_messages()
+
+    class Greeter:
+        async def SayHello(self, request: Any, context: Any) -> Any:  # noqa: N802 - the service's name
+            if request.sleep_millisecond:
+                await asyncio.sleep(request.sleep_millisecond / 1000)
+            return messages.reply(message=f"Hello, {request.name}!", body=BODY)
+
+    ours, hand, request = said_hello(build), Greeter().SayHello, messages.request(name="world")
+    return awaited(loop, lambda: ours(request, None)), awaited(loop, lambda: hand(request, None))
+
+
+def said_hello(build: Any) -> Any:
+    """Return our method `SayHello`."""
+    server = Registered()
+    build(recipe, "")(server)
+    return server.handlers["SayHello"].unary_unary
+
+
+def grpclib(build: Any, loop: Any) -> tuple[Block, Block]:
+    import velodrome.guest.grpc.betterproto_messages as library  # noqa: PLC0415 - in its environment
+
+    messages = library.betterproto_messages()
+    request = messages.request(name="world")
+
+    class Stream:
+        async def recv_message(self) -> Any:
+            return request
+
+        async def send_message(self, reply: Any) -> None:
+            pass
+
+    async def say_hello(stream: Any) -> None:
+        asked = await stream.recv_message()
+        if asked.sleep_millisecond:
+            await asyncio.sleep(asked.sleep_millisecond / 1000)
+        await stream.send_message(messages.reply(message=f"Hello, {asked.name}!", body=BODY))
+
+    ours, stream = build(recipe, "").__mapping__()["/helloworld.Greeter/SayHello"].func, Stream()
+    return awaited(loop, lambda: ours(stream)), awaited(loop, lambda: say_hello(stream))
+
+
 def compared(ours: Block, hand: Block) -> dict[str, Any]:
     """Return the time of the hand-written one and the ratios ours / hand, pair by pair, in turn."""
     count = 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conformance.booted import Booted, booted
+from tests.conformance.dealing import RECIPES, marks
 from tests.conformance.grpc_wire import CHAT, Told, ask, call
 from tests.conformance.test_every_stack import check_nothing_is_left
 
@@ -26,12 +27,11 @@ STACKS = {
     if catalog.interface(stack.interface).protocol == "grpc"
 }
 PAIRS = [
-    pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}")
+    pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}", marks=marks(stack, recipe, STACKS))
     for stack in STACKS.values()
-    for recipe in catalog.recipes().values()
+    for recipe in RECIPES.values()
     if catalog.serves(stack, recipe) is None
-    and not recipe.companions  # test_every_database.py
-    and not recipe.calls_grpc  # test_calls_over_grpc.py
+    and not recipe.companions  # test_every_database.py, test_calls_over_grpc.py
 ]
 WAIT = Recipe("wait", "waits 100 ms", (Sleep(100), Body(84)))
 HELLO = catalog.recipe("hello")

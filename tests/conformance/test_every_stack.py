@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.booted import Booted, booted
+from tests.conformance.dealing import RECIPES, marks
 from tests.conformance.wire import Answer, Wire
 
 from velodrome.guest import catalog
@@ -19,21 +20,8 @@ STACKS = {
     for name, stack in catalog.stacks().items()
     if catalog.interface(stack.interface).protocol == "http"  # gRPC: test_every_grpc_stack.py
 }
-RECIPES = catalog.recipes()
-
-
-def marks(stack: Stack, recipe: Recipe) -> list[pytest.MarkDecorator]:
-    """Deal the recipes of an interface among its stacks, as handlers are the interface's; `hello` is for all.
-
-    Every stack boots and every handler is asked in each run of the tests; every pair in the exhaustive one.
-    """
-    kin = [one for one in STACKS.values() if one.interface == stack.interface]
-    dealt = list(RECIPES).index(recipe.name) % len(kin) == kin.index(stack)
-    return [] if dealt or recipe.name == "hello" else [pytest.mark.exhaustive]
-
-
 PAIRS = [
-    pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}", marks=marks(stack, recipe))
+    pytest.param(stack, recipe, id=f"{stack.name}-{recipe.name}", marks=marks(stack, recipe, STACKS))
     for stack in STACKS.values()
     for recipe in RECIPES.values()
     if catalog.serves(stack, recipe) is None

@@ -5,7 +5,7 @@
             <steps>
             if request.sleep_millisecond:
                 sleep(request.sleep_millisecond / 1000)
-            message = 'Hello, ' + request.name + '!'
+            message = f'Hello, {request.name}!'
             return HelloReply(message=message, body=BODY)
         …
 
@@ -95,7 +95,7 @@ def _answer(method: Method, weave: Weave) -> Lines:
     before = [
         "if request.sleep_millisecond:",
         "    " + pause,
-        "message = 'Hello, ' + request.name + '!'",
+        "message = f'Hello, {request.name}!'",
     ]
     if weave.streams:
         return [*before, *weave.over_time(["yield HelloReply(message=message, body=CHUNK)"])]
