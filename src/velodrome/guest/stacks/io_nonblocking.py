@@ -29,7 +29,8 @@ stack = Stack(
 def serve(reception: Reception) -> None:
     """Serve for ever."""
     while True:
-        reception.accept()
+        while reception.accept() is not None:  # all who wait: one a round would keep them waiting for rounds
+            pass
         for connection in list(reception.connections.values()):
             want = connection.writable() if connection.unsent else connection.readable()
             if want == GONE:
