@@ -28,6 +28,7 @@ PAIRS = [
     and not recipe.chats  # test_every_chat.py
     and not recipe.companions  # test_every_database.py, test_calls_over_grpc.py
 ]
+WAIT = Recipe("wait", "waits 100 ms", (Sleep(100), Body(84)))
 TOGETHER = 12
 WORKERS_S = 20.0
 
@@ -55,11 +56,14 @@ def test_it_answers_rightly_and_leaves_nothing(
         check_nothing_is_left(server)
 
 
-@pytest.mark.parametrize("stack", [pytest.param(stack, id=name) for name, stack in STACKS.items()])
+@pytest.mark.parametrize(
+    "stack",
+    [pytest.param(stack, id=name) for name, stack in STACKS.items() if catalog.serves(stack, WAIT) is None],
+)
 def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
     stack: Stack, python_of: Callable[[Stack], Path], tree: Path, upstream: str, tmp_path: Path
 ) -> None:
-    recipe = Recipe("wait", "waits 100 ms", (Sleep(100), Body(84)))
+    recipe = WAIT
     knobs = {"workers": 3} if "workers" in stack.knobs else {}
     slots = stack.slots(stack.settings(knobs)) or TOGETHER
     with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path, knobs) as server:

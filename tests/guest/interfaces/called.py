@@ -144,6 +144,21 @@ def over_pair(serve: Callable[[socket.socket], None], recipe: Recipe, upload: by
     return over(connection, recipe, upload)
 
 
+def call_published(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+    ours, theirs = socket.socketpair()
+
+    def send(answer: bytes) -> None:
+        with theirs:
+            theirs.sendall(answer)
+
+    answer = app(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    threading.Thread(target=send, args=(answer,), daemon=True).start()
+    with ours:
+        response = HTTPResponse(ours)
+        response.begin()
+        return response.status, response.read()
+
+
 def call_events(handler: Any, recipe: Recipe, upload: bytes) -> Answer:
     from velodrome.guest.raw.dialogue import Dialogue  # noqa: PLC0415 - as a server would
 
@@ -219,6 +234,8 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
     "rsgi": call_rsgi,
     "socket_blocking": call_socket,
     "socket_asyncio": call_served(start_streams),
+    "published": call_published,
+    "published_teaching": call_published,
     "socket_events": call_events,
     "socket_generators": call_generators,
     "socket_greenlets": call_greenlets,

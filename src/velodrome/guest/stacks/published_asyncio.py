@@ -1,0 +1,49 @@
+"""As published: `asyncio.start_server`, one read of 1024 bytes, write, drain, close, wait_closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.published_streams import handler
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.weave.as_published import CANNOT
+from velodrome.guest.workers import load
+
+
+def _command(launch: Launch) -> Process:
+    return command("velodrome.guest.stacks.published_asyncio", launch)
+
+
+stack = Stack(
+    name="published-asyncio",
+    title="as published · asyncio",
+    about="one thread, a task for each connection: it reads at most 1024 bytes, answers without "
+    "Content-Length and closes; the listen queue is asyncio's own 100",
+    interface="published",
+    concurrency="tasks",
+    command=_command,
+    knobs={"backlog": 100},
+    keeps_alive=False,
+    cannot=CANNOT,
+    python=(3, 7),
+)
+
+
+async def serve(answer: Any, host: str, port: int, backlog: int) -> None:
+    """Serve for ever."""
+    server = await asyncio.start_server(handler(answer), host, port, backlog=backlog)
+    async with server:
+        await server.serve_forever()
+
+
+def main() -> None:
+    """Serve till SIGTERM."""
+    told = arguments("backlog")
+    end_on_sigterm()
+    asyncio.run(serve(load(told.app), told.host, told.port, told.backlog))
+
+
+if __name__ == "__main__":
+    main()

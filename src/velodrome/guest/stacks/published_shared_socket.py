@@ -1,0 +1,72 @@
+"""As published: one listening socket handed to processes of `multiprocessing`, each with a loop of its own on it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+from typing import Any
+
+from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.published_streams import handler
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.weave.as_published import CANNOT
+from velodrome.guest.workers import listen, load
+
+
+def _command(launch: Launch) -> Process:
+    return command("velodrome.guest.stacks.published_shared_socket", launch)
+
+
+stack = Stack(
+    name="published-shared-socket",
+    title="as published · asyncio · shared socket",
+    about="as published-asyncio, in `workers` processes on one listening socket; `backlog` is what it is made "
+    "with, and asyncio then sets its own 100",
+    interface="published",
+    concurrency="tasks",
+    command=_command,
+    knobs={"backlog": 1000, "workers": 4},
+    keeps_alive=False,
+    cannot=CANNOT,
+    python=(3, 7),
+)
+
+
+async def serve(answer: Any, listener: socket.socket) -> None:
+    """Serve for ever. `start_server` listens anew, with its own backlog, as it does when told none."""
+    server = await asyncio.start_server(handler(answer), sock=listener)
+    async with server:
+        await server.serve_forever()
+
+
+def work(app: str, listener: socket.socket) -> None:
+    """Serve in a child."""
+    asyncio.run(serve(load(app), listener))
+
+
+def main() -> None:
+    """Start the workers and wait for them; SIGTERM ends them too: the publication leaves that to Ctrl-C."""
+    told = arguments("backlog", "workers")
+    listener = listen(told.host, told.port, told.backlog)
+    # Forked, so that no helper process of multiprocessing can outlive us.
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=work, args=(told.app, listener)) for _ in range(told.workers)]
+
+    def end_workers() -> None:
+        for worker in workers:
+            if worker.pid is not None:
+                os.kill(worker.pid, signal.SIGKILL)
+                os.waitpid(worker.pid, 0)
+
+    end_on_sigterm(end_workers)
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+if __name__ == "__main__":
+    main()

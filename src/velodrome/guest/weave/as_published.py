@@ -1,0 +1,42 @@
+"""What the servers of a publication answer, whatever they are asked: bytes that are ready when they start.
+
+The publication: «asyncio HTTP servers, single thread, prefork» (studies/articles/asyncio-http.toml).
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from velodrome.guest.recipe import Body, Recipe
+
+READ_AT_MOST = 1024
+"""Bytes of a request that these servers read, once; the rest stays unread when they close the connection."""
+
+CANNOT = dict.fromkeys(
+    ("cpu", "sleep", "call", "query", "write", "together", "stream", "chat"),
+    "the published server answers every request with the same bytes and does nothing else",
+)
+"""For `Stack.cannot` of these servers."""
+CANNOT["read_body"] = (
+    "the published server reads at most 1024 bytes of a request; closed with the rest unread, the connection is reset"
+)
+
+
+def whole(head: bytes, recipe: Recipe) -> bytes:
+    """Return head and body together. Raises ValueError for a recipe that is more than a body."""
+    if len(recipe.steps) != 1 or not isinstance(recipe.steps[0], Body):
+        raise ValueError(
+            "recipe %r cannot be served: the published servers answer a body and no more" % recipe.name
+        )
+    return head + recipe.answer(len(head))
+
+
+def head_bytes(head: bytes) -> Callable[[int], int]:
+    """Return what `Interface.head_bytes` asks for, for a head that is always the same."""
+
+    def of(size: int) -> int:
+        if size < len(head):
+            raise ValueError("body: %d bytes on the wire; the head alone takes %d" % (size, len(head)))
+        return len(head)
+
+    return of
