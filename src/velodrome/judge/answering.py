@@ -10,11 +10,11 @@ from velodrome.judge.littles_law import cannot_exceed, limited
 from velodrome.judge.ranking import Ranking, equal, rank
 from velodrome.judge.settling import block_s, to_settle
 from velodrome.judge.standings import alone, rates_of, standings
-from velodrome.judge.words import inverse, lead, listed
+from velodrome.judge.words import at_once, inverse, lead, listed
 from velodrome.model.interval import Interval
 from velodrome.model.load import Closed
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.quantity import difference, exact, grouped, within
+from velodrome.model.quantity import difference, exact, within
 from velodrome.model.study import Question
 from velodrome.model.verdict import Answer, Outcome
 
@@ -161,7 +161,7 @@ def _to_settle(
     if len(reached) == len(first) and isinstance(case.load.pace, Closed):
         allowed = exact(case.ceilings[first[0]].rps)
         return (
-            f"{grouped(case.load.pace.connections)} connections allow no more than {allowed}: more of them, "
+            f"{at_once(case.load)} allow no more than {allowed}: more of them, "
             "not more blocks, would tell these apart"
         )
     pairs = [pair for label in ranking.first if (pair := ranking.to_best.get(label))]

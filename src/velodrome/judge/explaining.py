@@ -7,12 +7,12 @@ from velodrome.judge.field import Runner
 from velodrome.judge.latencies import FROM_DUE, latency_view
 from velodrome.judge.littles_law import above, cannot_exceed, limited
 from velodrome.judge.ranking import Ranking
-from velodrome.judge.words import listed, sentence
+from velodrome.judge.words import at_once, listed, sentence
 from velodrome.model.capacity import Ceiling
 from velodrome.model.flag import Severity
 from velodrome.model.interval import Interval
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.quantity import exact, grouped, memory, milliseconds, number, rate, short
+from velodrome.model.quantity import exact, memory, milliseconds, number, rate, short
 from velodrome.model.study import Question
 from velodrome.model.verdict import Outcome
 
@@ -98,7 +98,7 @@ def _connections(case: Case, ranked: Sequence[Runner]) -> list[str]:
     many = f"{len(reached)} of {len(ranked)} reach" if len(ranked) > 1 else f"{reached[0].called} reaches"
     decides = "; between them CPU per request decides, not the rate" if len(reached) > 1 else ""
     return [
-        f"{grouped(case.load.pace.connections)} connections that wait "
+        f"{at_once(case.load)} that wait "
         f"{short(case.question.recipe.wait_ms)} ms each allow {limit.arithmetic}, and {many} that{decides}"
     ]
 

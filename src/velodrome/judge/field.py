@@ -54,6 +54,7 @@ class Runner:
             question.recipe,
             load.pace,
             cpus if isinstance(cpus, int) else None,
+            streams=load.streams,
         )
 
     @property
@@ -116,9 +117,7 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
             one.trial.block: _rps(one) / max(one.load.due.mean or load.timeout_s * 1000, 1e-3) for one in told
         }
         return Sample(runner.label, values) if told else None
-    return Sample(
-        runner.label, {one.trial.block: _rps(one) for one in valid}, _grain(valid, question, load.pace)
-    )
+    return Sample(runner.label, {one.trial.block: _rps(one) for one in valid}, _grain(valid, question, load))
 
 
 def cpu_cost(runner: Runner, load: Load) -> Sample | None:
@@ -136,7 +135,7 @@ def throughput(runner: Runner, question: Question, load: Load) -> Sample | None:
     shown = runner.shown_under(load)
     if not shown:
         return None
-    grain = _grain(shown, question, load.pace)
+    grain = _grain(shown, question, load)
     return Sample(runner.label, {one.trial.block: _rps(one) for one in shown}, grain)
 
 
@@ -151,7 +150,7 @@ def _rps(one: Measurement) -> float:
     return max(one.load.throughput_rps, 0.5 / one.load.duration_s if one.load.duration_s > 0 else 0.5)
 
 
-def _grain(measured: Sequence[Measurement], question: Question, pace: Closed | Open) -> float:
+def _grain(measured: Sequence[Measurement], question: Question, load: Load) -> float:
     """Return the spread that the ends of a span alone give a count, as a share of it.
 
     A span catches a fraction more or less of what arrives together: one answer, or, where the recipe waits
@@ -160,9 +159,9 @@ def _grain(measured: Sequence[Measurement], question: Question, pace: Closed | O
     """
     counts = [max(one.load.answers, 0.5) for one in measured]
     mean = sum(counts) / len(counts)
-    in_flight = [one.load.mean_in_flight for one in measured if one.load.mean_in_flight is not None]
-    waiting = question.recipe.wait_ms > 0 and isinstance(pace, Closed)
-    wave = min(pace.connections, _served_at_once(mean, measured, question)) if waiting and in_flight else 1.0
+    wave = 1.0
+    if question.recipe.wait_ms > 0 and isinstance(load.pace, Closed):
+        wave = min(load.pace.connections * load.streams, _served_at_once(mean, measured, question))
     return min(1.0, max(1.0, wave) / (mean * 6**0.5))
 
 

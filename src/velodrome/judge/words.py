@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from velodrome.model.interval import Interval
-from velodrome.model.quantity import difference, ratio
+from velodrome.model.load import Load
+from velodrome.model.quantity import difference, grouped, ratio
 
 CLEARLY = 1.25
 """From here on a lead is told as a multiple, below as percent."""
@@ -25,6 +26,12 @@ def lead(interval: Interval, other: str) -> str:
     if interval.mid >= CLEARLY:
         return f"{ratio(interval)} the next, {other}"
     return f"{difference(interval)} ahead of {other}"
+
+
+def at_once(load: Load) -> str:
+    """Return what of a load can be in flight: `40 connections`, `1 × 100 streams`."""
+    connections = grouped(load.pace.connections)
+    return f"{connections} connections" if load.streams == 1 else f"{connections} × {load.streams} streams"
 
 
 def inverse(interval: Interval) -> Interval:

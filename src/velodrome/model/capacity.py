@@ -25,12 +25,19 @@ class Ceiling:
 
 
 def ceiling(
-    stack: Stack, knobs: Mapping[str, KnobValue], recipe: Recipe, pace: Closed | Open, cpus: int | None = None
+    stack: Stack,
+    knobs: Mapping[str, KnobValue],
+    recipe: Recipe,
+    pace: Closed | Open,
+    cpus: int | None = None,
+    *,
+    streams: int = 1,
 ) -> Ceiling | None:
     """Return the lowest ceiling of a stack under a pace, or None where nothing bounds it but its own speed.
 
-    Slots are held for waiting and computing, connections for waiting at least; CPU bounds it where the recipe
-    itself asks for some; an open loop asks for no more than its rate. Raises KeyError for an unknown knob.
+    Slots are held for waiting and computing, connections (each of its `streams`) for waiting at least; CPU
+    bounds it where the recipe itself asks for some; an open loop asks for no more than its rate. Raises KeyError
+    for an unknown knob.
     """
     slots = stack.slots(stack.settings(knobs))
     wait_s = recipe.wait_ms / 1000
@@ -39,7 +46,7 @@ def ceiling(
     if slots is not None and held_s > 0:
         found.append(_quotient(slots, held_s, "slots"))
     if isinstance(pace, Closed) and wait_s > 0:
-        found.append(_quotient(pace.connections, held_s, "connections"))
+        found.append(_quotient(pace.connections * streams, held_s, "connections"))
     if recipe.cpu_us and cpus:
         found.append(_quotient(cpus, recipe.cpu_us / 1e6, "cpu"))
     if isinstance(pace, Open) and found:

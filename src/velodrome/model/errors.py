@@ -62,11 +62,11 @@ class DriverError(VelodromeError):
 class DriverTimedOutError(DriverError):
     """Raised when a load generator did not end long after its load should have."""
 
-    def __init__(self, driver: str, slack_s: float, last_lines: Sequence[str]) -> None:
+    def __init__(self, driver: str, slack_s: float, last_lines: Sequence[str], hint: str = "") -> None:
         super().__init__(driver, -9, last_lines)
         self.args = (
             f"the load generator {driver} was still running {slack_s:g} s after its load should have ended "
-            "and was stopped; nothing it measured is kept. Run the trial again",
+            f"and was stopped; nothing it measured is kept. {hint or 'Run the trial again'}",
         )
 
 

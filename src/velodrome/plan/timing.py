@@ -53,7 +53,9 @@ def _span_s(trial: Trial, stack: Stack | None) -> float:
 
 def _ceiling(trial: Trial, stack: Stack, pace: Closed | Open) -> Ceiling | None:
     cpus = trial.limits.cpus
-    return ceiling(stack, trial.contestant.knobs, trial.recipe, pace, cpus if isinstance(cpus, int) else None)
+    given = cpus if isinstance(cpus, int) else None
+    knobs, streams = trial.contestant.knobs, trial.load.streams
+    return ceiling(stack, knobs, trial.recipe, pace, given, streams=streams)
 
 
 def _backlog_s(trial: Trial, stack: Stack) -> float:

@@ -10,7 +10,7 @@ from rich.text import Text
 from velodrome.model import quantity
 from velodrome.model.flag import Severity
 from velodrome.model.interval import Interval
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.measurement import UNTOLD, Failed, Measurement
 from velodrome.model.study import Question, Study
 from velodrome.model.verdict import Answer, Standing
 from velodrome.report import names
@@ -103,7 +103,8 @@ class Board:
                     row.cpu_us.append(result.cpu_us_per_request)
         # Percentiles of blocks are never averaged: the latest stands until the verdict merges histograms.
         if result.trial.load == names.latency_load(question):
-            row.p50_ms, row.p99_ms = result.load.due.p50, result.load.due.p99
+            latency = result.load.due if result.load.due != UNTOLD else result.load.sent
+            row.p50_ms, row.p99_ms = latency.p50, latency.p99
 
     def lines(self, question: Question) -> list[Line]:
         """Return the contestants that can serve the question, fastest first, those still to run last."""
@@ -133,13 +134,14 @@ def answer_heading(answer: Answer) -> str:
     views = [view for standing in answer.standings for view in standing.latency]
     shown = names.latency_view(views)
     latency = shown.load if shown else ""
-    return _titled(
-        answer.about, next((view.load for view in views if names.is_closed(view.load)), latency), latency
-    )
+    ranking = next((view.load for view in views if names.is_closed(view.load)), latency)
+    return _titled(answer.about, ranking, latency, names.basis(shown) if shown else names.FROM_DUE)
 
 
-def _titled(about: str, ranking: str, latency: str) -> str:
-    loads = f"rate: {ranking} · latency from due: {latency}" if ranking != latency else ranking
+def _titled(about: str, ranking: str, latency: str, basis: str = names.FROM_DUE) -> str:
+    told = "latency from due" if basis == names.FROM_DUE else f"latency is {basis}"
+    loads = f"rate: {ranking} · {told}: {latency}" if ranking != latency else ranking
+    loads += f" · {told}" if ranking == latency and basis != names.FROM_DUE else ""
     return " · ".join(filter(None, (names.sentence_case(visible(about)), loads)))
 
 
@@ -161,8 +163,8 @@ def _standing_line(standing: Standing, tied: bool, far: str) -> Line:
     cells = (
         f"{_rank(standing, tied)} {names.of_standing(standing)}",
         estimate(rate) if rate else quantity.MISSING,
-        quantity.milliseconds(view.p50_ms) if view else quantity.MISSING,
-        quantity.milliseconds(getattr(view, far)) if view else quantity.MISSING,
+        names.milliseconds(view, "p50_ms"),
+        names.milliseconds(view, far),
         estimate(cpu) if cpu else quantity.MISSING,
         quantity.megabytes(standing.memory_bytes),
         f"{standing.blocks_valid}/{standing.blocks_done}",

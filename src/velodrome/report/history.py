@@ -73,6 +73,9 @@ def _see(strips: Sequence[Strip], measured: Sequence[Measurement]) -> str:
     seconds = max((len(m.load.series) for m in measured), default=0)
     blocks = len({m.trial.block for m in measured})
     what = f"{plural(blocks, 'block')} of {seconds} s side by side, each line from zero. "
+    if not seconds:
+        by = names.joined(sorted({m.load.driver for m in measured}))
+        return f"{plural(blocks, 'block')} side by side, each line from zero. {by} does not tell of single seconds."
     stalled = [strip for strip in strips if strip.stalled_s]
     if not stalled:
         return f"{what}A shaded second would be one without an answer; there is none."

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Answer, Verdict
-from velodrome.report import claims, findings, history, names, page, proof, why
+from velodrome.report import by_driver, claims, findings, history, names, page, proof, why
 from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
@@ -48,6 +48,8 @@ def render(verdict: Verdict, results: Results, header: Mapping[str, Any]) -> str
         "latency": [page.latency(a, style) for a in verdict.answers],
         "cost": [page.cost(a, style) for a in verdict.answers],
         "cost_heads": COST_HEADS,
+        "drivers": [_by_driver(a) for a in verdict.answers if by_driver.tables(a)],
+        "driver_heads": [(head, head not in by_driver.TEXTS) for head in by_driver.HEADS],
         "histories": [h for a in verdict.answers for h in history.histories(a, measured[a.question], style)],
         "history_heads": history.COLUMNS,
         "why": [_why(a, measured[a.question]) for a in verdict.answers],
@@ -135,6 +137,17 @@ def _reached(measured: Sequence[Measurement]) -> dict[str, float]:
         label = one.trial.label
         found[label] = max(found.get(label, 0.0), one.load.throughput_rps)
     return found
+
+
+def _by_driver(answer: Answer) -> dict[str, Any]:
+    return {
+        "about": names.sentence_case(visible(answer.about)),
+        "tables": [
+            (table.load, [(page.anchor(answer.question, row.label), row.texts) for row in table.rows])
+            for table in by_driver.tables(answer)
+        ],
+        "reach": by_driver.reach(answer),
+    }
 
 
 def _why(answer: Answer, measured: Sequence[Measurement]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from velodrome.model import quantity
 from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import Failed, Measurement, Placement
+from velodrome.model.measurement import UNTOLD, Failed, Measurement, Placement
 from velodrome.model.profile import Profile
 from velodrome.model.study import Study
 from velodrome.model.trial import Trial
@@ -207,9 +207,10 @@ def plain_line(result: Measurement | Failed, done: int, trials: int) -> str:
         return f"{head}  FAILED ({result.failure.value}): {visible(result.reason)}"
     load = result.load
     rate = f"{quantity.number(load.throughput_rps)}/s"
-    latency = (
-        f"p50 {quantity.milliseconds(load.due.p50)} ms  p99 {quantity.milliseconds(load.due.p99)} ms from due"
+    told, basis = (
+        (load.sent, f"{load.latency_is} ({load.driver})") if load.due == UNTOLD else (load.due, "from due")
     )
+    latency = f"p50 {quantity.milliseconds(told.p50)} ms  p99 {quantity.milliseconds(told.p99)} ms {basis}"
     return f"{head}  {rate}  {latency}{''.join(map(_told, result.flags))}"
 
 

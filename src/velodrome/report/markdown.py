@@ -5,7 +5,7 @@ from pathlib import Path
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import claims, findings, names
+from velodrome.report import by_driver, claims, findings, names
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, visible
@@ -90,6 +90,7 @@ def _question(verdict: Verdict, answer: Answer) -> list[str]:
     ranks = [standing.rank for standing in answer.standings]
     parts += ["", _loads(answer), "", HEAD[0].format(far=far), HEAD[1]]
     parts += [_row(standing, ranks.count(standing.rank) > 1, field) for standing in answer.standings]
+    parts += _beside(answer)
     if answer.best:
         parts += [
             "",
@@ -107,9 +108,20 @@ def _loads(answer: Answer) -> str:
     if shown is None:
         return "Nothing was measured."
     ranking = names.load_label(closed or shown.load)
-    return (
-        f"Requests/s in {ranking}; latency, from when requests were due, in {names.load_label(shown.load)}."
-    )
+    basis = names.basis(shown)
+    told = "from when requests were due" if basis == names.FROM_DUE else escaped(basis)
+    return f"Requests/s in {ranking}; latency, {told}, in {names.load_label(shown.load)}."
+
+
+def _beside(answer: Answer) -> list[str]:
+    """Return what each driver says of the same load, where there are several or another than our own."""
+    parts = []
+    for table in by_driver.tables(answer):
+        parts += ["", f"{escaped(names.sentence_case(table.load))}, by each driver:", ""]
+        parts += [f"| {' | '.join(by_driver.HEADS)} |", "|:--|:--|--:|--:|--:|--:|--:|:--|"]
+        parts += [f"| {' | '.join(map(escaped, row.texts))} |" for row in table.rows]
+    told = by_driver.reach(answer)
+    return [*parts, "", *(f"- {escaped(sentence)}" for sentence in told)] if told else parts
 
 
 def _row(standing: Standing, tied: bool, far: str) -> str:
@@ -120,8 +132,8 @@ def _row(standing: Standing, tied: bool, far: str) -> str:
         place,
         escaped(names.of_standing(standing)),
         estimate(rate) if rate else quantity.MISSING,
-        quantity.milliseconds(view.p50_ms) if view else quantity.MISSING,
-        quantity.milliseconds(getattr(view, far)) if view else quantity.MISSING,
+        names.milliseconds(view, "p50_ms"),
+        names.milliseconds(view, far),
         estimate(cpu) if cpu else quantity.MISSING,
         quantity.megabytes(standing.memory_bytes),
         f"{standing.blocks_valid}/{standing.blocks_done}",

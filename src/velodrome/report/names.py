@@ -1,5 +1,6 @@
 """What contestants, questions and loads are called in a report."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from velodrome.model import quantity
@@ -7,6 +8,9 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report.typeset import plural
+
+FROM_DUE = "from when due"
+PART = re.compile(r"(x|n|idle)(\d+)")
 
 
 def contestant(title: str, label: str) -> str:
@@ -66,20 +70,58 @@ def latency_load(question: Question) -> Load:
 
 
 def latency_view(views: Iterable[LatencyView]) -> LatencyView | None:
-    """Return the view whose latency is shown first: an open loop's, or any."""
+    """Return the view whose latency is shown first: from when due before others, in an open loop before others."""
     found = list(views)
-    return next((view for view in found if not is_closed(view.load)), found[0] if found else None)
+    return min(found, key=lambda view: (basis(view) != FROM_DUE, is_closed(view.load)), default=None)
 
 
 def load_label(label: str) -> str:
-    """Return a load's label as words: `closed-40` is `closed loop, 40 connections`."""
+    """Return a load's label as words: `closed-40-n1000-ab` is `closed loop, 40 connections, 1,000 requests, by ab`."""
     kind, _, rest = label.partition("-")
-    if kind == "closed" and rest.isdigit():
-        return f"closed loop, {plural(int(rest), 'connection')}"
-    if kind == "open":
-        rate, _, arrivals = rest.partition("-")
-        return f"open loop, {arrivals or 'constant'} {rate}/s"
-    return label
+    number, *parts = rest.split("-")
+    if kind == "closed" and number.isdigit():
+        words = [f"closed loop, {plural(int(number), 'connection')}"]
+    elif kind == "open":
+        words = [f"open loop, {'poisson' if 'poisson' in parts else 'constant'} {number}/s"]
+    else:
+        return label
+    for part in parts:
+        found = PART.fullmatch(part)
+        mark, count = found.groups() if found else ("", "")
+        if mark == "x":
+            words[0] += f" × {plural(int(count), 'stream')}"
+        elif mark == "n":
+            words.append(plural(int(count), "request"))
+        elif mark == "idle":
+            words.append(f"{plural(int(count), 'idle connection')} beside")
+        elif part == "close":
+            words.append("a connection for each request")
+        elif part != "poisson":
+            words.append(f"by {part}")
+    return ", ".join(words)
+
+
+def without_driver(label: str) -> str:
+    """Return the label of the same load by velodrome's own generator."""
+    head, _, last = label.rpartition("-")
+    own = not head or PART.fullmatch(last) or last in ("poisson", "close") or last[:1].isdigit()
+    return label if own else head
+
+
+def milliseconds(view: LatencyView | None, field: str) -> str:
+    """Return a percentile as it is known: a number, the bounds it lies within, or that it is not told."""
+    if view is None:
+        return quantity.MISSING
+    bounds = view.between.get(field)
+    if bounds is None:
+        return quantity.milliseconds(getattr(view, field))
+    low, high = (quantity.milliseconds(bound) for bound in bounds)
+    return low if low == high else f"{low}–{high}"
+
+
+def basis(view: LatencyView) -> str:
+    """Return what the latencies of a view are: `from when due`, or `service time (ghz)`."""
+    return view.by.basis if view.by else FROM_DUE
 
 
 def joined(words: Iterable[str], most: int = 4) -> str:
@@ -107,7 +149,7 @@ def far_percentile(verdict: Verdict) -> tuple[str, str]:
     """Return name and field of the highest percentile that most contestants have: p99, or p90 of short spans."""
     views = [latency_view(s.latency) for answer in verdict.answers for s in answer.standings]
     known = [view for view in views if view is not None]
-    enough = sum(view.p99_ms is not None for view in known) * 2 > len(known)
+    enough = sum(view.p99_ms is not None or "p99_ms" in view.between for view in known) * 2 > len(known)
     return ("p99", "p99_ms") if enough or not known else ("p90", "p90_ms")
 
 

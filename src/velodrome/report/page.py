@@ -184,10 +184,12 @@ PERCENTILES = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
 def latency(answer: Answer, style: Styles) -> Panel:
     """Return the percentile curves of a question, from due and from sent."""
     views = [(s, names.latency_view(s.latency)) for s in answer.standings]
-    seen = [(s, view) for s, view in views if view is not None and view.curve_due]
+    seen = [(s, view) for s, view in views if view is not None and (view.curve_due or view.curve_sent)]
     about = names.sentence_case(answer.about)
     if not seen:
-        return Panel(about, "", "No latency was measured.", NO_FIGURE)
+        told = names.joined(sorted({view.by.name for _, view in views if view is not None and view.by}))
+        what = f"{told} tells percentiles, not curves: see Drivers." if told else "No latency was measured."
+        return Panel(about, "", what, NO_FIGURE)
     known = [ms for _, v in seen for p, ms in (*v.curve_due, *v.curve_sent) if ms > 0 and p >= 50]
     low, high = min(known, default=1.0) / 1.15, max(known, default=1.0) * 1.15
     high = max(high, low * 2)
@@ -195,7 +197,10 @@ def latency(answer: Answer, style: Styles) -> Panel:
     keys: dict[str, list[Key]] = {}
     heads: Sequence[str] = ()
     for kind in ("due", "sent"):
-        sides = [v.curve_due if kind == "due" else v.curve_sent for _, v in seen]
+        # A driver that does not know when requests were due has one curve, by its own definition.
+        sides = [
+            (v.curve_due if kind == "due" else v.curve_sent) or v.curve_sent or v.curve_due for _, v in seen
+        ]
         curves = [
             charts.Curve(number, side, *style[s.contestant])
             for number, ((s, _), side) in enumerate(zip(seen, sides, strict=True), 1)
@@ -210,7 +215,9 @@ def latency(answer: Answer, style: Styles) -> Panel:
                 for n, ((s, _), found) in enumerate(zip(seen, values, strict=True), 1)
             ]
         )
-    load = names.load_label(seen[0][1].load)
+    shown = seen[0][1]
+    by_another = "" if names.basis(shown) == names.FROM_DUE else f"; latency is {names.basis(shown)}"
+    load = f"{names.load_label(shown.load)}{by_another}"
     see = _slowest_and_fastest(seen)
     return Panel(about, load, see, drawn["due"], keys["due"], (), drawn["sent"], keys["sent"], heads)
 

@@ -1,5 +1,6 @@
 """Proof: machine, versions, flags, and every trial as a row that can be sorted, taken away and repeated."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,6 +56,8 @@ class Cell:
     failures: Sequence[str]
     said: Sequence[str]
     """Text the server chose."""
+    loaded_by: Sequence[str] = ()
+    """Command lines of other load generators than velodrome's own, with their versions."""
 
 
 def rows(results: Sequence[Measurement | Failed], called: Mapping[str, str]) -> list[Row]:
@@ -144,6 +147,13 @@ def _cell(answer: Answer, standing: Standing, again: str, here: Sequence[Measure
         told,
         reasons_failed,
         said,
+        list(
+            dict.fromkeys(
+                visible(f"{m.load.driver} {m.load.driver_version}: {shlex.join(m.load.driver_command)}")
+                for m in measured
+                if m.load.driver_command
+            )
+        ),
     )
 
 
@@ -163,10 +173,18 @@ def facts(
         found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
         found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
         found["placement"] = "; ".join((placed.enforced_by, *placed.notes))
-        found["generator"] = measured.load.generator_transport
+        found["generator"] = names.joined(dict.fromkeys(map(_generator, results)), most=9)
     found.setdefault("velodrome", str(header.get("velodrome", "")))
     found["seed"] = str(verdict.seed)
     return [(name, value) for name, value in found.items() if value]
+
+
+def _generator(result: Measurement | Failed) -> str:
+    """Return `velodrome (io_uring)` or `wrk 4.1.0`."""
+    if isinstance(result, Failed):
+        return ""
+    load = result.load
+    return f"{load.driver} {load.driver_version or f'({load.generator_transport})'}"
 
 
 def _fact_name(name: str) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import board, claims, findings, names
+from velodrome.report import board, by_driver, claims, findings, names
 from velodrome.report.typeset import plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -79,6 +79,10 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     for sentence in (names.told(answer), *answer.why, answer.to_settle):
         if sentence:
             found += _paragraph(visible(sentence), width)
+    for line in by_driver.lines(answer, width - 3):
+        found.append(Text(f"   {line}", style="dim" if line.endswith(":") else ""))
+    for sentence in by_driver.reach(answer):
+        found += _paragraph(sentence, width, style="dim")
     if answer.deploy:
         # Never broken: it is there to be copied.
         found.append(Text("   deploy:  ", style="dim") + Text(visible(answer.deploy)))

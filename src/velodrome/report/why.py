@@ -54,7 +54,7 @@ def little(measurement: Measurement) -> str:
     J. D. C. Little, «A Proof for the Queuing Formula L = λW», Operations Research 9 (1961).
     """
     load = measurement.load
-    if load.sent.mean is None or not load.duration_s:
+    if load.sent.mean is None or load.latency_corrected or not load.duration_s:
         return quantity.MISSING
     answered = load.requests / load.duration_s
     expected = quantity.number(answered * load.sent.mean / 1e3)
@@ -113,6 +113,6 @@ def sentence(measured: Sequence[Measurement]) -> str:
 
 def _gap(measurement: Measurement) -> float | None:
     load = measurement.load
-    if not load.mean_in_flight or load.sent.mean is None or not load.duration_s:
+    if not load.mean_in_flight or load.latency_corrected or load.sent.mean is None or not load.duration_s:
         return None
     return abs(load.requests / load.duration_s * load.sent.mean / 1e3 / load.mean_in_flight - 1)

@@ -60,6 +60,8 @@ class Dialect:
     """How many of so many CPUs it can use."""
     hint: Callable[[Finished], str] = no_hint
     """Given a run that failed, what to do about it, or nothing."""
+    hangs: str = ""
+    """When it does not end by itself, as a sentence."""
     whole_seconds: bool = False
     """Whether it knows no parts of a second."""
     blind: Callable[[Target], bool] = lambda target: False

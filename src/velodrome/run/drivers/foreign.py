@@ -67,12 +67,14 @@ def spawn(
     files: Mapping[str, bytes] | None = None,
     on_event: OnEvent = lambda _: True,
     measured: bool = True,
+    hangs: str = "",
 ) -> Finished:
     """Run a program, which should take `span_s`, in a folder that holds `files`; `argv[0]` is an absolute path.
 
     Tells `on_event` of `started` and, if `measured`, of its start and end as the measured span, and asks in
-    between whether to go on (`alive`). Raises DriverTimedOutError `slack_s` after its time, DriverStoppedError
-    when `on_event` ended it, StartRefusedError, and DriverError when what holds it was killed.
+    between whether to go on (`alive`). Raises DriverTimedOutError `slack_s` after its time (`hangs` says why that
+    may be), DriverStoppedError when `on_event` ended it, StartRefusedError, and DriverError when what holds it
+    was killed.
     """
     sent = files or {}
     holder = ["--inside", inside] if inside else []
@@ -80,7 +82,7 @@ def spawn(
         tempfile.TemporaryDirectory(prefix="velodrome-driver-", ignore_cleanup_errors=True) as folder,
         lifeline.start(MODULE, *holder, cpus=cpus) as child,
     ):
-        talk = _Talk(child, Path(argv[0]).name, span_s, slack_s, on_event)
+        talk = _Talk(child, Path(argv[0]).name, (span_s, slack_s), on_event, hangs)
         # Numbers as the parsers read them, wherever the user lives.
         order = {
             "argv": list(argv),
@@ -114,9 +116,12 @@ def spawn(
 class _Talk:
     """What the holding process says, read with a deadline."""
 
-    def __init__(self, child: Child, name: str, span_s: float, slack_s: float, on_event: OnEvent) -> None:
-        self.child, self.name, self.slack_s, self.on_event = child, name, slack_s, on_event
-        self.until = time.monotonic() + span_s + slack_s
+    def __init__(
+        self, child: Child, name: str, deadlines: tuple[float, float], on_event: OnEvent, hangs: str
+    ) -> None:
+        self.child, self.name, self.on_event, self.hangs = child, name, on_event, hangs
+        span_s, self.slack_s = deadlines
+        self.until = time.monotonic() + span_s + self.slack_s
         self.rest = bytearray()
 
     def tell(self, kind: str, **facts: object) -> None:
@@ -151,6 +156,6 @@ class _Talk:
                 raise DriverError(self.name, self.child.end(), self.child.last_lines())
             self.rest += data
         elif time.monotonic() >= self.until:
-            raise DriverTimedOutError(self.name, self.slack_s, self.child.last_lines())
+            raise DriverTimedOutError(self.name, self.slack_s, self.child.last_lines(), self.hangs)
         else:
             self.tell("alive")

@@ -82,6 +82,7 @@ class ForeignDriver:
             files=words.files,
             on_event=on_event,
             measured=measured,
+            hangs=self.dialect.hangs,
         )
         if finished.status != 0:
             hint = self.dialect.hint(finished)

@@ -157,5 +157,6 @@ driver = partial(
         checks=lambda target: "the HTTP status, not grpc-status" if is_grpc(target) else "the HTTP status",
         threads=lambda load, cpus: min(load.threads, cpus),
         blind=is_grpc,
+        hangs="It does not end with a server that closes its connection after an answer: load that one with wrk or oha",
     ),
 )

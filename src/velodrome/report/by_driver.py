@@ -1,0 +1,119 @@
+"""The same load by several drivers, row under row: what each says, and how far each reaches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from velodrome.model import quantity
+from velodrome.model.verdict import Answer, DriverView, LatencyView, Standing
+from velodrome.report import names
+from velodrome.report.typeset import visible
+
+HEADS = (
+    "contestant",
+    "driver",
+    "requests/s",
+    "p50 ms",
+    "p99 ms",
+    "CPU µs/req",
+    "generator CPU",
+    "latency is",
+)
+TEXTS = ("contestant", "driver", "latency is")
+"""Heads of columns that hold words."""
+LEAST_NEEDED = ("generator CPU", "p50 ms", "CPU µs/req", "latency is")
+"""Columns that a narrow terminal does without, in this order; what latency is, is also told below."""
+LEAST_NAME = 12
+OWN = "velodrome"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contestant by one driver; texts under `HEADS`."""
+
+    texts: tuple[str, ...]
+    label: str
+    """Of the contestant."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One load."""
+
+    load: str
+    rows: tuple[Row, ...]
+
+
+def tables(answer: Answer) -> list[Table]:
+    """Return a table for each load that another driver than velodrome's own made, with ours beside it."""
+    found: dict[str, list[tuple[Standing, LatencyView, DriverView]]] = {}
+    for standing in answer.standings:
+        for view in standing.latency:
+            if view.by is not None:
+                found.setdefault(names.without_driver(view.load), []).append((standing, view, view.by))
+    return [
+        Table(names.load_label(load), tuple(_row(*one) for one in here))
+        for load, here in found.items()
+        if any(by.name != OWN for _, _, by in here)
+    ]
+
+
+def _row(standing: Standing, view: LatencyView, by: DriverView) -> Row:
+    cpu = view.cpu_us_per_request
+    texts = (
+        names.of_standing(standing),
+        f"{by.name} {by.version}".strip(),
+        quantity.number(view.achieved_rps),
+        names.milliseconds(view, "p50_ms"),
+        names.milliseconds(view, "p99_ms"),
+        quantity.number(cpu) if cpu is not None else quantity.MISSING,
+        quantity.percent(by.generator_cpus),
+        by.basis,
+    )
+    return Row(tuple(map(visible, texts)), standing.contestant)
+
+
+def reach(answer: Answer) -> list[str]:
+    """Return for each other driver what it looks at, what it does not tell, and what it did not do as asked."""
+    drivers: dict[str, list[DriverView]] = {}
+    for standing in answer.standings:
+        for view in standing.latency:
+            if view.by is not None and view.by.name != OWN:
+                drivers.setdefault(view.by.name, []).append(view.by)
+    return [visible(_reach(name, views)) for name, views in drivers.items()]
+
+
+def _reach(name: str, views: Sequence[DriverView]) -> str:
+    untold = dict.fromkeys(what for view in views for what in view.untold)
+    notes = dict.fromkeys(note for view in views for note in view.notes)
+    basis = names.joined(dict.fromkeys(view.basis for view in views))
+    told = f"{name}: latency is {basis}; it looks at {views[0].checks}; not told: {', '.join(untold)}."
+    return " ".join([told, *notes])
+
+
+def lines(answer: Answer, width: int) -> list[str]:
+    """Return lines for a terminal, each load under a line that ends in a colon."""
+    found: list[str] = []
+    for table in tables(answer):
+        columns = [[head, *(row.texts[place] for row in table.rows)] for place, head in enumerate(HEADS)]
+        for least in LEAST_NEEDED:
+            if _width(columns) > width:
+                columns = [column for column in columns if column[0] != least]
+        room = max(LEAST_NAME, width - _width(columns[1:]) - 2)
+        columns[0] = [name if len(name) <= room else f"{name[: room - 1]}…" for name in columns[0]]
+        found += [f"{table.load}, by each driver:", *_aligned(columns)]
+    return found
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in columns) - 2
+
+
+def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
+    sizes = [max(map(len, column)) for column in columns]
+    return [
+        "  ".join(
+            cell.ljust(size) if column[0] in TEXTS else cell.rjust(size)
+            for cell, size, column in zip(cells, sizes, columns, strict=True)
+        ).rstrip()
+        for cells in zip(*columns, strict=True)
+    ]
