@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from tests.plan.made import KNOWN
 
 from velodrome.guest import catalog
 from velodrome.model.errors import StudyFileError, UnknownNameError
+from velodrome.plan import finding
 from velodrome.plan.finding import find, load, shipped
 from velodrome.plan.known import Known
 from velodrome.run.drivers import choosing
@@ -21,7 +23,8 @@ def test_a_study_that_ships_is_found_by_name_and_all_are_right() -> None:
 
 def test_in_a_clone_the_studies_stand_at_the_top() -> None:
     top = Path(__file__).parents[2] / "studies"
-    assert {path.name for path in top.glob("*.toml")} == {path.name for path in shipped().values()}
+    # A link is followed by name, not by rglob.
+    assert {path.name for path in top.resolve().rglob("*.toml")} == {path.name for path in shipped().values()}
 
 
 def test_a_path_is_taken_as_it_is() -> None:
@@ -34,3 +37,33 @@ def test_a_path_is_taken_as_it_is() -> None:
 def test_an_unknown_name_has_a_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"no study is called 'first-lop'\. Nearest: first-lap"):
         find("first-lop")
+
+
+def test_a_folder_of_studies_is_a_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one.toml", "few/a.toml", "few/b.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(
+            'contestants = ["uvicorn"]\n[[questions]]\nrecipe = "hello"\nloads = [{connections = 1, duration = 1}]\n'
+        )
+    monkeypatch.setattr(finding, "folder", lambda: tmp_path)
+    assert list(shipped()) == ["one", "few/a", "few/b"]
+    assert finding.groups() == {"few": ("few/a", "few/b")}
+    assert [finding.is_group(name) for name in ("few", "one", "few/a", str(tmp_path / "few"))] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert list(finding.members("few")) == ["few/a", "few/b"]
+    assert list(finding.members(str(tmp_path / "few"))) == [
+        str(tmp_path / "few/a.toml"),
+        str(tmp_path / "few/b.toml"),
+    ]
+    assert load("few/a", KNOWN).name == "few/a"
+    with pytest.raises(UnknownNameError, match=r"no study is called 'few/c'\. Nearest: few/b, few/a"):
+        find("few/c")
+    with pytest.raises(UnknownNameError, match=r"no study is called 'fex'\. Nearest: few"):
+        find("fex")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(UnknownNameError):
+        finding.members(str(tmp_path / "none"))

@@ -1,7 +1,7 @@
 """`velodrome judge`: judge and report stored results again, without running anything."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from velodrome.judge.verdict import judge
 from velodrome.model import results
 from velodrome.model.errors import ResultsError
 from velodrome.model.verdict import Verdict
-from velodrome.report import html, json, markdown, terminal
+from velodrome.report import group, html, json, markdown, terminal
 
 RESULTS = "results.jsonl"
 
@@ -45,12 +45,28 @@ def judged(
     return verdict, {"report": str(out / "report.html"), "results": str(out / RESULTS)}
 
 
+def _group(where: Path, folders: Sequence[Path]) -> None:
+    """Judge every study of a group again, and write their page anew."""
+    stacks = catalog.stacks()
+    verdicts = {}
+    for folder in folders:
+        verdict, _ = judged(folder, stacks)
+        verdicts[verdict.study] = verdict
+    groups = {study.rpartition("/")[0] for study in verdicts}
+    name = groups.pop() if len(groups) == 1 and groups != {""} else where.resolve().name
+    group.show(name, where, verdicts, {}, terminal.console(sys.stdout))
+
+
 def command(
     run: Annotated[
         list[Path], typer.Argument(help="Folders of runs of one study; reports go into the first.")
     ],
 ) -> None:
     """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
+    inside = sorted(run[0].glob(f"*/{RESULTS}")) if not (run[0] / RESULTS).exists() else []
+    if len(run) == 1 and inside:
+        _group(run[0], [path.parent for path in inside])
+        return
     verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]))
     terminal.show(verdict, paths, terminal.console(sys.stdout))
 

@@ -4,23 +4,26 @@ import sys
 
 import typer
 
+from velodrome.cli._racing import known
 from velodrome.guest import catalog
+from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
-from velodrome.plan.known import Known
 from velodrome.report import listing
-from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
 
 
 def command() -> None:
-    """List the studies that ship, with what each asks and about how long it takes."""
-    stacks = catalog.stacks()
-    known = Known(stacks, catalog.recipes(), choosing.known(), experiments.settings())
+    """List the studies that ship, with what each asks and about how long it takes in full and quick form."""
+    there = known()
     rows = []
     for name in finding.shipped():
-        study = finding.load(name, known)
-        rows.append((study, timing.race_s(matrix.lay_out(study, stacks).heats, stacks)))
-    listing.studies(rows, sys.stdout)
+        full, quick = (finding.load(name, there, quick=form) for form in (False, True))
+        rows.append((full, _seconds(full), _seconds(quick)))
+    listing.studies(rows, list(finding.groups()), sys.stdout)
+
+
+def _seconds(study: Study) -> float:
+    stacks = catalog.stacks()
+    return timing.race_s(matrix.lay_out(study, stacks).heats, stacks)
 
 
 def register(app: typer.Typer) -> None:

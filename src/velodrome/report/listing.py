@@ -98,9 +98,14 @@ def _knobs(knobs: Mapping[str, KnobValue]) -> str:
     return " ".join(f"{name}={value}" for name, value in knobs.items())
 
 
-def studies(every: Iterable[tuple[Study, float]], out: TextIO) -> None:
-    """List studies; each comes with the seconds its race takes."""
-    table = [("study", "about", "asks")]
-    table += [(study.name, quantity.duration(seconds), study.title) for study, seconds in every]
+def studies(every: Iterable[tuple[Study, float, float]], groups: Sequence[str], out: TextIO) -> None:
+    """List studies; each comes with the seconds its race takes, in full and in its quick form."""
+    table = [("study", "about", "quick", "asks")]
+    table += [
+        (study.name, quantity.duration(full), quantity.duration(quick), study.title)
+        for study, full, quick in every
+    ]
     out.writelines(f"{text}\n" for text in columns(table))
-    out.write("\nOne of them:  velodrome run NAME      your own:  velodrome run ./mine.toml\n")
+    out.write("\nOne of them:  velodrome run NAME [--quick]      your own:  velodrome run ./mine.toml\n")
+    for group in groups:
+        out.write(f"All of a group:  velodrome run {group} [--quick]\n")

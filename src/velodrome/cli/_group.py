@@ -1,0 +1,53 @@
+"""Runs all studies of a group, one after the other, and ends with one table of all their claims."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rich.text import Text
+
+from velodrome.cli import judge
+from velodrome.cli._racing import Options, folder, race_study
+from velodrome.model.errors import BadOptionError, RaceInterruptedError, VelodromeError
+from velodrome.model.verdict import Verdict
+from velodrome.plan import finding
+from velodrome.report import group as report
+from velodrome.report import json, terminal
+
+
+def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
+    """Race the studies of a group into `out`/<study>/; return their verdicts.
+
+    A study that cannot be run is told and the others go on; an interruption ends the group. Raises the error of
+    the last study that could not be run, after all.
+    """
+    if options.only:
+        raise BadOptionError("--only", options.only[0], f"it is for one study; run one of: {_listed(name)}")
+    form = "-quick" if options.quick else ""
+    where = folder(f"{name}{form}", out, options.resume, f"*/{judge.RESULTS}")
+    members = finding.members(name)
+    screen = terminal.console(sys.stdout)
+    trouble: dict[str, VelodromeError] = {}
+    verdicts: dict[str, Verdict] = {}
+    for number, (study, _) in enumerate(members.items(), 1):
+        screen.print(Text(f"{study} ({number} of {len(members)})", style="bold"))
+        inside = where / report.inside(study)
+        again = options.resume and (inside / judge.RESULTS).exists()
+        try:
+            verdicts[study] = race_study(study, inside, replace(options, resume=again))
+        except RaceInterruptedError:
+            raise
+        except VelodromeError as error:
+            trouble[study] = error
+            screen.print(Text(f"velodrome: {error}"), soft_wrap=True)
+            if (inside / "verdict.json").exists():
+                verdicts[study] = json.read(inside / "verdict.json")
+    reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}
+    report.show(name, where, verdicts, reasons, screen)
+    if trouble:
+        raise list(trouble.values())[-1]
+    return list(verdicts.values())
+
+
+def _listed(name: str) -> str:
+    return ", ".join(finding.members(name))

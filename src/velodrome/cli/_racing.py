@@ -1,0 +1,126 @@
+"""Runs one study from its name to its report: shared by a study alone and a group of them."""
+
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from velodrome.cli import judge
+from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import BadOptionError, NothingMeasuredError
+from velodrome.model.study import Study
+from velodrome.model.verdict import Verdict
+from velodrome.plan import finding, matrix, timing
+from velodrome.plan.known import Known
+from velodrome.report.live import RaceView
+from velodrome.run import guest_tree, placement, race
+from velodrome.run.drivers import choosing
+from velodrome.run.experiments import choosing as experiments
+from velodrome.run.lab import Lab
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line sets over a study."""
+
+    only: tuple[str, ...] = ()
+    resume: bool = False
+    quick: bool = False
+    blocks: int | None = None
+    seed: int | None = None
+    python: str = ""
+    wait: bool = False
+    databases: Mapping[str, str] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
+    """Paths of stacks of the user's own."""
+
+
+def known(stacks: Mapping[str, Stack] | None = None) -> Known:
+    """Return all that a study file may name here."""
+    every = catalog.stacks() if stacks is None else stacks
+    return Known(every, catalog.recipes(), choosing.known(), experiments.settings())
+
+
+def folder(name: str, out: Path | None, resume: bool, holds: str = judge.RESULTS) -> Path:
+    """Return where results go: `out`, or `runs/<date>-<name>`, numbered if there is one already.
+
+    To resume without `out` is to go on with the newest run of that name that `holds` such a file.
+    """
+    plain = name.replace("/", "-")
+    if out is not None:
+        return out
+    if resume:
+        dated = re.compile(rf"\d{{4}}-\d\d-\d\d-{re.escape(plain)}(-\d+)?")
+        found = [path for path in RUNS.glob(f"*/{holds}") if dated.fullmatch(path.relative_to(RUNS).parts[0])]
+        if not found:
+            raise BadOptionError(
+                "--resume", name, "there is no earlier run of it in runs/; name one with --out"
+            )
+        newest = max(found, key=lambda path: path.stat().st_mtime)
+        return RUNS / newest.relative_to(RUNS).parts[0]
+    first = RUNS / f"{date.today().isoformat()}-{plain}"
+    numbered = first
+    number = 2
+    while numbered.exists():
+        numbered = first.with_name(f"{first.name}-{number}")
+        number += 1
+    return numbered
+
+
+def chosen(study: Study, options: Options) -> Study:
+    """Return the study with what the command line sets over it."""
+    if options.blocks is not None and options.blocks < 1:
+        raise BadOptionError("--blocks", str(options.blocks), "at least 1 is needed")
+    return replace(
+        study,
+        seed=study.seed if options.seed is None else options.seed,
+        blocks=study.blocks if options.blocks is None else options.blocks,
+    )
+
+
+def race_study(name: str, out: Path | None, options: Options) -> Verdict:
+    """Race a study and show it; its report goes into `out`. Raises NothingMeasuredError beside what a race raises."""
+    stacks = catalog.stacks(options.extra)
+    asked = chosen(finding.load(name, known(stacks), quick=options.quick), options)
+    laid_out = matrix.lay_out(asked, stacks, options.only, options.python)
+    asked = matrix.narrowed(asked, laid_out) if options.only else asked
+    lab = Lab(
+        stacks,
+        guest_tree.export(options.extra),
+        choosing.choose,
+        databases=options.databases,
+        extra=options.extra,
+    )
+    form = "" if asked.form == "full" else f"-{asked.form}"
+    where = folder(f"{asked.name}{form}", out, options.resume)
+    with RaceView(sys.stdout) as view:
+        view.started(
+            asked,
+            placement=placement.place(lab.cpus, asked.limits),
+            python=options.python or platform.python_version(),
+            trials=sum(len(heat.trials) for heat in laid_out.heats),
+            seconds=timing.race_s(laid_out.heats, stacks),
+            called={one.label: one.called(stacks[one.stack].title) for one in asked.contestants},
+        )
+        plan = race.Race(
+            asked,
+            laid_out.heats,
+            where,
+            options.resume,
+            None if options.wait else 0.0,
+            laid_out.experiments,
+            laid_out.profiles,
+        )
+        ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
+        verdict, paths = judge.judged(where, stacks, finished=ended.how)
+        view.verdict(verdict, paths)
+    standings = [standing for answer in verdict.answers for standing in answer.standings]
+    if all(one.failed for one in standings) and (standings or not verdict.findings):
+        raise NothingMeasuredError(paths["results"])
+    return verdict
