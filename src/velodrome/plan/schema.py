@@ -270,6 +270,7 @@ WANTED = {
     "over_load": ("a load", 'the label of one, such as "closed-40"'),
     "packages": ("a table of versions", 'such as {tornado = "5.1.1"}'),
     "parallel": ("a switch", "true or false"),
+    "place": ("a place to keep a marker in", 'one such as "thread-local" or "context-local"'),
     "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),
     "published": ("a figure", "a number"),
     "published_rps": ("a rate", "requests per second above 0"),

@@ -9,11 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from velodrome.guest.client import ROWS, clients, databases
 from velodrome.guest.recipe import (
     AT_ONCE,
+    PLACES,
     STEPS,
     Body,
     Call,
     Chat,
     Cpu,
+    Keep,
     Query,
     ReadBody,
     Sleep,
@@ -81,6 +83,9 @@ def read_step(table: object, at: Path, findings: Findings) -> Step | None:
         told["steps"] = tuple(
             _at_once(one, (*at, "steps", n), findings) for n, one in enumerate(told["steps"])
         )
+    if kind == "keep" and told["place"] not in PLACES:
+        near = nearest(told["place"], PLACES)
+        findings.add((*at, "place"), f"'{told['place']}' is not a place to keep a marker in; {near}")
     if "database" in told:
         _known(told["database"], told["driver"], at, findings)
     return STEPS[kind](**told) if len(findings.problems) == before else None
@@ -149,6 +154,8 @@ def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
             return f"does at once ({', '.join(_told(one) for one in steps)})"
         case ReadBody():
             return "reads an upload"
+        case Keep(place, ms):
+            return f"keeps its upload in a {place} place for {short(ms)} ms"
         case Body(size):
             return f"answers {grouped(size)} bytes"
         case Stream(chunks, chunk_bytes, every_ms):

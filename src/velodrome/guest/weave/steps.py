@@ -12,6 +12,7 @@ from velodrome.guest.recipe import (
     Call,
     Chat,
     Cpu,
+    Keep,
     Query,
     ReadBody,
     Recipe,
@@ -25,6 +26,7 @@ from velodrome.guest.recipe import (
 )
 from velodrome.guest.weave.busy import calibrated
 from velodrome.guest.weave.compiled import compiled
+from velodrome.guest.weave.keeping import place
 
 if sys.version_info >= (3, 8):
     from typing import Protocol
@@ -174,6 +176,11 @@ class Weave:
 
     def _read_body(self, step: ReadBody) -> Lines:
         return [*self.read_body, "if len(body) != %d:" % self.recipe.upload_bytes, *self._if_so(BAD_REQUEST)]
+
+    def _keep(self, step: Keep) -> Lines:
+        put, get = place(step.place)
+        kept = ["marker = bytes(body)", "%s(marker)" % self._named("put", put), *self._sleep(Sleep(step.ms))]
+        return [*kept, "if %s() != marker:" % self._named("get", get), *self._if_so(SERVER_ERROR)]
 
     def _if_so(self, status: int) -> Lines:
         return indented(self.refuse(status))
