@@ -11,11 +11,12 @@ import itertools
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from velodrome.guest import catalog
 from velodrome.guest.recipe import PLACES, Body, Keep, ReadBody, Recipe
 from velodrome.model.errors import ServerNotReadyError
 from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, environment_of
+from velodrome.run.experiments.programs import VERSIONS, environment_of, told
 from velodrome.run.experiments.serving import ANSWER_S, Served, serving
 from velodrome.run.lab import Lab
 from velodrome.run.server import Server
@@ -26,6 +27,8 @@ IN_TURN = 50
 """Requests for each that a stack serves at once: more would wait in line and show nothing further."""
 UNDER_GEVENT = PLACES[3:]
 LOST, KEPT = 500, 200
+CALLER, CALLS = "grpc-aio", "velodrome.guest.experiments.canary_calls"
+"""Who calls gRPC servers: the stack in whose environment it runs, and the program."""
 
 Lost = dict[str, dict[str, int | None]]
 """Place, then stack, to how many requests found another's marker; None: that stack has no such place."""
@@ -49,7 +52,8 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
             served = Served(name, _recipe(place, float(settings["wait_ms"])), made)  # type: ignore[arg-type]
             try:
                 with serving(served, lab) as server:
-                    count = _lost(server, many, connections)
+                    lose = _lost_calls if catalog.interface(stack.interface).protocol == "grpc" else _lost
+                    count = lose(server, many, connections, lab)
             except ServerNotReadyError:
                 if place not in UNDER_GEVENT:
                     raise
@@ -64,7 +68,19 @@ def _recipe(place: str, wait_ms: float) -> Recipe:
     return Recipe("canary", about, (ReadBody(), Keep(place, wait_ms), Body(2)), "POST", DIGITS)
 
 
-def _lost(server: Server, requests: int, connections: int) -> int:
+def _lost_calls(server: Server, calls: int, at_once: int, lab: Lab) -> int:
+    """Do the same by gRPC: a program of the guest's calls, because grpcio is in an environment of the guest's."""
+    made = lab.environment(lab.stacks[CALLER], None, {}, None)
+    address = f"{server.serving.host}:{server.serving.port}"
+    options = (f"--calls={calls}", f"--at-once={at_once}", f"--digits={DIGITS}")
+    counted: dict[str, int] = told(made, lab, CALLS, f"--address={address}", *options)["statuses"]
+    for status in counted.keys() - {"OK", "INTERNAL"}:
+        name, reason = server.serving.stack.name, f"its calls end with {status}"
+        raise ServerNotReadyError(name, reason, server.last_lines())
+    return counted.get("INTERNAL", 0)
+
+
+def _lost(server: Server, requests: int, connections: int, lab: Lab) -> int:
     """Ask so many times, over so many connections at once; return how many found another marker than their own."""
     numbers = itertools.count(1)
     markers = [f"{next(numbers):0{DIGITS}}".encode() for _ in range(requests)]
@@ -98,9 +114,9 @@ def _sentence(lost: Lost, facts: Mapping[str, Fact], connections: int) -> str:
             f"{name} ({count} of {facts[f'requests.{name}']:g})" for name, count in by_stack.items() if count
         ]
         stays = [name for name, count in by_stack.items() if count == 0]
-        told = [f"lost in {', '.join(leaks)}"] if leaks else []
-        told += [f"kept in {', '.join(stays)}"] if stays else []
-        said.append(f"{place}: {'; '.join(told) or 'there is no such place'}")
+        what = [f"lost in {', '.join(leaks)}"] if leaks else []
+        what += [f"kept in {', '.join(stays)}"] if stays else []
+        said.append(f"{place}: {'; '.join(what) or 'there is no such place'}")
     return ". ".join(said) + "."
 
 
