@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import final
 
-__all__ = ["DEBUG", "VERSION", "Upstream", "load"]
+__all__ = ["DEBUG", "VERSION", "Link", "Upstream", "load"]
 
 VERSION: str
 DEBUG: bool
@@ -41,3 +41,20 @@ class Upstream:
 
     def stop(self) -> str:
         """Close everything and return the last facts; again and again the same."""
+
+@final
+class Link:
+    """The relay between two networks (Linux only). Making one starts its thread; ends when deleted.
+
+    `spec` is JSON: `there` and `back` (`delay_ns`, `jitter_ns`, `rate_mbit`, `queue_packets`, `loss`) and `seed`.
+    `client` and `server` are descriptors of TUN devices, opened non-blocking with IFF_NO_PI and IFF_VNET_HDR; they
+    belong to the link from then on.
+
+    Raises:
+        ValueError: the spec is wrong; one sentence says what.
+        OSError: a descriptor is none, or the system has no more threads.
+    """
+
+    def __new__(cls, spec: str, client: int, server: int) -> Link: ...
+    def facts(self) -> str:
+        """What happened since this was last asked, as JSON. Raises OSError when the relay has ended."""

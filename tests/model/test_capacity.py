@@ -40,6 +40,15 @@ def test_where_nothing_waits_only_the_code_is_the_limit() -> None:
     assert ceiling(STACKS["uvicorn"], {}, THIRD_PARTY, Open(100)) is None
 
 
+def test_a_link_holds_a_connection_for_its_round_trip_and_a_slot_not() -> None:
+    found = ceiling(STACKS["uvicorn"], {}, HELLO, Closed(40), rtt_ms=160)
+    assert found is not None
+    assert (found.rps, found.arithmetic, found.bound) == (250, "40 ÷ 0.16 s = 250/s", "connections")
+    found = ceiling(STACKS["sync"], {}, THIRD_PARTY, Closed(400), rtt_ms=160)
+    assert found is not None
+    assert found.bound == "slots"
+
+
 def test_a_knob_the_stack_does_not_have_is_an_error() -> None:
     with pytest.raises(KeyError, match="greenlets"):
         ceiling(STACKS["sync"], {"greenlets": 3}, THIRD_PARTY, Closed(40))

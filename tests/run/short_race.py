@@ -7,9 +7,11 @@ SIGTERM and have grandchildren in sessions of their own.
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tests.run import made
+from tests.run.link.possible import REFUSAL
 from tests.run.plain_driver import plain
 
 from velodrome.guest import catalog
@@ -18,6 +20,7 @@ from velodrome.guest.stack import Stack
 from velodrome.model.errors import VelodromeError
 from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
@@ -56,7 +59,16 @@ def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
     return tuple(
         Heat(
             tuple(
-                Trial(of.name, question.name, question.recipe, contestant, load, limits or Limits(), block)
+                Trial(
+                    of.name,
+                    question.name,
+                    question.recipe,
+                    contestant,
+                    load,
+                    limits or Limits(),
+                    block,
+                    link=question.link,
+                )
                 for load in question.loads
             )
         )
@@ -67,8 +79,10 @@ def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
 
 
 def whole() -> Study:
-    """The study this process runs: with engine and third party, so that there is most to leave behind."""
-    return study(CALLS, blocks=1)
+    """The study this process runs: with engine, third party and link, so that there is most to leave behind."""
+    asked = study(CALLS, blocks=1)
+    between = None if REFUSAL else Link(2.0)
+    return replace(asked, questions=tuple(replace(one, link=between) for one in asked.questions))
 
 
 def lab(driver: DriverOf = plain) -> Lab:

@@ -36,6 +36,12 @@ impl Durations {
         self.max = self.max.max(duration);
     }
 
+    /// Records the same duration so many times.
+    pub fn record_many(&mut self, duration: Nanos, count: u64) {
+        self.histogram.saturating_record_n(duration, count);
+        self.max = self.max.max(duration);
+    }
+
     /// Adds those of another thread.
     pub fn add(&mut self, other: &Durations) {
         self.histogram

@@ -1,4 +1,4 @@
-//! Open- and closed-loop load, and the simulated third party. Pure Rust: nothing here knows Python.
+//! Open- and closed-loop load, the simulated third party, and the relay between two networks. Pure Rust: nothing here knows Python.
 //!
 //! The parts, from the plan to the result: [`spec`] and [`target`] check what is asked; [`pace`] says when requests are
 //! due; [`agenda`] which one is next; [`worker`] sends and reads them over a [`transport`] in a [`protocol`];
@@ -6,10 +6,13 @@
 
 pub mod agenda;
 pub mod calls;
+mod chance;
 pub mod clock;
 pub mod course;
 pub mod durations;
 pub mod engine;
+#[cfg(target_os = "linux")]
+pub mod link;
 pub mod outcome;
 pub mod pace;
 pub mod progress;

@@ -218,7 +218,7 @@ fn flags(
 }
 
 /// HdrHistogram's own exchange format: V2, deflated, base64.
-fn encode(durations: &Durations) -> String {
+pub(crate) fn encode(durations: &Durations) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(&durations.histogram, &mut bytes)

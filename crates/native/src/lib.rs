@@ -3,6 +3,8 @@
 use pyo3::exceptions::{PyOSError, PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use velodrome_engine::engine::{self, EngineError};
+#[cfg(target_os = "linux")]
+use velodrome_engine::link::{self, LinkError};
 use velodrome_engine::spec::LoadSpec;
 use velodrome_engine::upstream::{self, UpstreamError};
 
@@ -89,11 +91,37 @@ impl Upstream {
     }
 }
 
+/// The relay between two networks: takes the TUN devices over and relays when made.
+#[cfg(target_os = "linux")]
+#[pyclass(module = "velodrome._native")]
+struct Link(link::Link);
+
+#[cfg(target_os = "linux")]
+#[pymethods]
+impl Link {
+    #[new]
+    fn new(spec: &str, client: i32, server: i32) -> PyResult<Self> {
+        link::Link::start(spec, client, server)
+            .map(Link)
+            .map_err(|error| match error {
+                LinkError::Spec(_) => PyValueError::new_err(error.to_string()),
+                LinkError::System(_) => PyOSError::new_err(error.to_string()),
+            })
+    }
+
+    fn facts(&mut self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.facts())
+            .map_err(|error| PyOSError::new_err(error.to_string()))
+    }
+}
+
 /// The whole boundary; `_native.pyi` describes it.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("DEBUG", cfg!(debug_assertions))?;
     module.add_class::<Upstream>()?;
+    #[cfg(target_os = "linux")]
+    module.add_class::<Link>()?;
     module.add_function(wrap_pyfunction!(load, module)?)
 }

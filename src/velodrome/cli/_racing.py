@@ -12,10 +12,12 @@ from velodrome.cli import judge
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import BadOptionError, NothingMeasuredError
+from velodrome.model.link import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding, matrix, timing
+from velodrome.plan import finding, link_text, matrix, timing
 from velodrome.plan.known import Known
+from velodrome.plan.questions import over
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
@@ -36,6 +38,8 @@ class Options:
     seed: int | None = None
     python: str = ""
     wait: bool = False
+    link: Link | None = None
+    """For questions without one of their own."""
     databases: Mapping[str, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
     """Paths of stacks of the user's own."""
@@ -73,12 +77,21 @@ def folder(name: str, out: Path | None, resume: bool, holds: str = judge.RESULTS
     return numbered
 
 
+def between(text: str) -> Link | None:
+    """Return the link of `--link`; None: it was not given."""
+    try:
+        return link_text.read(text) if text else None
+    except ValueError as error:
+        raise BadOptionError("--link", text, str(error)) from error
+
+
 def chosen(study: Study, options: Options) -> Study:
     """Return the study with what the command line sets over it."""
     if options.blocks is not None and options.blocks < 1:
         raise BadOptionError("--blocks", str(options.blocks), "at least 1 is needed")
     return replace(
         study,
+        questions=tuple(one if one.link else over(one, options.link) for one in study.questions),
         seed=study.seed if options.seed is None else options.seed,
         blocks=study.blocks if options.blocks is None else options.blocks,
     )

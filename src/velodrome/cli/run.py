@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli._group import race_group
-from velodrome.cli._racing import Options, race_study
+from velodrome.cli._racing import Options, between, race_study
 from velodrome.cli.stacks import Extra
 from velodrome.model.claim import Judgement
 from velodrome.model.errors import ClaimsFailedError
@@ -31,6 +31,9 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a claim does not hold.")] = False,
     blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
+    link: Annotated[
+        str, typer.Option(help="Network of questions without one: rtt=160ms,rate=100mbit,loss=1%.")
+    ] = "",
     python: Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
     database: Annotated[
@@ -48,6 +51,7 @@ def command(
         seed=seed,
         python=python,
         wait=wait,
+        link=between(link),
         databases=databases_of(database or ()),
         extra=tuple(stack or ()),
     )

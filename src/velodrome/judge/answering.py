@@ -42,7 +42,7 @@ def answer(
     said = _sentence(case, outcome, first)
     return Answer(
         question=question.name,
-        about=question.recipe.about,
+        about=question.about,
         outcome=outcome,
         best=first,
         sentence=said,
@@ -93,7 +93,7 @@ def _at_the_loads_limit(case: Case, labels: Sequence[str]) -> list[Runner]:
 
 
 def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
-    opening = f"For an endpoint that {case.question.recipe.about}: "
+    opening = f"For an endpoint that {case.question.about}: "
     if not first or case.ranking is None:
         return f"{opening}cannot tell, because {explaining.nothing_valid(case)}."
     called = [case.runner(label).called for label in first]

@@ -55,6 +55,7 @@ class Runner:
             load.pace,
             cpus if isinstance(cpus, int) else None,
             streams=load.streams,
+            rtt_ms=question.link.rtt_ms if question.link else 0.0,
         )
 
     @property

@@ -32,12 +32,13 @@ def ceiling(
     cpus: int | None = None,
     *,
     streams: int = 1,
+    rtt_ms: float = 0.0,
 ) -> Ceiling | None:
     """Return the lowest ceiling of a stack under a pace, or None where nothing bounds it but its own speed.
 
-    Slots are held for waiting and computing, connections (each of its `streams`) for waiting at least; CPU
-    bounds it where the recipe itself asks for some; an open loop asks for no more than its rate. Raises KeyError
-    for an unknown knob.
+    Slots are held for waiting and computing, connections (each of its `streams`) for waiting at least and for
+    `rtt_ms` on a link; CPU bounds it where the recipe itself asks for some; an open loop asks for no more than its
+    rate. Raises KeyError for an unknown knob.
     """
     slots = stack.slots(stack.settings(knobs))
     wait_s = recipe.wait_ms / 1000
@@ -45,8 +46,8 @@ def ceiling(
     found = []
     if slots is not None and held_s > 0:
         found.append(_quotient(slots, held_s, "slots"))
-    if isinstance(pace, Closed) and wait_s > 0:
-        found.append(_quotient(pace.connections * streams, held_s, "connections"))
+    if isinstance(pace, Closed) and wait_s + rtt_ms > 0:
+        found.append(_quotient(pace.connections * streams, held_s + rtt_ms / 1000, "connections"))
     if recipe.cpu_us and cpus:
         found.append(_quotient(cpus, recipe.cpu_us / 1e6, "cpu"))
     if isinstance(pace, Open) and found:

@@ -27,6 +27,7 @@ class FlagKind(StrEnum):
     ANSWERED_BEFORE_READ = "answered-before-read"
     FOREIGN_LISTENER = "foreign-listener"
     UPSTREAM_LATE = "upstream-late"
+    LINK_LATE = "link-late"
     SWAPPED = "swapped"
     IDLE_NOT_HELD = "idle-not-held"
     HUNG_ON_STOP = "hung-on-stop"

@@ -29,6 +29,12 @@ class Question:
     """Instead of the study's."""
     contestants: tuple[str, ...] = ()
     """Labels of those that race in this question; empty: all of the study."""
+
+    @property
+    def about(self) -> str:
+        """Completes «for an endpoint that …»: what its recipe does, and over which link it is asked."""
+        return f"{self.recipe.about}, over a link of {self.link.told}" if self.link else self.recipe.about
+
     profile: Load | None = None
     """A load under which each contestant is profiled, once, after the race; nothing of it is ranked."""
 

@@ -65,10 +65,10 @@ def _question(entry: object, at: Path, known: Known, findings: Findings) -> list
         contestants=tuple(table.contestants),
         profile=profile,
     )
-    return [_over(question, link) for link in links]
+    return [over(question, link) for link in links]
 
 
-def _over(question: Question, link: Link | None) -> Question:
+def over(question: Question, link: Link | None) -> Question:
     """Return a question asked over a link, called after both."""
     return replace(question, name=f"{question.name}-{link.label}", link=link) if link else question
 

@@ -55,7 +55,8 @@ def _ceiling(trial: Trial, stack: Stack, pace: Closed | Open) -> Ceiling | None:
     cpus = trial.limits.cpus
     given = cpus if isinstance(cpus, int) else None
     knobs, streams = trial.contestant.knobs, trial.load.streams
-    return ceiling(stack, knobs, trial.recipe, pace, given, streams=streams)
+    rtt_ms = trial.link.rtt_ms if trial.link else 0.0
+    return ceiling(stack, knobs, trial.recipe, pace, given, streams=streams, rtt_ms=rtt_ms)
 
 
 def _backlog_s(trial: Trial, stack: Stack) -> float:

@@ -124,9 +124,7 @@ class Board:
 
 def heading(question: Question) -> str:
     """Return the line above a question's rows: what it is and what loads it ran under."""
-    return _titled(
-        question.recipe.about, names.ranking_load(question).label, names.latency_load(question).label
-    )
+    return _titled(question.about, names.ranking_load(question).label, names.latency_load(question).label)
 
 
 def answer_heading(answer: Answer) -> str:

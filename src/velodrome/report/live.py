@@ -175,7 +175,7 @@ def fitted(table: board.Board, now: str, width: int, height: int) -> list[Text]:
     room = max(3, height - len(others))
     if len(shown) > room:
         shown = [*shown[: room - 1], Text(f"  … {plural(len(shown) - room + 1, 'more line')}", style="dim")]
-    summary = [f" {names.sentence_case(q.recipe.about)}: {table.leader(q)}" for q in others]
+    summary = [f" {names.sentence_case(q.about)}: {table.leader(q)}" for q in others]
     return [*shown, *(cut(line, width) for line in summary)]
 
 

@@ -2,8 +2,8 @@
 
     booted = boot(trial, lab, running)
 
-In order: environment, placement, limits, companions, third party, port, server, readiness. What cannot be had is an
-ImpossibleError, which the heat turns into a `Failed` for each of its trials.
+In order: environment, placement, limits, link, companions, third party, port, server, readiness. What cannot be had
+is an ImpossibleError, which the heat turns into a `Failed` for each of its trials.
 """
 
 import zlib
@@ -16,6 +16,7 @@ from velodrome.model.errors import (
     CompanionMissingError,
     EnvironmentFailedError,
     LimitError,
+    LinkRefusedError,
     VelodromeError,
 )
 from velodrome.model.measurement import FailureKind, Placement
@@ -28,6 +29,8 @@ from velodrome.run.drivers.driver import Target
 from velodrome.run.environment import Environment
 from velodrome.run.lab import Lab
 from velodrome.run.limits import Bounds
+from velodrome.run.link.namespace import entered
+from velodrome.run.link.site import Loopback, Site, between
 from velodrome.run.readiness import NotReady
 from velodrome.run.server import Server, Serving
 from velodrome.run.upstream import Upstream
@@ -45,6 +48,7 @@ class Booted:
     boot_s: float
     upstream: Upstream | None
     beside: Beside
+    site: Site | Loopback
 
 
 class ImpossibleError(Exception):
@@ -71,34 +75,41 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         )
         placed = placement.place(lab.cpus, trial.limits, placement.cores(lab.cpus))
         bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
-        ground = Ground(lab.guest_tree, placed.upstream_cpus, given=lab.databases)
-        beside = companions.start(trial.recipe.companions, ground, running)
-        third = None
-        if trial.recipe.calls_upstream:
-            third = running.enter_context(upstream.start(cpus=placed.upstream_cpus, seed=seed_of(trial)))
-        serving = Serving(
-            stack,
-            trial.recipe,
-            environment.python,
-            lab.guest_tree,
-            ports.fresh_port(),
-            knobs=trial.contestant.knobs,
-            upstream=third.url if third else "",
-            beside=beside.variables,
-            turn_ns=lab.turn_ns.get(environment.version, ""),
-        )
-        server = running.enter_context(Server(serving, bounds, placed.server_cpus))
+        site = running.enter_context(between(trial.link, placed.load_cpus, seed_of(trial)))
+        with entered(site.server):  # whatever the server talks to is in its network
+            ground = Ground(lab.guest_tree, placed.upstream_cpus, given=lab.databases)
+            beside = companions.start(trial.recipe.companions, ground, running)
+            third = None
+            if trial.recipe.calls_upstream:
+                third = running.enter_context(upstream.start(cpus=placed.upstream_cpus, seed=seed_of(trial)))
+            serving = Serving(
+                stack,
+                trial.recipe,
+                environment.python,
+                lab.guest_tree,
+                ports.fresh_port(site.host),
+                host=site.host,
+                knobs=trial.contestant.knobs,
+                upstream=third.url if third else "",
+                beside=beside.variables,
+                turn_ns=lab.turn_ns.get(environment.version, ""),
+            )
+        server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
     except Exception as error:  # also what a third party's stack raises: it must not stop the study
         raise ImpossibleError(_kind(error), sentence(error)) from error
     target = Target.of_recipe(server.url, trial.recipe)
-    target = replace(target, expect_body=interface.answer(trial.recipe))
-    boot_s = _await(server, target, trial, lab)
-    placed = replace(placed, enforced_by=bounds.enforced_by, notes=placed.notes + bounds.notes)
-    return Booted(server, environment, placed, bounds, target, boot_s, third, beside)
+    target = replace(target, expect_body=interface.answer(trial.recipe), allow=(site.host,))
+    with entered(site.client):
+        boot_s = _await(server, target, trial, lab)
+    notes = placed.notes + bounds.notes + site.notes
+    placed = replace(placed, enforced_by=bounds.enforced_by, notes=notes)
+    return Booted(server, environment, placed, bounds, target, boot_s, third, beside, site)
 
 
 def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
     wait_s = trial.recipe.wait_ms / 1000
+    if trial.link is not None:
+        wait_s += trial.link.fetch_s(len(target.body), len(target.expect_body or b""))
     answered = readiness.await_right_answer(
         target, server.exit, server.started, lab.start_seconds + wait_s, answer_s=wait_s
     )
@@ -113,7 +124,7 @@ def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
 def _kind(error: Exception) -> FailureKind:
     if isinstance(error, EnvironmentFailedError):
         return FailureKind.INSTALL
-    missing = (LimitError, CompanionMissingError, CompanionFailedError)
+    missing = (LimitError, LinkRefusedError, CompanionMissingError, CompanionFailedError)
     return FailureKind.UNAVAILABLE if isinstance(error, missing) else FailureKind.START
 
 

@@ -9,7 +9,6 @@ They are held by a process of their own on the CPUs for load, so that their desc
 
 import ipaddress
 import json
-import selectors
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from velodrome.model.errors import IdleError, LoadRefusedError
 from velodrome.model.measurement import IdleFacts
 from velodrome.run import lifeline, sock_diag
+from velodrome.run.link.namespace import Namespace, entered
 
 MODULE = "velodrome.run.idle_process"
 OPEN_S = 20.0
@@ -65,10 +65,17 @@ def accepted(port: int) -> int | None:
 
 @contextmanager
 def held(
-    count: int, url: str, cpus: Sequence[int] = (), allow: Sequence[str] = (), open_s: float = OPEN_S
+    count: int,
+    url: str,
+    cpus: Sequence[int] = (),
+    allow: Sequence[str] = (),
+    open_s: float = OPEN_S,
+    *,
+    server: Namespace | None = None,
 ) -> Iterator[Idle | None]:
     """Hold `count` connections to the server of `url` while the context lasts; None for none.
 
+    They come from the network this thread is in; `server` is the server's where that is another one of ours.
     A server that does not take them, or ends them, is a fact; see `Idle.facts`. Raises LoadRefusedError for a
     host that is neither this machine nor in `allow`, IdleError when they cannot be held here at all.
     """
@@ -82,8 +89,9 @@ def held(
         work = {"host": address, "port": port, "count": count, "open_s": open_s}
         told = _told(child, json.dumps(work).encode() + b"\n", open_s + PATIENCE_S)
         idle = Idle(child, count, told["opened"])
-        if _is_loopback(address):
-            idle.await_accepted(port)
+        if _is_loopback(address) or server is not None:
+            with entered(server):
+                idle.await_accepted(port)
         yield idle
 
 
@@ -107,19 +115,11 @@ def _is_loopback(address: str) -> bool:
 
 def _told(child: lifeline.Child, line: bytes, patience_s: float) -> Mapping[str, Any]:
     """Send a line and return the answer. Raises IdleError when none comes in time."""
-    answer = b""
     try:
         child.input.write(line)
-    except (BrokenPipeError, ValueError) as error:
+        found: Mapping[str, Any] = json.loads(child.answer(patience_s))
+    except TimeoutError as error:
+        raise IdleError(str(error)) from error
+    except (EOFError, BrokenPipeError, ValueError) as error:
         raise IdleError("its process has ended", child.last_lines()) from error
-    with selectors.DefaultSelector() as selector:
-        selector.register(child.output, selectors.EVENT_READ)
-        while not answer.endswith(b"\n"):
-            if not selector.select(patience_s):
-                raise IdleError(f"no answer from its process within {patience_s:g} s")
-            piece = child.output.read(4096)
-            if not piece:
-                raise IdleError("its process has ended", child.last_lines())
-            answer += piece
-    found: Mapping[str, Any] = json.loads(answer)
     return found

@@ -37,7 +37,7 @@ class Counters:
     steal_s: float | None = None
     """CPU seconds that this machine wanted and its host gave to others."""
     overflows: int | None = None
-    """Connections any listening socket of this network namespace turned away because its queue was full."""
+    """Connections any listening socket of this thread's network namespace turned away because its queue was full."""
     swapped_bytes: int | None = None
     processes: Processes | None = None
 
@@ -133,7 +133,7 @@ def _cpu() -> tuple[float | None, float | None]:
 
 def _overflows() -> int | None:
     try:
-        with open("/proc/net/netstat") as file:
+        with open("/proc/thread-self/net/netstat") as file:  # /proc/net is that of the first thread
             names, values = file.readline().split(), file.readline().split()
         return int(values[names.index("ListenOverflows")])
     except (OSError, ValueError):

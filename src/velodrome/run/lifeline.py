@@ -4,6 +4,7 @@ Its standard input is a pipe that only we hold: it carries the work and, by its 
 even by `kill -9`. The process pins itself (`--cpus`), so nothing runs between fork and exec.
 """
 
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,23 @@ class Child:
             while left:
                 left = left[self.input.write(left) :]
 
+    def answer(self, patience_s: float) -> bytes:
+        """Return the next line of its standard output.
+
+        Raises TimeoutError when none comes in time, EOFError with what there was when it has ended.
+        """
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.output, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(patience_s):
+                    raise TimeoutError(f"no answer from its process within {patience_s:g} s")
+                chunk = self.output.read(4096)
+                if not chunk:
+                    raise EOFError(line.decode(errors="replace") or "its process has ended")
+                line += chunk
+        return line
+
     def last_lines(self) -> tuple[str, ...]:
         """Return the end of what it wrote to standard error."""
         self.errors.seek(0)
@@ -76,8 +94,8 @@ class Child:
         self.errors.close()
 
 
-def start(module: str, *arguments: str, cpus: Sequence[int] = ()) -> Child:
-    """Start `python -m module --cpus … arguments` and return it at once.
+def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequence[int] = ()) -> Child:
+    """Start `python -m module --cpus … arguments` and return it at once; `pass_fds`: descriptors it inherits.
 
     It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order.
     """
@@ -90,5 +108,6 @@ def start(module: str, *arguments: str, cpus: Sequence[int] = ()) -> Child:
         stderr=errors,
         bufsize=0,
         start_new_session=True,
+        pass_fds=tuple(pass_fds),
     )
     return Child(process, errors)

@@ -27,6 +27,7 @@ from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.follower import Follower
 from velodrome.run.lab import Lab
+from velodrome.run.link import site
 from velodrome.run.measuring_lock import alone
 from velodrome.run.preparing import prepared
 from velodrome.run.store import Store
@@ -131,10 +132,15 @@ def _profile(race: Race, before: Results, store: Store, lab: Lab, follower: Foll
 
 
 def _refuse_impossible(heats: Sequence[Heat], lab: Lab) -> None:
-    """Tell an impossible limit before anything is prepared or measured. Raises LimitError."""
+    """Tell what is impossible before anything is prepared or measured. Raises LimitError or LinkRefusedError.
+
+    Where some heats have a link and others have none, the others go on and these fail, each with the reason.
+    """
     for asked in {trial.limits for heat in heats for trial in heat.trials}:
         placed = placement.place(lab.cpus, asked)
         limits.bounds(asked, placed.server_cpus, lab.where)
+    if heats and all(trial.link for heat in heats for trial in heat.trials):
+        site.refuse_impossible()
 
 
 def _proven(race: Race, lab: Lab) -> Lab:

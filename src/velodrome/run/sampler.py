@@ -20,6 +20,7 @@ from typing import Self
 from velodrome.model.measurement import ServerSample
 from velodrome.run import kernel, listeners, sampled, usage
 from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.sampled import Moment, Rest, Sampled
 from velodrome.run.usage import TreeUse
 
@@ -39,9 +40,20 @@ class Sampler:
     """Samples one server through one load; make another for the next load."""
 
     def __init__(
-        self, root: int, port: int, span_s: float, group: Path | None = None, every_s: float = EVERY_S
+        self,
+        root: int,
+        port: int,
+        span_s: float,
+        group: Path | None = None,
+        *,
+        every_s: float = EVERY_S,
+        inside: Namespace | None = None,
     ) -> None:
-        """`group`: a control group that holds the server alone and accounts for CPU, if there is one."""
+        """`group`: a control group that holds the server alone and accounts for CPU, if there is one.
+
+        `inside`: the server's network, where it is one of its own.
+        """
+        self._inside = inside
         self.root, self.port, self.span_s, self.every_s = root, port, span_s, every_s
         self._reader = usage.of(root, group)
         self._queue = kernel.ListenQueue(port)
@@ -103,8 +115,9 @@ class Sampler:
     def begin(self, monotonic_ns: int) -> None:
         """The measured span began at this CLOCK_MONOTONIC."""
         own_s = time.thread_time()
-        moment = self._moment(monotonic_ns)
-        self._queue.begin()
+        with entered(self._inside):
+            moment = self._moment(monotonic_ns)
+            self._queue.begin()
         with self._wake:
             self._begin = moment
             self._own_cpu_s += time.thread_time() - own_s
@@ -113,7 +126,8 @@ class Sampler:
     def end(self, monotonic_ns: int) -> None:
         """The measured span ended at this CLOCK_MONOTONIC."""
         own_s = time.thread_time()
-        moment = self._moment(monotonic_ns)
+        with entered(self._inside):
+            moment = self._moment(monotonic_ns)
         with self._wake:
             if self._begin is None or self._end is not None:
                 return
@@ -122,7 +136,8 @@ class Sampler:
             self._wake.notify()
         # Reading PSS holds the process up, and listeners need a walk over every descriptor: only now.
         pids = [process.pid for process in moment.use.processes]
-        self._after_span = self._reader.pss_bytes(pids), listeners.foreign(self.port, pids)
+        with entered(self._inside):
+            self._after_span = self._reader.pss_bytes(pids), listeners.foreign(self.port, pids)
 
     def result(self, boot_s: float) -> Sampled:
         """Return what was seen. Raises ValueError when the load told no measured span."""
@@ -130,13 +145,15 @@ class Sampler:
         if begin is None or end is None:
             raise ValueError("the load told no measured span")
         pss_bytes, foreign = self._after_span
+        with entered(self._inside):
+            queue = self._queue.facts(begin.counters, end.counters)
         server = sampled.server(
             begin, end, self._samples, connections=self._connections, pss_bytes=pss_bytes, boot_s=boot_s
         )
         now = {process.pid for process in end.use.processes}
         return Sampled(
             server=server,
-            queue=self._queue.facts(begin.counters, end.counters),
+            queue=queue,
             host=sampled.machine(begin, end, server.cpu_s),
             rest=self._rest,
             root_alive=self.root in now,
@@ -193,7 +210,8 @@ class Sampler:
             if over:
                 return
             own_s = time.thread_time()
-            self._sample(begin)
+            with entered(self._inside):
+                self._sample(begin)
             self._own_cpu_s += time.thread_time() - own_s
             # A late sample is not made up for: sampling must not cost more when the machine is busy.
             number = max(number + 1, int((time.monotonic() - begin.due_ns / 1e9) / self.every_s) + 1)

@@ -22,6 +22,7 @@ from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.guest.weave.busy import TURN_VARIABLE
 from velodrome.run import sock_diag
 from velodrome.run.limits import PREFIX, Bounds
+from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.ward import Ending, Exit, Order, Ward
 
 STOP_SECONDS = 10.0
@@ -85,25 +86,29 @@ class Server:
     Also raises whatever the stack's own `command` raises; a stack is somebody else's code.
     """
 
-    def __init__(self, serving: Serving, bounds: Bounds, cpus: Sequence[int] = ()) -> None:
+    def __init__(
+        self, serving: Serving, bounds: Bounds, cpus: Sequence[int] = (), inside: Namespace | None = None
+    ) -> None:
+        """`inside`: a network of its own."""
         process = serving.process()
+        self._inside = inside
         self.serving = serving
         self.command = (str(serving.python), *process.argv)
         self._scratch = Path(tempfile.gettempdir()) / f"{PREFIX}-{os.getpid()}-{secrets.token_hex(8)}"
         self._stopped: Stopped | None = None
         self.started = time.monotonic()
-        self._ward = Ward(
-            Order(
-                argv=self.command,
-                env=environment_of(serving, process, self._scratch),
-                cwd=str(self._scratch),
-                cpus=tuple(cpus),
-                rlimits={"RLIMIT_NOFILE": descriptors(), **bounds.rlimits},
-                groups=bounds.groups,
-                scratch=(str(self._scratch),),
-                stop_signal=int(process.stop_signal),
-            )
+        order = Order(
+            argv=self.command,
+            env=environment_of(serving, process, self._scratch),
+            cwd=str(self._scratch),
+            cpus=tuple(cpus),
+            rlimits={"RLIMIT_NOFILE": descriptors(), **bounds.rlimits},
+            groups=bounds.groups,
+            scratch=(str(self._scratch),),
+            stop_signal=int(process.stop_signal),
         )
+        with entered(inside):  # the warden is in it, and so is all that it starts
+            self._ward = Ward(order)
 
     @property
     def pid(self) -> int:
@@ -146,7 +151,8 @@ class Server:
         """
         until = time.monotonic() + CLOSING_S
         while True:
-            found = [one.port for one in sock_diag.listening(self.serving.port) or ()]
+            with entered(self._inside):
+                found = [one.port for one in sock_diag.listening(self.serving.port) or ()]
             if not found or time.monotonic() >= until:
                 return found
             time.sleep(0.01)

@@ -22,6 +22,7 @@ from velodrome.model.measurement import (
     Failed,
     FailureKind,
     IdleFacts,
+    LinkFacts,
     LoadFacts,
     Measurement,
     UpstreamFacts,
@@ -32,6 +33,7 @@ from velodrome.run import idle, validity
 from velodrome.run.boot import Booted, ImpossibleError, boot, seed_of, sentence
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.lab import Lab
+from velodrome.run.link.namespace import entered
 from velodrome.run.sampler import Sampler
 from velodrome.run.server import Server, Serving, Stopped
 
@@ -68,17 +70,22 @@ def _one_server(waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
 
 
 class _Watch:
-    """What listens to the driver: sampler and third party, and whether the server still lives."""
+    """What listens to the driver: sampler, link and third party, and whether the server still lives."""
 
     def __init__(self, sampler: Sampler, booted: Booted) -> None:
         self.sampler, self.booted = sampler, booted
         self.upstream: UpstreamFacts | None = None
+        self.link: LinkFacts | None = None
 
     def on(self, event: LoadEvent) -> bool:
         third = self.booted.upstream
         self.sampler.on(event)  # first: asking the third party would delay its reading of the clocks
         if event.kind == "measuring" and third is not None:
             third.begin()
+        if event.kind == "measuring":
+            self.booted.site.begin()
+        if event.kind == "span_ended":
+            self.link = self.booted.site.end()
         if event.kind == "span_ended" and third is not None:
             self.upstream = third.end()
         return self.booted.server.exit() is None  # nothing is learnt from loading a dead server
@@ -88,9 +95,11 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
     """Run one load against a server that is ready."""
     started_at = _now()
     server = booted.server
-    sampler = Sampler(server.pid, server.serving.port, trial.load.duration_s, booted.bounds.account)
-    if booted.upstream is not None:
-        sampler.accompany(booted.upstream.pid)
+    span_s, site = trial.load.duration_s, booted.site
+    sampler = Sampler(server.pid, server.serving.port, span_s, booted.bounds.account, inside=site.server)
+    for pid in (booted.upstream.pid if booted.upstream else None, site.pid):
+        if pid is not None:
+            sampler.accompany(pid)
     for name, pid in booted.beside.pids.items():
         sampler.accompany_tree(name, pid)
     watch = _Watch(sampler, booted)
@@ -109,6 +118,9 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         machine_cpus=os.cpu_count() or 1,
         upstream=watch.upstream,
         idle=idled,
+        link=watch.link,
+        rtt_ms=trial.link.rtt_ms if trial.link else 0.0,
+        load_cpus=len(booted.placed.load_cpus),
         wait_ms=trial.recipe.wait_ms,
         workers=_workers(server.serving),
         exit_status=died.code if died else None,
@@ -132,6 +144,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         packages=booted.environment.packages,
         python=booted.environment.version,
         last_lines=server.last_lines() if died else (),
+        link=watch.link,
     )
 
 
@@ -140,12 +153,14 @@ def _load(
 ) -> tuple[LoadFacts, IdleFacts | None]:
     """Let the server rest, with the idle connections there, then load it."""
     driver = lab.driver(trial.load.driver, booted.placed, seed_of(trial))
-    with idle.held(trial.load.idle, booted.target.url, booted.placed.load_cpus, booted.target.allow) as held:
+    target, site = booted.target, booted.site
+    count, cpus = trial.load.idle, booted.placed.load_cpus
+    with entered(site.client), idle.held(count, target.url, cpus, target.allow, server=site.server) as held:
         if held is not None:
             sampler.accompany(held.pid)
         sampler.rest()
         with sampler:
-            facts = driver.run(trial.load, booted.target, watch.on)
+            facts = driver.run(trial.load, target, watch.on)
         return facts, held.facts() if held is not None else None
 
 

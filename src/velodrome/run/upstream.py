@@ -6,7 +6,6 @@ with start(cpus=(1,), latency="200ms") as upstream:
 """
 
 import json
-import selectors
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -61,17 +60,12 @@ class Upstream:
 
     def _answer(self) -> Mapping[str, Any]:
         """Read one line of JSON. Raises UpstreamError when none comes in time."""
-        line = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._child.output, selectors.EVENT_READ)
-            while not line.endswith(b"\n"):
-                if not selector.select(PATIENCE_S):
-                    raise UpstreamError(f"no answer from its process within {PATIENCE_S:g} s")
-                chunk = self._child.output.read(4096)
-                if not chunk:
-                    raise UpstreamError(line.decode() or "its process has ended", self._child.last_lines())
-                line += chunk
-        answer: Mapping[str, Any] = json.loads(line)
+        try:
+            answer: Mapping[str, Any] = json.loads(self._child.answer(PATIENCE_S))
+        except TimeoutError as error:
+            raise UpstreamError(str(error)) from error
+        except EOFError as error:
+            raise UpstreamError(str(error), self._child.last_lines()) from error
         if "error" in answer:
             raise UpstreamError(answer["error"])
         return answer

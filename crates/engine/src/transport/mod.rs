@@ -18,6 +18,8 @@ mod label;
 mod medium;
 pub mod multiplexed;
 pub mod os;
+#[cfg_attr(not(target_os = "linux"), path = "poller_portable.rs")]
+pub(crate) mod poller;
 pub mod simulated;
 mod socket;
 mod unsent;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::Plan;
 use super::facts::Tally;
-use super::latency::chance;
-use super::poller::Interest;
 use super::replies::{Persistence, Reply, Status};
 use super::requests::{Heard, Request, Requests};
+use crate::chance::chance;
 use crate::transport::os;
+use crate::transport::poller::Interest;
 
 /// Decides when and how each request is answered, and counts.
 pub(super) struct Clerk {

@@ -12,8 +12,6 @@
 mod connection;
 mod facts;
 mod latency;
-#[cfg_attr(not(target_os = "linux"), path = "poller_portable.rs")]
-mod poller;
 mod replies;
 mod requests;
 mod shard;

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use super::Plan;
 use super::connection::{Clerk, Connection, Next};
 use super::facts::{Snapshot, Tally};
-use super::poller::{Interest, Poller, Ready};
 use crate::transport::os;
+use crate::transport::poller::{Interest, Poller, Ready};
 
 /// What a thread can be told.
 pub(super) enum Command {

@@ -70,6 +70,9 @@ class Driver(Protocol):
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
         """Load `target` to the end of the drain and return what happened.
 
+        Called by a thread that is in the network the load is to come from (`run/link`): what this thread starts
+        is in it too.
+
         Raises DriverError when the generator crashed, hung or told nothing that can be trusted: such a run is
         never a result. Raises UsageError for a load this driver cannot carry.
         """

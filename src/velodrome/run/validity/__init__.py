@@ -5,12 +5,19 @@ for. NOTE: they are, and the reader should know this beside them.
 """
 
 from velodrome.model.flag import Flag
-from velodrome.run.validity import answers, consistency, generator, machine, server
+from velodrome.run.validity import answers, consistency, generator, link, machine, server
 from velodrome.run.validity.evidence import Evidence
 
 __all__ = ["Evidence", "flags"]
 
-_CHECKS = (*server.CHECKS, *answers.CHECKS, *generator.CHECKS, *consistency.CHECKS, *machine.CHECKS)
+_CHECKS = (
+    *server.CHECKS,
+    *answers.CHECKS,
+    *generator.CHECKS,
+    *link.CHECKS,
+    *consistency.CHECKS,
+    *machine.CHECKS,
+)
 
 
 def flags(evidence: Evidence) -> tuple[Flag, ...]:

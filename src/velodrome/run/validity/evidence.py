@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from velodrome.model.flag import Flag
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import IdleFacts, LoadFacts, UpstreamFacts
+from velodrome.model.measurement import IdleFacts, LinkFacts, LoadFacts, UpstreamFacts
 from velodrome.run.sampled import Sampled
 
 FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")
@@ -23,6 +23,11 @@ class Evidence:
     machine_cpus: int
     """CPUs of the machine, whoever was given them."""
     upstream: UpstreamFacts | None = None
+    link: LinkFacts | None = None
+    rtt_ms: float = 0.0
+    """Of the link, as asked for; 0: loopback."""
+    load_cpus: int = 1
+    """CPUs that generator and relay share."""
     wait_ms: float = 0.0
     """What a request waits at least, by its recipe; 0: not known."""
     workers: int | None = None

@@ -63,8 +63,8 @@ def lagged(evidence: Evidence) -> Flag | None:
 def capped(evidence: Evidence) -> Flag | None:
     """An open loop whose connections were all in use is a closed loop from then on.
 
-    Little's law: rate x latency requests are in flight, each on a connection. Where the recipe's waiting
-    alone needs more than allowed, no server can carry the load; otherwise the server was slow, and latency
+    Little's law: rate x latency requests are in flight, each on a connection. Where the recipe's waiting and the
+    link alone need more than allowed, no server can carry the load; otherwise the server was slow, and latency
     from due says so.
     """
     pace, facts = evidence.load.pace, evidence.facts
@@ -72,10 +72,11 @@ def capped(evidence: Evidence) -> Flag | None:
         return None
     latency_ms = facts.sent.mean or 0.0
     needed = pace.rate * latency_ms / 1e3
-    impossible = pace.rate * evidence.wait_ms / 1e3 > pace.connections
+    least_ms = evidence.wait_ms + evidence.rtt_ms
+    impossible = pace.rate * least_ms / 1e3 > pace.connections
     if not impossible and needed < pace.connections and "capped-by-connections" not in facts.engine_flags:
         return None
-    shown_ms = evidence.wait_ms if impossible else latency_ms
+    shown_ms = least_ms if impossible else latency_ms
     needed = pace.rate * shown_ms / 1e3
     facts_of_it = {
         "connections": pace.connections,

@@ -1,6 +1,7 @@
 //! Latencies come out as they were asked for; nobody waits for them here.
 
-use crate::upstream::latency::{Latency, chance, duration};
+use crate::chance::chance;
+use crate::upstream::latency::{Latency, duration};
 
 const COUNT: usize = 200_000;
 

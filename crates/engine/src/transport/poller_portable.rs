@@ -8,7 +8,7 @@ use polling::{Event, Events, PollMode};
 
 /// What to wait for at a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Interest {
+pub(crate) struct Interest {
     pub read: bool,
     pub write: bool,
 }
@@ -26,7 +26,7 @@ impl Interest {
 
 /// A socket that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     pub token: u64,
     pub read: bool,
     pub write: bool,
@@ -34,7 +34,7 @@ pub(super) struct Ready {
     pub broken: bool,
 }
 
-pub(super) struct Poller {
+pub(crate) struct Poller {
     poller: polling::Poller,
     events: Events,
 }

@@ -8,7 +8,7 @@ use std::ptr;
 
 /// What to wait for at a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Interest {
+pub(crate) struct Interest {
     pub read: bool,
     pub write: bool,
 }
@@ -22,7 +22,7 @@ impl Interest {
 
 /// A socket that is ready. One whose connection broke is ready for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     pub token: u64,
     pub read: bool,
     pub write: bool,
@@ -33,7 +33,7 @@ pub(super) struct Ready {
 /// So many sockets are told of at once; the rest follows after timers had their turn.
 const BATCH: usize = 64;
 
-pub(super) struct Poller {
+pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
     /// Whether the kernel has `epoll_pwait2` (Linux 5.11).

@@ -1,0 +1,210 @@
+"""Delay, rate, loss, order and queue of a link come out as they were told."""
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+import pytest
+from tests.run.link.possible import JOINED_BY, NEEDS_LINK
+
+from velodrome.model.link import MTU, SEGMENT, Link
+from velodrome.model.measurement import LinkFacts
+from velodrome.run.link.namespace import entered
+from velodrome.run.link.site import Site, opened
+
+pytestmark = pytest.mark.measured
+
+UDP_PAYLOAD = MTU - 28
+"""Bytes that make a packet of the largest size: 20 of IP and 8 of UDP besides."""
+
+
+@contextmanager
+def pair(site: Site) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Connect generator's side and server's side."""
+    with entered(site.server):
+        listener = socket.create_server((site.host, 0))
+    with entered(site.client):
+        client = socket.create_connection(listener.getsockname(), timeout=30)
+    server, _ = listener.accept()
+    listener.close()
+    with client, server:
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield client, server
+
+
+def in_background(work: Callable[[], object]) -> threading.Thread:
+    def run() -> None:
+        with suppress(OSError):  # the other end closes when it has seen enough
+            work()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def echo_ms(site: Site, times: int) -> list[float]:
+    """Return the milliseconds of round trips of one byte on one connection."""
+    took = []
+    with pair(site) as (client, server):
+
+        def answer() -> None:
+            while data := server.recv(1):
+                server.sendall(data)
+
+        in_background(answer)
+        for _ in range(times):
+            began = time.monotonic()
+            client.sendall(b"x")
+            client.recv(1)
+            took.append((time.monotonic() - began) * 1e3)
+            time.sleep(0.001)
+    return took
+
+
+def handshakes_ms(site: Site, times: int) -> list[float]:
+    """Return the milliseconds of connecting, which the kernel answers by itself."""
+    took = []
+    with entered(site.server):
+        listener = socket.create_server((site.host, 0))
+    with listener, entered(site.client):
+        for _ in range(times):
+            with socket.socket() as client:
+                began = time.monotonic()
+                client.connect(listener.getsockname())
+                took.append((time.monotonic() - began) * 1e3)
+            listener.accept()[0].close()
+    return took
+
+
+def bulk(site: Site, connections: int, settle_s: float, span_s: float) -> tuple[float, LinkFacts]:
+    """Send all that goes from server to generator; return bytes per second received, and the link's facts."""
+    with _many(site, connections) as pairs:
+
+        def send(server: socket.socket) -> None:
+            while True:
+                server.sendall(bytes(1 << 18))
+
+        def receive(number: int, client: socket.socket) -> None:
+            # The kernel throws the bytes away: a copy for each would be the interpreter's work, not the link's.
+            while count := client.recv_into(bytearray(1 << 14), 0, socket.MSG_TRUNC):
+                totals[number] += count
+
+        totals = [0] * connections
+        for number, (client, server) in enumerate(pairs):
+            client.settimeout(None)
+            in_background(partial(send, server))
+            in_background(partial(receive, number, client))
+        time.sleep(settle_s)  # past slow start; not a wait for anything
+        site.begin()
+        before, began = sum(totals), time.monotonic()
+        time.sleep(span_s)
+        rate = (sum(totals) - before) / (time.monotonic() - began)
+        facts = site.end()
+    return rate, facts
+
+
+@contextmanager
+def _many(site: Site, count: int) -> Iterator[list[tuple[socket.socket, socket.socket]]]:
+    if count == 0:
+        yield []
+        return
+    with pair(site) as one, _many(site, count - 1) as others:
+        yield [one, *others]
+
+
+@JOINED_BY
+@pytest.mark.parametrize("rtt_ms", [0.0, 20.0, 160.0])
+def test_a_round_trip_takes_what_was_told_to_a_third_of_a_millisecond(rtt_ms: float, joined_by: str) -> None:
+    with opened(Link(rtt_ms), joined_by=joined_by) as site:
+        for took in (handshakes_ms(site, 15), echo_ms(site, 15)):
+            assert min(took) >= rtt_ms
+            assert statistics.median(took) == pytest.approx(rtt_ms, abs=0.3), took
+
+
+@JOINED_BY
+@pytest.mark.parametrize("rate_mbit", [10.0, 100.0])
+def test_a_bottleneck_lets_through_what_was_told_to_a_twentieth(rate_mbit: float, joined_by: str) -> None:
+    with opened(Link(20.0, rate_mbit=rate_mbit), joined_by=joined_by) as site:
+        rate, facts = bulk(site, connections=4, settle_s=2.0, span_s=2.0)
+    assert rate * MTU / SEGMENT * 8e-6 == pytest.approx(rate_mbit, rel=0.05)
+    assert facts.overrun == 0
+
+
+@JOINED_BY
+def test_what_is_lost_is_sent_again_and_nothing_else_is(joined_by: str) -> None:
+    with opened(Link(2.0, loss=0.01), joined_by=joined_by) as site:
+        _, facts = bulk(site, connections=4, settle_s=0.5, span_s=3.0)
+    lost = facts.back.dropped + (facts.back.lost or 0)
+    assert facts.back.packets > 10_000
+    assert lost == pytest.approx(
+        facts.back.packets * 0.01, rel=0.25
+    )  # over 100 losses: 10 % is one deviation
+    assert facts.retransmitted == pytest.approx(lost, rel=0.05, abs=3)
+
+
+@NEEDS_LINK
+def test_the_same_seed_loses_the_same_packets() -> None:
+    def arrived(seed: int) -> set[int]:
+        with opened(Link(loss=0.2), seed=seed, joined_by="relay") as site:
+            return set(datagrams(site, 300, 100))
+
+    first = arrived(7)
+    assert 200 < len(first) < 280
+    assert first == arrived(7)
+    assert first != arrived(8)
+
+
+def datagrams(site: Site, count: int, size: int, pause_s: float = 0.0) -> list[int]:
+    """Send numbered datagrams to the server; return the numbers that came out, in the order they came."""
+    with entered(site.server):
+        server = socket.socket(type=socket.SOCK_DGRAM)
+        server.bind((site.host, 0))
+    with entered(site.client):
+        client = socket.socket(type=socket.SOCK_DGRAM)
+    with server, client:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 21)
+        for number in range(count):
+            client.sendto(number.to_bytes(4) + bytes(size - 4), server.getsockname())
+            time.sleep(pause_s)
+        server.settimeout(site.link.rtt_ms / 1e3 + 0.5)
+        found = []
+        with suppress(TimeoutError):
+            while True:
+                found.append(int.from_bytes(server.recv(MTU)[:4]))
+        return found
+
+
+@NEEDS_LINK
+def test_packets_keep_their_order_under_jitter_and_their_delays_vary() -> None:
+    with opened(Link(20.0, jitter_ms=8.0)) as site:
+        assert site.joint.joined_by == "relay"
+        assert datagrams(site, 1000, 100, pause_s=0.0002) == list(range(1000))
+        took = echo_ms(site, 60)
+    assert all(20 - 16 <= one <= 20 + 16 + 3 for one in took), took
+    assert statistics.median(took) == pytest.approx(20, abs=4)
+    assert statistics.stdev(took) > 2
+
+
+@JOINED_BY
+def test_a_full_queue_drops_what_comes_and_the_drops_are_counted(joined_by: str) -> None:
+    # At 1 Mbit/s a packet takes 12 ms, so all 100 have come before the second is sent.
+    with opened(Link(rate_mbit=1.0, queue_packets=20), joined_by=joined_by) as site:
+        site.begin()
+        found = datagrams(site, 100, UDP_PAYLOAD)
+        facts = site.end()
+    assert found == list(range(len(found)))
+    assert 20 <= len(found) <= 22  # the queue, the one that is being sent, and one that came a little later
+    assert facts.there.dropped == 100 - len(found)
+
+
+@JOINED_BY
+def test_an_overflowing_queue_makes_tcp_send_again(joined_by: str) -> None:
+    with opened(Link(20.0, rate_mbit=20.0, queue_packets=30), joined_by=joined_by) as site:
+        _, facts = bulk(site, connections=4, settle_s=1.0, span_s=3.0)
+    assert facts.back.dropped > 20
+    assert facts.retransmitted == pytest.approx(facts.back.dropped, rel=0.1, abs=5)
