@@ -1,7 +1,7 @@
 """Record what the tools of this machine print, good and bad: `python -m tests.run.drivers.record [TOOL]`.
 
 Against servers of the standard library, so that nothing else has to be installed; calls over gRPC against the
-port of a server of `helloworld.proto` named by GRPC_PORT, which fails every third call of the name `some`.
+port of a server of `helloworld.proto` named by GRPC_PORT.
 """
 
 import contextlib
@@ -12,14 +12,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.run.drivers import samples
 
 from velodrome.model.load import Closed, Load, Open
+from velodrome.run import grpc_call
 from velodrome.run.drivers import ab, ghz, h2load, oha, wrk
 from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import spawn
+from velodrome.run.grpc_call import GrpcCall
 
 DIALECTS: dict[str, Dialect] = {
     module.TOOL.name: module.driver.args[0] for module in (ab, ghz, h2load, oha, wrk)
@@ -51,7 +54,10 @@ def record(tool: str, case: str, load: Load, url: str) -> None:
     dialect = DIALECTS[tool]
     if tool == "h2load" and load.requests is None and case != "late":
         load = dataclasses.replace(load, duration_s=0.05)  # it tells every request
-    words = dialect.words(load, Target(url))
+    call = (
+        GrpcCall(urlsplit(url).path, "unary", (grpc_call.hello_request("world"),)) if "grpc" in case else None
+    )
+    words = dialect.words(load, Target(url, call=call))
     path = dialect.tool.find().path
     run = spawn((path, *words.arguments), span_s=10, files=words.files)
     samples.keep(f"{tool}/{case}", run)

@@ -106,6 +106,11 @@ def test_a_program_that_does_not_exist_is_told() -> None:
         spawn(("/no/such/tool",), span_s=1)
 
 
+def test_an_argument_that_the_kernel_does_not_take_is_told() -> None:
+    with pytest.raises(StartRefusedError, match="Argument list too long"):
+        spawn((SH, "x" * 5_000_000), span_s=5)
+
+
 def test_one_that_hangs_is_killed_with_what_it_started_at_the_deadline(tmp_path: Path) -> None:
     note = tmp_path / "pids"
     with pytest.raises(DriverTimedOutError, match=r"still running 0\.3 s after its load should have ended"):

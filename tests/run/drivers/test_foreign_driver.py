@@ -34,6 +34,7 @@ PLACED = Placement((0,), (), (), True, "nothing")
 OVER_HTTP = ("ab", "h2load", "oha", "wrk")
 SECOND = Load(Closed(4), duration_s=1)
 FEW = Load(Closed(4), duration_s=5, requests=100)
+AT_RATE = Load(Open(100, connections=4), duration_s=1)
 
 
 def on(_: LoadEvent) -> bool:
@@ -72,6 +73,39 @@ def test_a_tool_loads_a_real_server_for_a_time(tool: str, hello: Target) -> None
     assert facts.driver_version[0].isdigit()
 
 
+@pytest.fixture(scope="module")
+def greeter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A real gRPC server."""
+    stack, recipe = catalog.stack("grpc-aio"), catalog.recipe("hello")
+    python = environment.environment_for(stack, None).python
+    folder = tmp_path_factory.mktemp("home")
+    with booted(stack, recipe, python, guest_tree.export(), "", folder) as running:
+        yield Target.of_recipe(running.server.url, recipe)
+
+
+@pytest.mark.parametrize("tool", ["ghz", "h2load"])
+@pytest.mark.parametrize("load", [dataclasses.replace(FEW, pace=Closed(1), streams=8), SECOND, AT_RATE])
+def test_a_tool_calls_a_real_grpc_server(tool: str, load: Load, greeter: Target) -> None:
+    installed(tool)
+    facts = choosing.choose(tool, PLACED, 1).run(load, greeter, on)
+    assert facts.ok == facts.requests - facts.outcomes.get("unfinished", 0) > 10
+    assert facts.sent.p50
+    assert facts.hdr_sent
+    assert facts.blind == (tool == "h2load")
+    if load.requests:
+        assert facts.requests == load.requests
+
+
+def test_ghz_uploads_in_pieces_to_a_real_grpc_server(tmp_path: Path) -> None:
+    installed("ghz")
+    stack, recipe = catalog.stack("grpc-aio"), catalog.recipe("upload-1mb")
+    python = environment.environment_for(stack, None).python
+    with booted(stack, recipe, python, guest_tree.export(), "", tmp_path / "home") as running:
+        target = Target.of_recipe(running.server.url, recipe)
+        facts = choosing.choose("ghz", PLACED, 1).run(dataclasses.replace(FEW, requests=12), target, on)
+    assert facts.outcomes == {"ok": 12}
+
+
 @pytest.mark.parametrize("tool", ["ab", "h2load", "oha"])
 def test_a_tool_sends_so_many_requests(tool: str, hello: Target) -> None:
     installed(tool)
@@ -82,8 +116,7 @@ def test_a_tool_sends_so_many_requests(tool: str, hello: Target) -> None:
 @pytest.mark.parametrize("tool", ["h2load", "oha"])
 def test_a_tool_keeps_a_rate(tool: str, hello: Target) -> None:
     installed(tool)
-    load = Load(Open(100, connections=4), duration_s=1)
-    facts = choosing.choose(tool, PLACED, 1).run(load, hello, on)
+    facts = choosing.choose(tool, PLACED, 1).run(AT_RATE, hello, on)
     assert facts.requests == pytest.approx(100, abs=15)
     assert (facts.due != UNTOLD) == (tool == "oha")
 

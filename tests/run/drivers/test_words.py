@@ -1,19 +1,24 @@
 """What each tool is told for a load, word by word, and which loads it refuses."""
 
+import base64
 import dataclasses
 import json
 
 import pytest
 from tests.run.drivers.record import DIALECTS
 
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Chat, Recipe
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run.drivers import greeting
 from velodrome.run.drivers.driver import Target
 
 URL = "http://127.0.0.1:8000/"
 GET = Target(URL)
 UPLOAD = Target(URL, "POST", (("Content-Type", "text/plain"), ("X-Mark", "1")), b"up")
-GRPC = Target("grpc://127.0.0.1:50051/helloworld.Greeter/SayHello")
+PLACE = "grpc://127.0.0.1:50051"
+GRPC = Target.of_recipe(f"{PLACE}/helloworld.Greeter/SayHello", catalog.recipe("hello"))
+UPLOADS = Target.of_recipe(f"{PLACE}/helloworld.Greeter/CollectHellos", catalog.recipe("upload-1mb"))
+CHAT = Target.of_recipe(f"{PLACE}/helloworld.Greeter/Chat", Recipe("chat", "chats", (Chat(),)))
 TIMED = Load(Closed(40), duration_s=20)
 COUNTED = Load(Closed(100), duration_s=20, requests=1000, keepalive=False)
 OPEN = Load(Open(500, connections=50), duration_s=2.5)
@@ -21,12 +26,6 @@ OPEN = Load(Open(500, connections=50), duration_s=2.5)
 
 def said(tool: str, load: Load, target: Target = GET) -> str:
     return " ".join(DIALECTS[tool].words(load, target).arguments)
-
-
-@pytest.fixture(autouse=True)
-def _some_proto(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
-    (tmp_path / "some.proto").write_text('syntax = "proto3";')
-    monkeypatch.setattr(greeting, "PROTO", tmp_path / "some.proto")
 
 
 def test_ab_is_started_as_published() -> None:
@@ -94,10 +93,12 @@ def test_ghz_does_not_wait_for_answers_at_a_rate() -> None:
 
 
 def test_ghz_uploads_in_pieces_to_a_call_that_streams() -> None:
-    target = Target("grpc://127.0.0.1:1/helloworld.Greeter/CollectHellos", body=b"x" * 100_000)
-    arguments = DIALECTS["ghz"].words(TIMED, target).arguments
-    messages = json.loads(arguments[arguments.index("-d") + 1])
-    assert [set(message) for message in messages] == [{"name", "body"}] * 2
+    words = DIALECTS["ghz"].words(TIMED, UPLOADS)
+    assert "-D data.json" in " ".join(words.arguments)
+    messages = json.loads(words.files["data.json"])
+    pieces = [base64.b64decode(message["body"]) for message in messages]
+    assert b"".join(pieces) == UPLOADS.body
+    assert max(map(len, pieces)) == 64 * 1024
 
 
 def test_oha_corrects_for_omission_at_a_rate() -> None:
@@ -145,7 +146,8 @@ REFUSED = [
     ("h2load", dataclasses.replace(TIMED, threads=41), GET, "threads"),
     ("ghz", TIMED, GET, "protocol"),
     ("ghz", dataclasses.replace(TIMED, keepalive=False), GRPC, "keepalive"),
-    ("ghz", TIMED, Target("grpc://127.0.0.1:1/helloworld.Greeter/Chat"), "method"),
+    ("ghz", TIMED, CHAT, "call"),
+    ("h2load", TIMED, CHAT, "call"),
 ]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from velodrome.model.errors import DriverError, DriverStoppedError, DriverTimedOutError, StartRefusedError
 from velodrome.run import lifeline
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
-from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT
+from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
 from velodrome.run.lifeline import LAST_LINES, Child
 
 MODULE = "velodrome.run.drivers.foreign_process"
@@ -90,7 +90,8 @@ def spawn(
             "env": {"LC_ALL": "C"},
             "files": [[name, len(data)] for name, data in sent.items()],
         }
-        child.send(json.dumps(order).encode() + b"\n" + b"".join(sent.values()))
+        text = json.dumps(order).encode()
+        child.send(f"{len(text):0{SIZE_DIGITS}}".encode() + text + b"".join(sent.values()))
         talk.tell("started", pid=talk.hear("started")["pid"])
         if measured:
             talk.tell("measuring", monotonic_ns=time.monotonic_ns())

@@ -2,12 +2,12 @@
 
     velodrome ──pipe──▶ this ──fork──▶ wrk
 
-Standard input carries the order as a line of JSON (`argv`, `env` on top of ours, the `folder` to run in, and
-`files` to put there: names with sizes), the bytes of these files, then `go`, and `reap` when the program has
-ended. Its end, which is also the end of velodrome, kills the program. Standard output carries lines of JSON:
-`started` (forked, waiting for `go`), `refused`, `exited` (dead, and kept as a zombie until `reap`, so that its
-CPU clock can still be read), and `ended` with status, CPU time by wait4(2) and the sizes of the files it left,
-followed by their bytes.
+Standard input carries the length of the order in ten digits, the order as JSON (`argv`, `env` on top of ours,
+the `folder` to run in, and `files` to put there: names with sizes), the bytes of these files, then lines: `go`,
+and `reap` when the program has ended. Its end, which is also the end of velodrome, kills the program. Standard
+output carries lines of JSON: `started` (forked, waiting for `go`), `refused`, `exited` (dead, and kept as a
+zombie until `reap`, so that its CPU clock can still be read), and `ended` with status, CPU time by wait4(2) and
+the sizes of the files it left, followed by their bytes.
 
 The folder is removed at the end, by velodrome if it is there, else by this process. The program is killed
 with us (PR_SET_PDEATHSIG).
@@ -29,6 +29,7 @@ PR_SET_PDEATHSIG = 1
 CLONE_NEWNET = 0x40000000
 LARGEST_FILE = 1 << 30
 """Bytes that the program may write to one file: a million calls told one by one are 160 MB."""
+SIZE_DIGITS = 10
 OUTPUT, ERRORS = "output", "errors"
 """Where its standard output and error go."""
 
@@ -137,7 +138,7 @@ def main() -> int:
         _enter(namespace)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(3))
-    order = json.loads(_exactly(None))
+    order = json.loads(_exactly(int(_exactly(SIZE_DIGITS))))
     folder = order["folder"]
     held = Held(order, folder)
     try:
@@ -195,17 +196,14 @@ def say(**facts: object) -> None:
     sys.stdout.buffer.flush()
 
 
-def _exactly(size: int | None) -> bytes:
-    """Read so many bytes of standard input, or a line: never more, the rest is read by another."""
-    found = b""
-    while size is None or len(found) < size:
-        piece = os.read(0, 1 if size is None else size - len(found))
-        if not piece:
+def _exactly(size: int) -> bytes:
+    """Read so many bytes of standard input, never more: the rest is read by another."""
+    found = bytearray()
+    while len(found) < size:
+        if not (piece := os.read(0, min(size - len(found), 1 << 20))):
             sys.exit(3)
-        if piece == b"\n" and size is None:
-            break
         found += piece
-    return found
+    return bytes(found)
 
 
 def _end_with(parent: int) -> None:

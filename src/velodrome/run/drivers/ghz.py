@@ -29,7 +29,7 @@ from velodrome.run.drivers.told import Told
 from velodrome.run.drivers.tool import Tool
 
 MODULE = rb"\tgithub\.com/bojand/ghz\tv(\d+\.\d+\.\d+)\t"
-SERVICE = "service.proto"
+SERVICE, DATA = "service.proto", "data.json"
 CUT_OFF = ("use of closed network connection", "client connection is closing", "code = Canceled")
 """How calls end that are in flight when its time is over: it closes the connections under them."""
 BROKEN = ("reset", "EOF", "broken pipe", "error reading from server", "transport is closing")
@@ -54,22 +54,21 @@ TOOL = Tool(
 
 def unfit(load: Load, target: Target) -> Unfit | None:
     """Refuse what is no gRPC, rates that are no whole number, and connections for single calls."""
-    other = closing = broken = spread = chat = None
-    if not greeting.is_grpc(target):
+    other = closing = broken = None
+    if target.call is None:
         other = Unfit("protocol", target.url.partition(":")[0], "it speaks gRPC")
-    elif greeting.method(target) in greeting.BOTH_STREAMING:
-        chat = Unfit(
-            "method", greeting.method(target), "it sends a stream and waits for its end, so it cannot chat"
-        )
+    elif target.call.kind == "bidirectional":
+        other = Unfit("call", target.call.path, "it sends a whole stream and then waits, so it cannot chat")
     if not load.keepalive:
         closing = Unfit("keepalive", False, "it keeps its connections")
     if isinstance(load.pace, Open) and load.pace.rate != int(load.pace.rate):
         broken = Unfit("rate", load.pace.rate, "it knows whole calls per second")
-    return first(other, chat, closing, constant_arrivals(load), broken, spread)
+    return first(other, closing, constant_arrivals(load), broken)
 
 
 def words(load: Load, target: Target) -> Words:
     """Return its arguments."""
+    assert target.call is not None, "unfit refuses other targets"
     connections = load.pace.connections
     arguments = ["-c", str(connections * load.streams)]
     if load.requests is None:
@@ -80,9 +79,15 @@ def words(load: Load, target: Target) -> Words:
     arguments += ["--cpus", str(load.threads)] if load.threads > 1 else []
     if isinstance(load.pace, Open):
         arguments += ["--async", "-r", str(int(load.pace.rate))]
-    arguments += ["--insecure", "--proto", SERVICE, "--call", greeting.call(target)]
-    arguments += ["-d", greeting.as_json(target), "-t", f"{round(load.timeout_s * 1000)}ms", "-O", "json"]
-    return Words((*arguments, greeting.address(target)), {SERVICE: greeting.PROTO.read_bytes()})
+    arguments += ["--insecure", "--proto", SERVICE, "--call", target.call.path.strip("/")]
+    files = {SERVICE: greeting.PROTO.read_bytes()}
+    if target.body:  # the kernel takes no argument above 128 KiB
+        arguments += ["-D", DATA]
+        files[DATA] = greeting.as_json(target).encode()
+    else:
+        arguments += ["-d", greeting.as_json(target)]
+    arguments += ["-t", f"{round(load.timeout_s * 1000)}ms", "-O", "json"]
+    return Words((*arguments, greeting.address(target)), files)
 
 
 def read(finished: Finished, load: Load) -> Told:

@@ -62,6 +62,8 @@ def unfit(load: Load, target: Target) -> Unfit | None:
     if load.requests is not None and isinstance(load.pace, Open):
         counted = Unfit("requests", load.requests, "with a rate it loads for a time; give a duration")
     plain = None if is_grpc(target) else over_http(target)
+    if target.call is not None and target.call.kind == "bidirectional":
+        plain = Unfit("call", target.call.path, "it sends a whole stream at once, so it cannot chat")
     return first(plain, constant_arrivals(load), closing, few, threads, counted)
 
 
@@ -79,10 +81,10 @@ def words(load: Load, target: Target) -> Words:
     arguments += ["-N", f"{math.ceil(load.timeout_s * 1000)}ms", f"--log-file={LOG}"]
     for name, value in target.headers:
         arguments += ["-H", f"{name}: {value}"]
-    if is_grpc(target):
+    if target.call is not None:
         arguments += ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d", BODY]
-        url = f"http://{greeting.address(target)}/{greeting.call(target)}"
-        return Words((*arguments, url), {BODY: greeting.as_frames(target)})
+        url = f"http://{greeting.address(target)}{target.call.path}"
+        return Words((*arguments, url), {BODY: target.call.sent})
     if target.method != ("POST" if target.body else "GET"):
         arguments += ["-H", f":method: {target.method}"]
     arguments += ["-d", BODY] if target.body else []
