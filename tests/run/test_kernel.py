@@ -52,6 +52,21 @@ def test_the_accept_queue_tells_its_peak_and_its_limit(stack: ExitStack) -> None
     assert (facts.peak, facts.limit, facts.overflows, facts.drops) == (7, 10, 0, 0)
 
 
+def test_a_close_with_data_unread_is_counted(stack: ExitStack) -> None:
+    server = listen(stack, backlog=10)
+    before = kernel.read().closed_unread
+    for unread in (b"", b"x"):
+        client = stack.enter_context(socket.create_connection(server.getsockname()))
+        accepted = server.accept()[0]
+        client.sendall(unread + b"y")
+        assert accepted.recv(1)
+        accepted.close()
+    after = kernel.read().closed_unread
+    assert before is not None
+    assert after is not None
+    assert after > before
+
+
 def test_connections_turned_away_by_a_tiny_backlog_are_counted(stack: ExitStack) -> None:
     server = listen(stack, backlog=2)
     queue = kernel.ListenQueue(server.getsockname()[1])

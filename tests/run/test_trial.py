@@ -20,7 +20,15 @@ from velodrome.model.errors import DriverError, EnvironmentFailedError
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import Failed, FailureKind, IdleFacts, LoadFacts, Measurement, Placement
+from velodrome.model.measurement import (
+    AnswerForm,
+    Failed,
+    FailureKind,
+    IdleFacts,
+    LoadFacts,
+    Measurement,
+    Placement,
+)
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run import guest_tree, limits
@@ -146,6 +154,23 @@ def test_a_model_that_cannot_hold_so_many_connections_has_died_in_its_own_words(
     assert died.reason.startswith("io-select died under load: ")
     assert died.last_lines[-1] == "ValueError: filedescriptor out of range in select()"
     assert isinstance(alive, Measurement), "the next load gets a fresh server"
+
+
+def test_the_faults_of_a_published_server_are_named(lab: Lab) -> None:
+    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export(), driver=choose)
+    recipe = replace(made.HELLO, name="cookie", cookie_bytes=2000)
+    load = replace(SHORT, keepalive=False)
+    trial = Trial("study", "cookie", recipe, Contestant("published-asyncio"), load, Limits(), 0)
+    told = only(list(run_heat(Heat((trial,)), real)))
+    assert isinstance(told, Measurement)
+    assert told.form == AnswerForm(length_told=False, line_ends="LF")
+    assert told.load.outcomes["reset"] > 10
+    assert {
+        FlagKind.CLOSED_UNREAD,
+        FlagKind.LENGTH_NOT_TOLD,
+        FlagKind.BARE_LINE_ENDS,
+        FlagKind.ERRORS,
+    } <= set(kinds(told))
 
 
 def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> None:

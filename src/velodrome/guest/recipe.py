@@ -92,6 +92,9 @@ class Recipe:
     steps: Tuple[Step, ...]
     method: str = "GET"
     upload_bytes: int = 0
+    cookie_bytes: int = 0
+    """Length of a cookie that each request carries, as a browser's do: servers that read a request in one go
+    read a short one only."""
 
     @property
     def wait_ms(self) -> float:
@@ -148,6 +151,11 @@ class Recipe:
         return any(isinstance(step, Chat) and step.room for step in self.steps)
 
     @property
+    def headers(self) -> Tuple[Tuple[str, str], ...]:
+        """Names and values of header lines that each request carries beside those of its client."""
+        return (("Cookie", "c=" + "x" * max(0, self.cookie_bytes - 2)),) if self.cookie_bytes else ()
+
+    @property
     def upload(self) -> bytes:
         """The body of the request, empty for most recipes."""
         return filler(self.upload_bytes)
@@ -202,6 +210,8 @@ def to_plain(recipe: Recipe) -> Dict[str, Any]:
     plain["steps"] = [steps_of.to_plain(step) for step in recipe.steps]
     plain["method"] = recipe.method
     plain["upload_bytes"] = recipe.upload_bytes
+    if recipe.cookie_bytes:
+        plain["cookie_bytes"] = recipe.cookie_bytes
     return plain
 
 
@@ -209,7 +219,12 @@ def from_plain(plain: Mapping[str, Any]) -> Recipe:
     """Read what `to_plain` made. Raises KeyError or TypeError on anything else."""
     steps = tuple(map(steps_of.from_plain, plain["steps"]))
     return Recipe(
-        plain["name"], plain["about"], steps, plain.get("method", "GET"), plain.get("upload_bytes", 0)
+        plain["name"],
+        plain["about"],
+        steps,
+        plain.get("method", "GET"),
+        plain.get("upload_bytes", 0),
+        plain.get("cookie_bytes", 0),
     )
 
 

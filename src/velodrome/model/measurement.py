@@ -181,6 +181,8 @@ class HostFacts:
     """Name of the other process that used most, when it used a tenth of a CPU or more."""
     swapped_bytes: int | None = None
     """Moved from and to swap space by the whole machine."""
+    closed_unread: int | None = None
+    """Connections that any process closed with data unread in them, which resets them (`TCPAbortOnClose`)."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,16 @@ class UpstreamFacts:
     cpu_s: float
     late_p50_ms: float | None
     late_p99_ms: float | None
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """How the server wrote the head of one answer before the load."""
+
+    length_told: bool
+    """Whether its end can be known without the end of the connection: a length, or chunks."""
+    line_ends: str
+    """`CRLF`, or `LF` if any line ends without a carriage return."""
 
 
 @dataclass(frozen=True)
@@ -307,6 +319,8 @@ class Measurement:
     companions: tuple[CompanionFacts, ...] = ()
     link: LinkFacts | None = None
     """None: loopback."""
+    form: AnswerForm | None = None
+    """None: not looked at, as the answer is not a body over HTTP/1.1."""
 
     @property
     def valid(self) -> bool:

@@ -126,7 +126,9 @@ def _own_recipe(
     steps = tuple(step for step in read if step)
     if len(steps) < len(entries) or name is None:
         return None
-    recipe = Recipe(name, table.about or told(steps), steps, table.method, table.upload_bytes)
+    recipe = Recipe(
+        name, table.about or told(steps), steps, table.method, table.upload_bytes, table.cookie_bytes
+    )
     for problem in recipe.problems():
         findings.add((*at, "steps"), problem)
     return recipe

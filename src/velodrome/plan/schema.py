@@ -103,6 +103,7 @@ class RecipeTable(Table):
     steps: Annotated[list[Any], Field(min_length=1, max_length=100)] | None = None
     method: Annotated[str, Field(pattern="^[A-Z]{1,20}$")] = "GET"
     upload_bytes: Annotated[int, Field(ge=0, le=10**9)] = 0
+    cookie_bytes: Annotated[int, Field(ge=0, le=60_000)] = 0
 
 
 class QuestionTable(Table):
@@ -243,6 +244,7 @@ WANTED = {
     "database": ("a database", 'one such as "sqlite", "mariadb", "postgresql", "redis" or "mongodb"'),
     "drain": ("a span of time", 'one such as "2s"; 0 cuts off what is in flight'),
     "driver": ("a driver", 'the name of one, such as "velodrome" of a load, "pymysql" of a query'),
+    "cookie_bytes": ("a number of bytes", "a whole number from 0 to 60 000"),
     "deadline": ("a span of time", 'one above 0, such as "60s"'),
     "duration": ("a span of time", 'one above 0, such as "1.5s"'),
     "equals": ("a fact", "a text, or true or false"),

@@ -70,7 +70,8 @@ def recipes(every: Iterable[Recipe], out: TextIO) -> None:
 def recipe(found: Recipe, out: TextIO) -> None:
     """Describe one recipe step by step, with what a right answer is."""
     upload = f" with a body of {found.upload_bytes} bytes" if found.upload_bytes else ""
-    out.write(f"{found.name}: an endpoint that {found.about}\n\n  {found.method} /{upload}\n")
+    cookie = f" with a cookie of {found.cookie_bytes} bytes" if found.cookie_bytes else ""
+    out.write(f"{found.name}: an endpoint that {found.about}\n\n  {found.method} /{upload}{cookie}\n")
     out.writelines(f"  {_step(step)}\n" for step in found.steps)
     out.write(
         f"\nA right answer has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n"

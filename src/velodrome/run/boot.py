@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from velodrome.guest import catalog
+from velodrome.guest.recipe import Body
 from velodrome.model.errors import (
     CompanionFailedError,
     CompanionMissingError,
@@ -19,9 +20,9 @@ from velodrome.model.errors import (
     LinkRefusedError,
     VelodromeError,
 )
-from velodrome.model.measurement import FailureKind, Placement
+from velodrome.model.measurement import AnswerForm, FailureKind, Placement
 from velodrome.model.trial import Trial
-from velodrome.run import limits, placement, ports, readiness, upstream
+from velodrome.run import answer_form, limits, placement, ports, readiness, upstream
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.choosing import Beside
 from velodrome.run.companions.companion import Ground
@@ -49,6 +50,7 @@ class Booted:
     upstream: Upstream | None
     beside: Beside
     site: Site | Loopback
+    form: AnswerForm | None
 
 
 class ImpossibleError(Exception):
@@ -99,11 +101,16 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         raise ImpossibleError(_kind(error), sentence(error)) from error
     target = Target.of_recipe(server.url, trial.recipe)
     target = replace(target, expect_body=interface.answer(trial.recipe), allow=(site.host,))
+    # A plain request first: whether it bears the cookie too is what the load is to show.
+    plain = replace(target, headers=())
+    form = None
     with entered(site.client):
-        boot_s = _await(server, target, trial, lab)
+        boot_s = _await(server, plain, trial, lab)
+        if interface.protocol == "http" and isinstance(trial.recipe.steps[-1], Body):
+            form = answer_form.seen(plain, lab.start_seconds + trial.recipe.wait_ms / 1000)
     notes = placed.notes + bounds.notes + site.notes
     placed = replace(placed, enforced_by=bounds.enforced_by, notes=notes)
-    return Booted(server, environment, placed, bounds, target, boot_s, third, beside, site)
+    return Booted(server, environment, placed, bounds, target, boot_s, third, beside, site, form)
 
 
 def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:

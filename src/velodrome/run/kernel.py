@@ -40,6 +40,8 @@ class Counters:
     """Connections any listening socket of this thread's network namespace turned away because its queue was full."""
     swapped_bytes: int | None = None
     processes: Processes | None = None
+    closed_unread: int | None = None
+    """Connections of this network namespace that were closed with data unread in them."""
 
 
 def read() -> Counters:
@@ -48,7 +50,9 @@ def read() -> Counters:
     if sys.platform != "linux":
         return Counters(at_ns)
     busy, steal = _cpu()
-    return Counters(at_ns, busy, steal, _overflows(), _swapped(), _processes())
+    tcp = _tcp()
+    overflows, unread = tcp.get("ListenOverflows"), tcp.get("TCPAbortOnClose")
+    return Counters(at_ns, busy, steal, overflows, _swapped(), _processes(), unread)
 
 
 def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Collection[int]) -> HostFacts:
@@ -70,6 +74,7 @@ def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Col
         other_cpu_s=other,
         busiest_other=_busiest(before, after, known),
         swapped_bytes=_difference(before.swapped_bytes, after.swapped_bytes),
+        closed_unread=_difference(before.closed_unread, after.closed_unread),
     )
 
 
@@ -131,13 +136,14 @@ def _cpu() -> tuple[float | None, float | None]:
     return (user + nice + system + irq + softirq) * _TICK_S, steal * _TICK_S
 
 
-def _overflows() -> int | None:
+def _tcp() -> dict[str, int]:
+    """Return what the kernel counts of TCP beyond the standard (TcpExt), by name."""
     try:
         with open("/proc/thread-self/net/netstat") as file:  # /proc/net is that of the first thread
             names, values = file.readline().split(), file.readline().split()
-        return int(values[names.index("ListenOverflows")])
+        return dict(zip(names[1:], map(int, values[1:]), strict=True))
     except (OSError, ValueError):
-        return None
+        return {}
 
 
 def _swapped() -> int | None:

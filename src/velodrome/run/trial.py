@@ -121,6 +121,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         link=watch.link,
         rtt_ms=trial.link.rtt_ms if trial.link else 0.0,
         load_cpus=len(booted.placed.load_cpus),
+        form=booted.form,
         wait_ms=trial.recipe.wait_ms,
         workers=_workers(server.serving),
         exit_status=died.code if died else None,
@@ -136,6 +137,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         flags=validity.flags(evidence),
         upstream=watch.upstream,
         idle=idled,
+        form=booted.form,
         companions=tuple(
             CompanionFacts(name, version, sampled.beside_cpu_s.get(name))
             for name, version in booted.beside.versions.items()

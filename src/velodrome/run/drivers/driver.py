@@ -39,7 +39,12 @@ class Target:
             # Other generators make their own messages of the upload.
             return Target(url, body=recipe.upload, call=grpc_call.of_recipe(recipe))
         return Target(
-            url, recipe.method, body=recipe.upload, expect_body=recipe.answer(head_bytes), expect_status=200
+            url,
+            recipe.method,
+            recipe.headers,
+            recipe.upload,
+            recipe.answer(head_bytes),
+            expect_status=200,
         )
 
 

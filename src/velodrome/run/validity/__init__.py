@@ -5,7 +5,7 @@ for. NOTE: they are, and the reader should know this beside them.
 """
 
 from velodrome.model.flag import Flag
-from velodrome.run.validity import answers, consistency, generator, link, machine, server
+from velodrome.run.validity import answers, consistency, form, generator, link, machine, server
 from velodrome.run.validity.evidence import Evidence
 
 __all__ = ["Evidence", "flags"]
@@ -13,6 +13,7 @@ __all__ = ["Evidence", "flags"]
 _CHECKS = (
     *server.CHECKS,
     *answers.CHECKS,
+    *form.CHECKS,
     *generator.CHECKS,
     *link.CHECKS,
     *consistency.CHECKS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from velodrome.model.flag import Flag
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import IdleFacts, LinkFacts, LoadFacts, UpstreamFacts
+from velodrome.model.measurement import AnswerForm, IdleFacts, LinkFacts, LoadFacts, UpstreamFacts
 from velodrome.run.sampled import Sampled
 
 FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")
@@ -34,6 +34,8 @@ class Evidence:
     """Worker processes asked for; None: the stack has no such knob."""
     idle: IdleFacts | None = None
     """Connections held beside the load; None: none were asked for."""
+    form: AnswerForm | None = None
+    """How the server writes its answers; None: not looked at."""
     exit_status: int | None = None
     """Of the server, when it ended before it was told to."""
 
