@@ -158,13 +158,13 @@ def test_a_model_that_cannot_hold_so_many_connections_has_died_in_its_own_words(
 
 def test_the_faults_of_a_published_server_are_named(lab: Lab) -> None:
     real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export(), driver=choose)
-    recipe = replace(made.HELLO, name="cookie", cookie_bytes=2000)
+    recipe = replace(catalog.recipe("large"), cookie_bytes=2000)
     load = replace(SHORT, keepalive=False)
-    trial = Trial("study", "cookie", recipe, Contestant("published-asyncio"), load, Limits(), 0)
+    trial = Trial("study", "cookie", recipe, Contestant("published-socketserver"), load, Limits(), 0)
     told = only(list(run_heat(Heat((trial,)), real)))
     assert isinstance(told, Measurement)
     assert told.form == AnswerForm(length_told=False, line_ends="LF")
-    assert told.load.outcomes["reset"] > 10
+    assert told.load.outcomes["reset"] > 0
     assert {
         FlagKind.CLOSED_UNREAD,
         FlagKind.LENGTH_NOT_TOLD,

@@ -10,7 +10,11 @@ from typing import Callable
 from velodrome.guest.recipe import Body, Recipe
 
 READ_AT_MOST = 1024
-"""Bytes of a request that these servers read, once; the rest stays unread when they close the connection."""
+"""Bytes of a request that these servers read, once; the rest stays unread when they close the connection.
+
+In the kernel, where `recv` was told so: the close resets the connection, and a large answer is lost. asyncio's
+transport reads up to 256 KiB whatever a handler asks for, so that only a larger request is left there.
+"""
 
 CANNOT = dict.fromkeys(
     ("cpu", "sleep", "call", "query", "write", "together", "stream", "chat"),
