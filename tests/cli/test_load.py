@@ -99,3 +99,16 @@ def test_a_taken_port_is_one_sentence(third_party: str) -> None:
     assert ended.returncode == 3
     assert ended.stderr.startswith("velodrome: ")
     assert "Traceback" not in ended.stderr
+
+
+def test_options_of_websockets_need_a_websocket() -> None:
+    for words, sentence in (
+        (("http://127.0.0.1:1/", "--ws-mode", "echo"), "--ws-mode is for WebSockets"),
+        (("http://127.0.0.1:1/", "--message", "x"), "--message is for WebSockets"),
+        (("ws://127.0.0.1:1/", "--body", "x"), "the message of a WebSocket is --message"),
+        (("ws://127.0.0.1:1/", "--ws-mode", "connect", "--message", "10"), "connect says nothing"),
+        (("ws://127.0.0.1:1/", "--message", "@/no/such/file"), "--message: cannot read /no/such/file"),
+    ):
+        ended = load(*words, "-n", "1")
+        assert ended.returncode == 2
+        assert sentence in ended.stderr

@@ -11,6 +11,7 @@ from tests.conformance.chat_wire import BINARY, CLOSE, TEXT, Member
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Chat, Recipe, Sleep
 from velodrome.guest.stack import Stack
+from velodrome.run import engine
 from velodrome.run.limits import Bounds
 from velodrome.run.ports import fresh_port
 from velodrome.run.server import Server, Serving
@@ -77,6 +78,34 @@ def test_a_room_gives_each_message_to_all_and_forgets_who_left(
         for number in range(20):
             members[0].send(TEXT, b"still %d" % number)
             assert members[1].receive() == members[0].receive() == (TEXT, b"still %d" % number)
+
+
+@every
+def test_our_engine_loads_it_in_every_mode(
+    stack: Stack, python_of: Callable[[Stack], Path], tree: Path
+) -> None:
+    with serving(stack, ROOM, python_of(stack), tree) as server:
+        with Member(server.serving.port):
+            pass  # waits until it serves
+        asked = {"url": f"ws://127.0.0.1:{server.serving.port}/", "timeout_s": 5.0}
+        # Alone in the room, whoever speaks hears himself.
+        echo = engine.load(
+            {**asked, "connections": 1, "requests": 50, "websocket": {"mode": "echo"}}, b"hello"
+        )
+        connect = engine.load({**asked, "connections": 2, "requests": 20, "websocket": {"mode": "connect"}})
+        room = engine.load(
+            {
+                **asked,
+                "connections": 5,
+                "requests": 20,
+                "websocket": {"mode": "broadcast", "message_bytes": 300},
+            }
+        )
+        for document, requests in ((echo, 50), (connect, 20), (room, 20)):
+            assert document["ok"] == document["requests"] == requests, document["examples"]
+        assert room["deliveries"]["count"] == 100
+        assert room["deliveries"]["again"] == room["deliveries"]["strangers"] == 0
+        assert room["connections"]["opened"] == room["connections"]["answered"] == 5
 
 
 @every

@@ -134,3 +134,22 @@ def test_in_a_pipe_progress_is_a_line_every_five_seconds_without_control_codes()
     assert "1 error" in lines[1]
     assert "\x1b" not in stream.getvalue()
     assert "\r" not in stream.getvalue()
+
+
+def test_a_room_is_told_with_its_deliveries_and_what_members_heard_beside() -> None:
+    rows = {"due": document()["latency_ms"]["sent"], "sent": document()["latency_ms"]["sent"]}
+    load = {
+        "model": "closed",
+        "rate": None,
+        "arrivals": None,
+        "connections": 50,
+        "mode": "broadcast",
+        "at_once": 1,
+    }
+    heard = {"count": 2_500_000, "latency_ms": rows, "again": 0, "late": 3, "strangers": 50}
+    text = "\n".join(load_text.lines(document(load=load, deliveries=heard), 80))
+    assert "closed loop, 1 message at once, a room of 50, 10 s" in text
+    assert "each delivery" in text
+    assert "2 500 000 deliveries" in text
+    assert "3 after they were given up, 50 never sent" in text
+    assert "twice" not in text

@@ -8,6 +8,7 @@ pub mod agenda;
 pub mod calls;
 mod chance;
 pub mod clock;
+pub mod conversation;
 pub mod course;
 pub mod durations;
 pub mod engine;

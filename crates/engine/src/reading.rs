@@ -73,7 +73,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             Received::Piece(_) if slot.state != State::Busy => Heard::Unasked,
             Received::Piece(piece) => {
                 slot.received = true;
-                match slot.protocol.feed(piece, &self.ask) {
+                let fed = slot.protocol.feed(piece, &self.ask);
+                for &moment in slot.protocol.deliveries() {
+                    self.record.delivered(slot.due, slot.since, moment);
+                }
+                match fed {
                     Ok(Fed::More) => Heard::Part,
                     Ok(Fed::Message(message)) => Heard::Message(message),
                     Ok(Fed::Refused) => Heard::Refused,
@@ -117,6 +121,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         let usable = P::is_reusable(answer) && self.orders.keepalive;
         if !usable {
+            let token = self.slots[index as usize].token(index);
+            if let Some(farewell) = P::farewell(answer, &self.ask) {
+                self.transport.send(token, farewell);
+            }
             self.retire(index, outcome == Outcome::BadProtocol, now);
         }
         usable

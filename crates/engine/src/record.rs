@@ -1,10 +1,12 @@
 //! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
 
+mod deliveries;
 mod first_message;
 mod slice;
 
 use std::sync::mpsc::Sender;
 
+pub use deliveries::{Deliveries, RoomCounts};
 pub use first_message::FirstMessage;
 pub use slice::{SLICE, SLICES_PER_SECOND, Slice};
 
@@ -67,6 +69,10 @@ pub struct Record {
     pub examples: Vec<(Outcome, String)>,
     /// See [`Connections`].
     pub connections: Connections,
+    /// Of answers that come in several deliveries: until each, from due and from sent.
+    pub deliveries: Option<Box<Deliveries>>,
+    /// See [`RoomCounts`]; None: there is no room.
+    pub room: Option<RoomCounts>,
     /// Slots the server has no room for.
     pub parked: u64,
     /// Used by this thread within the span.
@@ -96,6 +102,8 @@ impl Record {
             flight_time: 0,
             examples: Vec::new(),
             connections: Connections::default(),
+            deliveries: None,
+            room: None,
             parked: 0,
             cpu: CpuTime::default(),
             span: Span {
@@ -220,6 +228,16 @@ impl Record {
         }
     }
 
+    /// A part of an answer came that counts by itself.
+    pub fn delivered(&mut self, due: Nanos, sent: Nanos, moment: Nanos) {
+        if self.span.holds(due) {
+            let deliveries = self.deliveries.get_or_insert_default();
+            // A message may arrive before the clock was read that says it was sent.
+            deliveries.due.record(moment.saturating_sub(due));
+            deliveries.sent.record(moment.saturating_sub(sent));
+        }
+    }
+
     /// A request due at `due` was acted on at `now`, and nothing but the generator itself delayed that.
     #[inline]
     pub fn lagged(&mut self, due: Nanos, now: Nanos) {
@@ -267,6 +285,13 @@ impl Record {
             first.due.add(&theirs.due);
             first.sent.add(&theirs.sent);
         }
+        if let Some(theirs) = other.deliveries {
+            let deliveries = self.deliveries.get_or_insert_default();
+            deliveries.due.add(&theirs.due);
+            deliveries.sent.add(&theirs.sent);
+        }
+        // A room has one thread.
+        self.room = self.room.or(other.room);
         self.parked += other.parked;
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;

@@ -10,13 +10,14 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use crate::clock::seconds;
+use crate::conversation::Conversation;
 use crate::durations::Durations;
 use crate::outcome::Outcome;
 use crate::pace::Spread;
 use crate::progress::Second;
 use crate::protocol::grpc::Kind;
-use crate::record::Record;
-use crate::spec::LoadSpec;
+use crate::record::{self, Record, RoomCounts};
+use crate::spec::{LoadSpec, Mode};
 use crate::target::Target;
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
@@ -44,6 +45,31 @@ struct StreamCounts {
     without_room: u64,
 }
 
+/// Of messages to a room: each member's getting one.
+#[derive(Debug, Serialize)]
+struct Deliveries {
+    count: u64,
+    latency_ms: Latency,
+    #[serde(flatten)]
+    beside: RoomCounts,
+}
+
+impl Deliveries {
+    fn of(record: &Record) -> Option<Deliveries> {
+        let beside = record.room?;
+        let empty = record::Deliveries::default();
+        let times = record.deliveries.as_deref().unwrap_or(&empty);
+        Some(Deliveries {
+            count: times.due.histogram.len(),
+            latency_ms: Latency {
+                due: Percentiles::of(&times.due),
+                sent: Percentiles::of(&times.sent),
+            },
+            beside,
+        })
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Generator {
     cpu_s: f64,
@@ -59,6 +85,8 @@ struct Generator {
 struct Hdr {
     due: String,
     sent: String,
+    /// Of deliveries, from when their messages were due.
+    deliveries: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,6 +98,10 @@ struct Load {
     /// On each connection.
     streams: u64,
     protocol: &'static str,
+    /// Of WebSockets: what is measured, bytes of each message, and messages of a room on their way at once.
+    mode: Option<Mode>,
+    message_bytes: Option<u64>,
+    at_once: Option<u64>,
     /// Of gRPC: the path of the call, and who sends several messages.
     call: Option<String>,
     kind: Option<Kind>,
@@ -92,6 +124,7 @@ pub struct LoadResult {
     outcomes: BTreeMap<&'static str, u64>,
     latency_ms: Latency,
     first_message_ms: Option<Latency>,
+    deliveries: Option<Deliveries>,
     lag_ms: Percentiles,
     connections: ConnectionCounts,
     streams: StreamCounts,
@@ -127,6 +160,7 @@ impl LoadResult {
         let due = Percentiles::of(&record.due);
         let lag_ms = Percentiles::of(&record.lag);
         let share = seconds(record.cpu.total()) / (duration_s * spec.threads as f64).max(1e-9);
+        let said = target.conversation();
         let flags = flags(spec, &record, &due, &lag_ms, share);
         LoadResult {
             schema: "velodrome/load/1",
@@ -146,6 +180,7 @@ impl LoadResult {
                 due: Percentiles::of(&first.due),
                 sent: Percentiles::of(&first.sent),
             }),
+            deliveries: Deliveries::of(&record),
             lag_ms,
             connections: ConnectionCounts {
                 asked: spec.connections,
@@ -173,6 +208,7 @@ impl LoadResult {
             hdr: Hdr {
                 due: encode(&record.due),
                 sent: encode(&record.sent),
+                deliveries: record.deliveries.as_deref().map(|times| encode(&times.due)),
             },
             load: Load {
                 model: spec.model(),
@@ -181,6 +217,11 @@ impl LoadResult {
                 connections: spec.connections,
                 streams: spec.streams,
                 protocol: target.protocol(),
+                mode: said.map(|said| said.mode),
+                message_bytes: said.and_then(Conversation::message_bytes),
+                at_once: said
+                    .filter(|said| said.mode == Mode::Broadcast)
+                    .map(|said| said.at_once),
                 call: target.plan().map(|plan| plan.path().to_owned()),
                 kind: target.plan().map(|plan| plan.kind),
             },

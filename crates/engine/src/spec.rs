@@ -2,10 +2,12 @@
 
 mod call;
 mod check;
+mod websocket;
 
 use serde::Deserialize;
 
 pub use call::CallSpec;
+pub use websocket::{Mode, WebSocketSpec};
 
 use crate::clock::{Nanos, nanos};
 use crate::pace::Spread;
@@ -85,6 +87,9 @@ pub struct LoadSpec {
     /// The call, of a gRPC load.
     #[serde(default)]
     pub grpc: Option<CallSpec>,
+    /// How WebSockets are loaded.
+    #[serde(default)]
+    pub websocket: Option<WebSocketSpec>,
     /// Accept any certificate.
     #[serde(default)]
     pub insecure: bool,
@@ -136,9 +141,13 @@ pub enum Length {
 impl LoadSpec {
     /// Reads and checks a spec. Every fault is one sentence.
     pub fn from_json(text: &str) -> Result<LoadSpec, SpecError> {
-        let spec: LoadSpec = serde_json::from_str(text)
+        let mut spec: LoadSpec = serde_json::from_str(text)
             .map_err(|error| SpecError(format!("the load cannot be read: {error}")))?;
         spec.check()?;
+        if spec.websocket.as_ref().map(|asked| asked.mode) == Some(Mode::Connect) {
+            // Each request is a connection of its own.
+            spec.keepalive = false;
+        }
         Ok(spec)
     }
 

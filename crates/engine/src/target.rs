@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 pub use place::{Place, Scheme};
 
 use crate::calls::Plan;
+use crate::conversation::Conversation;
 use crate::spec::{LoadSpec, SpecError};
 
 /// Raised when a target cannot be used.
@@ -46,6 +47,8 @@ pub enum What {
     Http(Request),
     /// A gRPC call.
     Grpc(Plan),
+    /// Messages over WebSockets.
+    WebSocket(Box<Conversation>),
 }
 
 /// An HTTP/1.1 request.
@@ -70,18 +73,18 @@ impl Target {
     ) -> Result<Target, TargetError> {
         let place = Place::parse(&spec.url)?;
         let address = place.locate(&spec.allow_target)?;
+        if let Some(sentence) = misfit(spec, place.scheme) {
+            return fault(sentence);
+        }
         if place.scheme.grpc {
             let plan = Plan::new(spec, &place, body, expected)?;
             let what = What::Grpc(plan);
             return Ok(Target { address, what });
         }
-        if spec.streams > 1 {
-            return fault(
-                "streams: HTTP/1.1 carries one request at a time; more at once need grpc://",
-            );
-        }
-        if spec.grpc.is_some() {
-            return fault("grpc: a call needs a URL that begins with grpc:// or grpcs://");
+        if place.scheme.websocket {
+            let said = Conversation::new(spec, &place, body, expected)?;
+            let what = What::WebSocket(Box::new(said));
+            return Ok(Target { address, what });
         }
         let request = Request {
             bytes: compose(spec, &place, body),
@@ -99,15 +102,37 @@ impl Target {
         match self.what {
             What::Http(_) => "http",
             What::Grpc(_) => "grpc",
+            What::WebSocket(_) => "websocket",
         }
     }
 
     /// The call, of a gRPC load.
     pub fn plan(&self) -> Option<&Plan> {
         match &self.what {
-            What::Http(_) => None,
             What::Grpc(plan) => Some(plan),
+            _ => None,
         }
+    }
+
+    /// What is said, of a WebSocket load.
+    pub fn conversation(&self) -> Option<&Conversation> {
+        match &self.what {
+            What::WebSocket(said) => Some(said),
+            _ => None,
+        }
+    }
+}
+
+/// What is asked for of another protocol.
+fn misfit(spec: &LoadSpec, scheme: Scheme) -> Option<&'static str> {
+    if spec.grpc.is_some() && !scheme.grpc {
+        Some("grpc: a call needs a URL that begins with grpc:// or grpcs://")
+    } else if spec.websocket.is_some() && !scheme.websocket {
+        Some("websocket: messages need a URL that begins with ws:// or wss://")
+    } else if spec.streams > 1 && !scheme.grpc {
+        Some("streams: a connection carries one request at a time; more at once need grpc://")
+    } else {
+        None
     }
 }
 
@@ -156,7 +181,7 @@ mod tests {
     fn bytes(target: Target) -> Vec<u8> {
         match target.what {
             What::Http(request) => request.bytes,
-            What::Grpc(_) => panic!("that is a call"),
+            _ => panic!("that is no HTTP request"),
         }
     }
 

@@ -12,8 +12,6 @@ use crate::slot::State;
 use crate::transport::{Transport, os};
 use crate::worker::Worker;
 
-/// Longest time all connections of a closed loop are waited for before the timeline begins without the missing ones.
-const CONNECT_PHASE: Nanos = SECOND;
 /// Longest drain of a load that was stopped: somebody is waiting.
 const STOPPED_DRAIN: Nanos = 500 * MILLISECOND;
 /// A stop is noticed within this time even when nothing happens.
@@ -59,6 +57,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// Where connections are others than the slots, the transport knows them.
     fn count_connections(&mut self) {
         self.record.connections = self.transport.census(self.record.connections);
+        self.record.room = self.transport.room();
     }
 
     /// Opens the connections of a closed loop, and one of an open loop (it opens the others as they are needed).
@@ -71,7 +70,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         } else {
             self.slots.len()
         };
-        let deadline = self.clock.now() + CONNECT_PHASE;
+        let deadline = self.clock.now() + self.transport.patience();
         for _ in 0..count {
             let Some(slot) = self.vacant.pop() else { break };
             let now = self.clock.now();
@@ -228,8 +227,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             let limit = timeout as f64 / SECOND as f64;
             match slot.state {
                 State::Busy if slot.received => {
-                    self.fail(index, Outcome::Timeout, || {
-                        format!("the answer was not complete after {limit} s")
+                    let shortfall = slot.protocol.shortfall(&self.ask);
+                    self.fail(index, Outcome::Timeout, || match shortfall {
+                        Some(shortfall) => format!("{shortfall} after {limit} s"),
+                        None => format!("the answer was not complete after {limit} s"),
                     });
                 }
                 State::Busy => self.fail(index, Outcome::Timeout, || {

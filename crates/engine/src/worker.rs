@@ -211,6 +211,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             io::ErrorKind::TimedOut => Outcome::Timeout,
             // What answered there does not speak what a connection begins with.
             io::ErrorKind::InvalidData => Outcome::BadProtocol,
+            // It does, and does not want to: an answer to a handshake.
+            io::ErrorKind::Unsupported => Outcome::BadStatus,
             _ => Outcome::Refused,
         };
         let free_since = slot.free_since;

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from velodrome.cli import file_or_text
+from velodrome.cli.load_websocket import Mode, said
 from velodrome.model import duration
 from velodrome.model.errors import UsageError
 from velodrome.report import hlog, load_text
@@ -21,18 +23,6 @@ def _span(option: str, text: str) -> float:
         return duration.seconds(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
-
-
-def _bytes(option: str, text: str | None) -> bytes | None:
-    """Return what `text` stands for: itself, or after `@` the contents of a file."""
-    if text is None:
-        return None
-    if not text.startswith("@"):
-        return text.encode()
-    try:
-        return Path(text[1:]).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{option}: cannot read {text[1:]}: {error.strerror}") from error
 
 
 def _header(text: str) -> list[str]:
@@ -85,6 +75,18 @@ def command(
         int,
         typer.Option("--idle", min=0, help="Hold so many more connections open, on which nothing is sent."),
     ] = 0,
+    ws_mode: Annotated[
+        Mode | None,
+        typer.Option(
+            help="ws://: a message until it is back, a connection until it stands, or a message to all (echo)."
+        ),
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
+    ] = None,
+    ws_at_once: Annotated[
+        int | None, typer.Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the velodrome/load/1 document.")] = False,
     hdr: Annotated[
         Path | None, typer.Option("--hdr", help="Write both histograms as an HdrHistogram log.")
@@ -117,11 +119,13 @@ def command(
         spec["requests"] = requests
     else:
         spec["duration_s"] = _span("-z", span or DEFAULT_SPAN)
+    payload = file_or_text.read("--body", body) or b""
+    conversation = said(url, ws_mode, message, ws_at_once, body)
+    if conversation is not None:
+        spec["websocket"], payload = conversation.spec, conversation.message
     progress = load_text.Progress(sys.stderr)
     with idle.held(idle_connections, url, allow=allow_target or ()) as held:
-        document = engine.load(
-            spec, _bytes("--body", body) or b"", _bytes("--expect-body", expect_body), progress.event
-        )
+        document = engine.load(spec, payload, file_or_text.read("--expect-body", expect_body), progress.event)
         if held is not None:
             document["idle"] = asdict(held.facts())
     progress.end()

@@ -1,6 +1,7 @@
 """Latencies as an HdrHistogram log (`.hlog`), the form other tools plot and merge.
 
-Two tagged lines, `Tag=due` and `Tag=sent`; values are nanoseconds, as the header says.
+Two tagged lines, `Tag=due` and `Tag=sent`, and of messages to a room `Tag=deliveries`. Values are nanoseconds, as the
+header says.
 Format: https://github.com/HdrHistogram/HdrHistogram (HistogramLogWriter, version 1.3).
 """
 
@@ -15,13 +16,18 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     """Return the lines of the log for a `velodrome/load/1` document."""
     found = [
         "#[Histogram log format version 1.3]",
-        "#[Values: nanoseconds; tag due: from when a request was due, tag sent: from when it was sent]",
+        "#[Values: nanoseconds; tag due: from when a request was due, tag sent: from when it was sent,"
+        " tag deliveries: from when a message was due until each member had it]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
     ]
-    for tag in ("due", "sent"):
-        longest = document["latency_ms"][tag]["max"] or 0.0
+    rows = [(tag, document["latency_ms"][tag]) for tag in ("due", "sent")]
+    if document.get("deliveries") is not None:
+        rows.append(("deliveries", document["deliveries"]["latency_ms"]["due"]))
+    for tag, latency in rows:
         histogram = document["hdr"][tag]
-        found.append(f"Tag={tag},0.000,{document['duration_s']:.3f},{longest:.3f},{histogram}")
+        if histogram is not None:
+            longest = latency["max"] or 0.0
+            found.append(f"Tag={tag},0.000,{document['duration_s']:.3f},{longest:.3f},{histogram}")
     return found
 
 

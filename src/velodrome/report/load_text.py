@@ -82,6 +82,8 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     for flag in document.get("flags", ()):
         if not flag.startswith("generator-"):
             found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
+    if document.get("deliveries") is not None:
+        found += _wrapped(room_sentence(document["deliveries"]), width)
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
     found += outcome_lines(document, width)
@@ -103,9 +105,19 @@ def load_name(document: Mapping[str, Any]) -> str:
     seconds = quantity.span(document["duration_s"])
     connections = load["connections"]
     plural = f"{quantity.grouped(connections)} connection{'s' if connections != 1 else ''}"
+    if load.get("mode") == "broadcast":
+        return f"{_pace(load)}, a room of {quantity.grouped(connections)}, {seconds}"
     if load["model"] == "closed":
         return f"closed loop, {plural}, {seconds}"
     return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s, up to {plural}, {seconds}"
+
+
+def _pace(load: Mapping[str, Any]) -> str:
+    """Return how messages to a room are paced."""
+    if load["model"] == "open":
+        return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s"
+    at_once = load["at_once"]
+    return f"closed loop, {quantity.grouped(at_once)} message{'s' if at_once != 1 else ''} at once"
 
 
 def result(document: Mapping[str, Any]) -> str:
@@ -127,6 +139,8 @@ def result(document: Mapping[str, Any]) -> str:
 def latency_table(document: Mapping[str, Any]) -> list[str]:
     """Return the percentiles from due and from sent and the generator's lag, aligned, in milliseconds."""
     found = [(name, document["latency_ms"][key]) for name, key in ROWS]
+    if document.get("deliveries") is not None:
+        found.append(("each delivery", document["deliveries"]["latency_ms"]["due"]))
     found.append(("our own lag", document["lag_ms"]))
     cells = [[name for name, _ in found]]
     for _, key in COLUMNS:
@@ -161,6 +175,21 @@ def limit_sentence(document: Mapping[str, Any]) -> str:
     if document["ok"] == 0:
         return f"Generator: {used}. No right answer came, so this says nothing about speed."
     return f"Generator: {used}. The server was the limit, not us."
+
+
+def room_sentence(deliveries: Mapping[str, Any]) -> str:
+    """Return how many deliveries were measured, and what members heard beside them."""
+    told = f"{quantity.grouped(deliveries['count'])} deliveries; a request is done when all members have it."
+    beside = [
+        f"{quantity.grouped(deliveries[key])} {what}"
+        for key, what in (
+            ("again", "twice"),
+            ("late", "after they were given up"),
+            ("strangers", "never sent"),
+        )
+        if deliveries[key]
+    ]
+    return told + (f" Members also heard messages: {', '.join(beside)}." if beside else "")
 
 
 def idle_sentence(idle: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use velodrome_engine::protocol::websocket::{Event, Kind, Session, Upgrade, accept};
+use velodrome_engine::protocol::websocket::{Event, Kind, Piece, Session, Upgrade, accept};
 
 type Messages = Vec<(Kind, Vec<u8>)>;
 
@@ -23,7 +23,7 @@ fn play(stream: &[u8], greet: bool, size: usize) -> (Messages, Vec<u8>, Option<S
     let (mut messages, mut rest) = (Messages::new(), Vec::new());
     let failed = stream.chunks(size).find_map(|piece| {
         let fed = session.feed(piece, &mut out, |event| {
-            if let Event::Data { kind, bytes, end } = event {
+            if let Event::Data(Piece { kind, bytes, end }) = event {
                 rest.extend_from_slice(bytes);
                 assert!(rest.len() <= 1000);
                 if end {

@@ -8,13 +8,17 @@ use std::sync::mpsc::Sender;
 use crate::agenda::Agenda;
 use crate::calls::Plan;
 use crate::clock::{Monotonic, nanos};
+use crate::conversation::Conversation;
 use crate::course::Course;
 use crate::pace::Arrivals;
 use crate::protocol::Protocol;
 use crate::protocol::grpc::Grpc;
 use crate::protocol::http1::{self, Http1};
+use crate::protocol::websocket::broadcast::{self, Broadcast};
+use crate::protocol::websocket::connect::Connect;
+use crate::protocol::websocket::echo::Echo;
 use crate::record::{Record, Slice};
-use crate::spec::{Length, LoadSpec, TransportChoice};
+use crate::spec::{Length, LoadSpec, Mode, TransportChoice};
 use crate::target::{Request, Target, What};
 use crate::transport::epoll::Epoll;
 use crate::transport::multiplexed::{self, Multiplexed};
@@ -57,7 +61,7 @@ impl<'a> Part<'a> {
     pub fn work(self) -> Done {
         let connections = self.connections();
         let slots = match self.target.what {
-            What::Http(_) => connections,
+            What::Http(_) | What::WebSocket(_) => connections,
             What::Grpc(_) => multiplexed::lines(connections),
         };
         match Bottom::open(self.spec.transport, self.target.address, slots) {
@@ -81,6 +85,7 @@ impl<'a> Part<'a> {
         match &target.what {
             What::Http(request) => self.ask(request, transport),
             What::Grpc(plan) => self.call(plan, transport),
+            What::WebSocket(said) => self.converse(said, transport),
         }
     }
 
@@ -103,6 +108,25 @@ impl<'a> Part<'a> {
         let slots = connections * streams as usize;
         // Nobody knows what a call does: it is sent again only where the server says that it did nothing with it.
         self.go::<Grpc, _>(plan.ask(), false, transport, slots)
+    }
+
+    fn converse(self, said: &Conversation, transport: impl ByteTransport) -> Done {
+        let (slots, thread) = (self.connections(), self.thread);
+        // Nobody knows what a message does: none is sent again.
+        match said.mode {
+            Mode::Echo => {
+                let transport = said.sockets(transport, slots, thread);
+                self.go::<Echo, _>(said.echo(), false, transport, slots)
+            }
+            Mode::Connect => self.go::<Connect, _>(said.connect(thread), false, transport, slots),
+            Mode::Broadcast => {
+                let ask = broadcast::Ask {
+                    members: slots as u32,
+                };
+                let transport = said.room(transport, Monotonic);
+                self.go::<Broadcast, _>(ask, false, transport, said.at_once as usize)
+            }
+        }
     }
 
     fn go<P: Protocol, T: Transport<Medium = P::Medium>>(

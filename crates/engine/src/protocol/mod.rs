@@ -74,12 +74,31 @@ pub trait Protocol {
     /// More of the request: what a message of its answer is replied with.
     fn reply<'a>(&mut self, ask: &'a mut Self::Ask) -> &'a Outgoing<Self::Medium>;
 
+    /// When parts of the answer came of which the last piece told: each is a delivery of its own.
+    #[inline]
+    fn deliveries(&self) -> &[Nanos] {
+        &[]
+    }
+
+    /// What there is of an answer that will never be complete.
+    fn shortfall(&self, _ask: &Self::Ask) -> Option<String> {
+        None
+    }
+
     /// What an answer comes to that was complete `age` after its request was sent. `BadProtocol`: its connection cannot
     /// be trusted any more.
     fn judge(answer: &Self::Answer, ask: &Self::Ask, age: Nanos) -> Outcome;
 
     /// What is wrong with the last answer, which is not `Ok`.
     fn explain(&self, answer: &Self::Answer, ask: &Self::Ask) -> String;
+
+    /// What is said before the connection is closed after an answer.
+    fn farewell<'a>(
+        _answer: &Self::Answer,
+        _ask: &'a Self::Ask,
+    ) -> Option<&'a Outgoing<Self::Medium>> {
+        None
+    }
 
     /// Whether the connection may carry another request.
     fn is_reusable(answer: &Self::Answer) -> bool;

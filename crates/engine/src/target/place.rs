@@ -13,20 +13,24 @@ use crate::spec::SpecError;
 pub struct Scheme {
     /// gRPC over HTTP/2; else HTTP/1.1.
     pub grpc: bool,
+    /// HTTP/1.1 that becomes a WebSocket.
+    pub websocket: bool,
     /// Over TLS.
     pub secure: bool,
 }
 
 impl Scheme {
     fn of(name: &str) -> Option<Scheme> {
-        let (grpc, secure) = match name {
-            "http" => (false, false),
-            "https" => (false, true),
-            "grpc" => (true, false),
-            "grpcs" => (true, true),
+        let secure = match name {
+            "http" | "grpc" | "ws" => false,
+            "https" | "grpcs" | "wss" => true,
             _ => return None,
         };
-        Some(Scheme { grpc, secure })
+        Some(Scheme {
+            grpc: name.starts_with("grpc"),
+            websocket: name.starts_with("ws"),
+            secure,
+        })
     }
 
     /// As HTTP/2 names it.
@@ -53,13 +57,13 @@ impl Place {
     pub fn parse(text: &str) -> Result<Place, SpecError> {
         let fault = |why: &str| {
             Err(SpecError(format!(
-                "url: {text:?} {why}; give http://host:port/path or grpc://host:port/package.Service/Method"
+                "url: {text:?} {why}; give http://host:port/path, grpc://host:port/package.Service/Method or ws://host:port/path"
             )))
         };
         let (name, rest) = text.split_once("://").unwrap_or((text, ""));
         let Some(scheme) = Scheme::of(&name.to_ascii_lowercase()) else {
             return match Url::parse(text) {
-                Ok(_) => fault("is neither http, https, grpc nor grpcs"),
+                Ok(_) => fault("is neither http, https, grpc, grpcs, ws nor wss"),
                 Err(error) => fault(&format!("is not a URL ({error})")),
             };
         };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::clock::Nanos;
 use crate::protocol::http2::{RequestHead, StreamEvent};
+use crate::protocol::websocket::Piece;
 
 /// One kind of traffic. A protocol is driven over any transport of its kind.
 pub trait Medium {
@@ -28,6 +30,35 @@ pub struct Streams;
 impl Medium for Streams {
     type Outgoing = StreamRequest;
     type Incoming<'a> = StreamEvent<'a>;
+}
+
+/// Messages of a WebSocket that carries one request at a time.
+#[derive(Debug)]
+pub struct Messages;
+
+impl Medium for Messages {
+    /// A frame: the message is masked already.
+    type Outgoing = Arc<[u8]>;
+    type Incoming<'a> = Piece<'a>;
+}
+
+/// Messages that one member of a room sends and all get.
+#[derive(Debug)]
+pub struct Rounds;
+
+impl Medium for Rounds {
+    /// What is said is known to the transport, which numbers it.
+    type Outgoing = ();
+    type Incoming<'a> = Delivered<'a>;
+}
+
+/// That members of a room have a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a> {
+    /// When each of them got it.
+    pub moments: &'a [Nanos],
+    /// How many of them got another message under its number.
+    pub wrong: u32,
 }
 
 /// A request over a stream, or more of one.

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::clock::Nanos;
+use crate::clock::{Nanos, SECOND};
 
 #[cfg(target_os = "linux")]
 mod buffers;
@@ -20,15 +20,19 @@ pub mod multiplexed;
 pub mod os;
 #[cfg_attr(not(target_os = "linux"), path = "poller_portable.rs")]
 pub(crate) mod poller;
+pub mod room;
 pub mod simulated;
 mod socket;
 mod unsent;
 #[cfg(target_os = "linux")]
 pub mod uring;
+pub mod websocket;
 
-pub use medium::{Bytes, Incoming, Medium, Outgoing, StreamRequest, Streams};
+pub use medium::{
+    Bytes, Delivered, Incoming, Medium, Messages, Outgoing, Rounds, StreamRequest, Streams,
+};
 
-use crate::record::Connections;
+use crate::record::{Connections, RoomCounts};
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +130,11 @@ pub trait Transport {
     /// Waits for events until `until` at the latest (`now` is the present) and appends them.
     fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()>;
 
+    /// How long connections are waited for at most before the load begins without the missing ones.
+    fn patience(&self) -> Nanos {
+        SECOND
+    }
+
     /// Why a connection that was asked for `limit_s` seconds ago is not there yet.
     fn delay(&self, token: Token, limit_s: f64) -> String {
         let _ = token;
@@ -135,6 +144,11 @@ pub trait Transport {
     /// How the connections fared, where they are others than the slots, which `of_slots` counts.
     fn census(&self, of_slots: Connections) -> Connections {
         of_slots
+    }
+
+    /// What the members of a room heard beside what they were to hear, where there is a room.
+    fn room(&self) -> Option<RoomCounts> {
+        None
     }
 
     /// As results name it.

@@ -31,10 +31,21 @@ pub trait Script {
     /// A request was sent. With a `Take` among the acts it goes out whole only then.
     fn request(&mut self, token: Token, now: Nanos) -> Vec<(Nanos, Act)>;
 
+    /// The same, for a server that reads what it is asked.
+    fn read(&mut self, token: Token, request: &[u8], now: Nanos) -> Vec<(Nanos, Act)> {
+        let _ = request;
+        self.request(token, now)
+    }
+
     /// Bytes of a layer upon this transport were sent. `Take` means nothing here.
     fn bytes(&mut self, token: Token, bytes: &[u8], now: Nanos) -> Vec<(Nanos, Act)> {
         let _ = bytes;
         self.request(token, now)
+    }
+
+    /// What the server does on other connections because of what it was sent last.
+    fn elsewhere(&mut self) -> Vec<(Nanos, Token, Act)> {
+        Vec::new()
     }
 }
 
@@ -63,7 +74,8 @@ impl<S: Script> Simulated<S> {
     }
 
     fn schedule(&mut self, token: Token, acts: Vec<(Nanos, Act)>) {
-        for (at, act) in acts {
+        let here = acts.into_iter().map(|(at, act)| (at, token, act));
+        for (at, token, act) in here.chain(self.script.elsewhere()) {
             self.scheduled += 1;
             self.calendar.insert((at, self.scheduled), (token, act));
         }
@@ -103,8 +115,8 @@ impl<S: Script> Transport for Simulated<S> {
         Ok(())
     }
 
-    fn send(&mut self, token: Token, _request: &Arc<[u8]>) -> Sending {
-        let acts = self.script.request(token, self.clock.now());
+    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
+        let acts = self.script.read(token, request, self.clock.now());
         let later = acts.iter().any(|(_, act)| *act == Act::Take);
         self.schedule(token, acts);
         if later {

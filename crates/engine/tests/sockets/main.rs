@@ -1,6 +1,8 @@
 //! Whole loads over real sockets against small servers of known behaviour: both transports count the same.
 
+mod chat;
 mod server;
+mod websocket;
 
 use std::io::Write;
 use std::net::TcpStream;

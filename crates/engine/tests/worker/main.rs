@@ -1,9 +1,11 @@
 //! The worker on a simulated clock: what it measures, to the nanosecond, without waiting.
 
 mod calls;
+mod chat;
 mod failures;
 mod load;
 mod peer;
+mod sockets;
 
 use load::{Load, START, after, at, near};
 use velodrome_engine::clock::{MILLISECOND, SECOND};

@@ -1,5 +1,7 @@
 //! Frames: two to fourteen bytes and a payload (RFC 6455, section 5.2).
 
+use std::fmt;
+
 use super::error::WebSocketError;
 
 /// What a message is.
@@ -7,6 +9,15 @@ use super::error::WebSocketError;
 pub enum Kind {
     Text,
     Binary,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Kind::Text => "text",
+            Kind::Binary => "binary",
+        })
+    }
 }
 
 pub const CONTINUATION: u8 = 0x0;

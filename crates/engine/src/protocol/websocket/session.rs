@@ -13,12 +13,17 @@ use crate::protocol::excerpt::excerpt;
 pub enum Event<'a> {
     /// The handshake is done: messages may be sent.
     Open,
-    /// A piece of a message, as it came; `end`: the message is complete.
-    Data {
-        kind: Kind,
-        bytes: &'a [u8],
-        end: bool,
-    },
+    /// A piece of a message.
+    Data(Piece<'a>),
+}
+
+/// A piece of a message, as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece<'a> {
+    pub kind: Kind,
+    pub bytes: &'a [u8],
+    /// The message is complete.
+    pub end: bool,
 }
 
 /// So many frames in a row that carry nothing are a flood. A server that pings an idle connection every ten seconds
@@ -262,11 +267,8 @@ impl Session {
             self.idle_frames = 0;
         }
         if end || here > 0 {
-            on(Event::Data {
-                kind,
-                bytes: piece,
-                end,
-            });
+            let bytes = piece;
+            on(Event::Data(Piece { kind, bytes, end }));
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Heard {
     fn hear(&mut self, event: Event<'_>) {
         match event {
             Event::Open => self.open = true,
-            Event::Data { kind, bytes, end } => {
+            Event::Data(Piece { kind, bytes, end }) => {
                 self.rest.extend_from_slice(bytes);
                 if end {
                     self.messages.push((kind, std::mem::take(&mut self.rest)));

@@ -1,0 +1,20 @@
+"""An option that is given as text or as a file: `--body '{"a": 1}'`, `--body @body.json`."""
+
+from pathlib import Path
+
+from velodrome.model.errors import UsageError
+
+
+def read(option: str, text: str | None) -> bytes | None:
+    """Return what `text` stands for: itself, or after `@` the contents of a file.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    if text is None:
+        return None
+    if not text.startswith("@"):
+        return text.encode()
+    try:
+        return Path(text[1:]).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{option}: cannot read {text[1:]}: {error.strerror}") from error
