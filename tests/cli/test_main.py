@@ -30,6 +30,7 @@ def test_the_version_is_the_crates() -> None:
         (("stacks", "show", "guvicorn"), "no stack is called 'guvicorn'. Nearest:"),
         (("recipes", "show", "helo"), "no recipe is called 'helo'. Nearest: hello"),
         (("run", "frist-lap"), "no study is called 'frist-lap'. Nearest: first-lap"),
+        (("run", "first-lap", "--link", "rtt=160"), "write 160ms, 1.5ms or 1s"),
         (("load", "http://192.0.2.1/"), "--allow-target 192.0.2.1"),
         (("load", "http://127.0.0.1:1/", "-R", "-5"), "above 0"),
         (("load", "http://127.0.0.1:1/", "-c", "0"), "connections"),

@@ -79,7 +79,9 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
         site = running.enter_context(between(trial.link, placed.load_cpus, seed_of(trial)))
         with entered(site.server):  # whatever the server talks to is in its network
-            ground = Ground(lab.guest_tree, placed.upstream_cpus, given=lab.databases)
+            ground = Ground(
+                lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
+            )
             beside = companions.start(trial.recipe.companions, ground, running)
             third = None
             if trial.recipe.calls_upstream:

@@ -1,12 +1,15 @@
 """Trials whose recipe asks a database: it runs beside the server and is told; a missing one fails its trials only."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Query, Recipe, Write
 from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
@@ -66,3 +69,18 @@ def test_a_server_for_another_recipe_has_no_client_of_a_database(lab: Lab) -> No
     assert set(asking.packages) > set(hello.packages)
     assert "redis" not in hello.packages
     assert Path(hello.python) != Path(asking.python)
+
+
+@NEEDS_LINK
+def test_behind_a_link_a_database_of_ours_is_asked_and_one_outside_is_not(lab: Lab) -> None:
+    (trial,) = heat(ASKING).trials
+    far = Heat((replace(trial, link=Link(2.0)),))
+    (result,) = run_heat(far, lab)
+    if isinstance(result, Failed) and "is not here" in result.reason:
+        pytest.skip(result.reason)
+    assert isinstance(result, Measurement), result
+    assert result.load.ok > 0
+    (result,) = run_heat(far, replace(lab, databases={"redis": "redis://127.0.0.1:6379/0"}))
+    assert isinstance(result, Failed)
+    assert result.failure is FailureKind.UNAVAILABLE
+    assert "reaches only what velodrome starts itself; leave out the link, or the URL" in result.reason

@@ -16,6 +16,8 @@ class Ground:
     host: str = "127.0.0.1"
     given: Mapping[str, str] = field(default_factory=dict)
     """URLs of those that the user brings, by name; velodrome's own environment variables count as well."""
+    walled: bool = False
+    """Whether nothing outside can be reached, because the server is behind a link."""
 
 
 class Running(Protocol):

@@ -65,6 +65,11 @@ class Plan:
     stop_signal: int = int(signal.SIGTERM)
 
 
+BEHIND_A_LINK = (
+    "a server behind a link reaches only what velodrome starts itself; leave out the link, or the URL"
+)
+
+
 @dataclass(frozen=True)
 class Kind:
     """What one kind of database is, apart from all that they share."""
@@ -94,6 +99,8 @@ class Kind:
 
     def _start(self, ground: Ground) -> "Database":
         url = ground.given.get(self.name) or os.environ.get(clients.variable(self.name), "")
+        if url and ground.walled:
+            raise CompanionFailedError(self.title, BEHIND_A_LINK)
         if url:
             return Database(self, url, ground, None)
         if self.plan is None:

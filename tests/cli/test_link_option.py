@@ -1,0 +1,37 @@
+"""`velodrome run --link` puts a link under every question that has none of its own."""
+
+import pytest
+from tests.plan.made import study
+
+from velodrome.cli._racing import Options, between, chosen
+from velodrome.model.errors import BadOptionError
+from velodrome.model.link import Link
+
+TWO = """
+contestants = ["uvicorn"]
+[[questions]]
+recipe = "hello"
+loads = [{connections = 1, duration = 1}]
+[[questions]]
+name = "far"
+recipe = "hello"
+link = {rtt = "20ms"}
+loads = [{connections = 1, duration = 1}]
+"""
+
+
+def test_questions_without_a_link_get_it_and_its_name() -> None:
+    asked = chosen(study(TWO), Options(link=between("rtt=160ms,loss=1%")))
+    assert [(one.name, one.link) for one in asked.questions] == [
+        ("hello-rtt160ms-loss1%", Link(160, loss=0.01)),
+        ("far-rtt20ms", Link(20)),
+    ]
+    assert "over a link of 160 ms, 1 % loss" in asked.questions[0].about
+    assert [one.link for one in chosen(study(TWO), Options()).questions] == [None, Link(20)]
+
+
+def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
+    with pytest.raises(
+        BadOptionError, match="--link rtt=160: the rtt of a link, '160', is not a span of time"
+    ):
+        between("rtt=160")
