@@ -161,4 +161,4 @@ def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
         case Stream(chunks, chunk_bytes, every_ms):
             return f"streams {grouped(chunks)} × {grouped(chunk_bytes)} bytes, {short(every_ms)} ms apart"
         case Chat(room):
-            return f"holds a WebSocket and sends each message {'to all' if room else 'back'}"
+            return "holds a WebSocket and sends each message to all" if room else "sends each message back"
