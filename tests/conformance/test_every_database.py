@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.booted import Booted, booted
+from tests.conformance.grpc_wire import ask as ask_by_grpc
+from tests.conformance.grpc_wire import call
 from tests.conformance.test_every_stack import ask_once, check_nothing_is_left
 
 from velodrome.guest import catalog, client
@@ -46,6 +48,10 @@ def whole(names: tuple[str, ...]) -> Recipe:
 
 def named(one: Client) -> Recipe:
     return Recipe(one.name, f"asks {one.database}", (*exercise(one, one.name), Body(84)))
+
+
+def protocol(stack: Stack) -> str:
+    return catalog.interface(stack.interface).protocol
 
 
 def exhaustive(pair: bool) -> tuple[pytest.MarkDecorator, ...]:
@@ -97,7 +103,7 @@ def serving(
     [
         pytest.param(stack, id=name, marks=exhaustive(name not in BOTH_IDIOMS))
         for name, stack in STACKS.items()
-        if catalog.serves(stack, whole(STARTED)) is None
+        if catalog.serves(stack, whole(STARTED)) is None and protocol(stack) == "http"
     ],
 )
 def test_a_stack_asks_all_databases_and_leaves_nothing(
@@ -108,6 +114,25 @@ def test_a_stack_asks_all_databases_and_leaves_nothing(
     with ThreadPoolExecutor(ASKED) as pool:  # the first requests come together: one pool is opened, not ten
         for one in [pool.submit(ask_once, server, stack, recipe) for _ in range(3 * ASKED)]:
             one.result()
+    check_nothing_is_left(server)
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        pytest.param(stack, id=name, marks=exhaustive(name != "grpc-aio"))
+        for name, stack in STACKS.items()
+        if catalog.serves(stack, whole(STARTED)) is None and protocol(stack) == "grpc"
+    ],
+)
+def test_a_grpc_stack_asks_all_databases_and_leaves_nothing(
+    stack: Stack, serving: Callable[[Stack, Recipe], Booted], tree: Path
+) -> None:
+    recipe = whole(STARTED)
+    server = serving(stack, recipe)
+    caller = environment.environment_for(STACKS["grpc-aio"]).python
+    told = ask_by_grpc(caller, tree, [call(server.port, recipe)] * ASKED, together=True)
+    assert [one.code for one in told] == [0] * ASKED, server.output()
     check_nothing_is_left(server)
 
 
