@@ -50,7 +50,7 @@ def read() -> Counters:
     if sys.platform != "linux":
         return Counters(at_ns)
     busy, steal = _cpu()
-    tcp = _tcp()
+    tcp = tcp_counters()
     overflows, unread = tcp.get("ListenOverflows"), tcp.get("TCPAbortOnClose")
     return Counters(at_ns, busy, steal, overflows, _swapped(), _processes(), unread)
 
@@ -136,8 +136,11 @@ def _cpu() -> tuple[float | None, float | None]:
     return (user + nice + system + irq + softirq) * _TICK_S, steal * _TICK_S
 
 
-def _tcp() -> dict[str, int]:
-    """Return what the kernel counts of TCP beyond the standard (TcpExt), by name."""
+def tcp_counters() -> dict[str, int]:
+    """Return what the kernel counts of TCP in this thread's network namespace, by name (TcpExt, see nstat(8)).
+
+    Nothing where it does not tell.
+    """
     try:
         with open("/proc/thread-self/net/netstat") as file:  # /proc/net is that of the first thread
             names, values = file.readline().split(), file.readline().split()

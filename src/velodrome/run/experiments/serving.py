@@ -18,9 +18,12 @@ from velodrome.run.drivers.driver import Target
 from velodrome.run.environment import Environment
 from velodrome.run.lab import Lab
 from velodrome.run.limits import Bounds
+from velodrome.run.link.namespace import entered
+from velodrome.run.link.site import Loopback, Site
 from velodrome.run.readiness import NotReady
 from velodrome.run.server import Server, Serving
 
+LOOPBACK = Loopback()
 ANSWER_S = 10.0
 """One answer may take this long."""
 
@@ -40,8 +43,8 @@ class Served:
 
 
 @contextmanager
-def serving(served: Served, lab: Lab) -> Iterator[Server]:
-    """Start a server and wait until it answers; stop it at the end. Raises ServerNotReadyError."""
+def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Iterator[Server]:
+    """Start a server at a site and wait until it answers; stop it at the end. Raises ServerNotReadyError."""
     stack = lab.stacks[served.stack]
 
     def command(launch: Launch) -> Process:
@@ -55,20 +58,22 @@ def serving(served: Served, lab: Lab) -> Iterator[Server]:
             served.made.python,
             lab.guest_tree,
             ports.fresh_port(),
+            host=site.host,
             knobs=served.knobs,
             upstream=third.url if third else "",
             app=served.app,
         )
-        server = running.enter_context(Server(plain, Bounds("nothing")))
+        server = running.enter_context(Server(plain, Bounds("nothing"), inside=site.server))
         target = Target.of_recipe(server.url, served.recipe)
         expected = None if served.app else catalog.interface(stack.interface).answer(served.recipe)
-        ready = readiness.await_right_answer(
-            replace(target, expect_body=expected),
-            server.exit,
-            server.started,
-            lab.start_seconds + served.recipe.wait_ms / 1000,
-            answer_s=served.recipe.wait_ms / 1000,
-        )
+        with entered(site.client):
+            ready = readiness.await_right_answer(
+                replace(target, expect_body=expected),
+                server.exit,
+                server.started,
+                lab.start_seconds + served.recipe.wait_ms / 1000,
+                answer_s=served.recipe.wait_ms / 1000,
+            )
         if isinstance(ready, NotReady):
             raise ServerNotReadyError(served.stack, ready.reason, server.last_lines())
         yield server

@@ -1,0 +1,179 @@
+"""What a burst of new connections meets when the listen queue is shorter than it: resets, or seconds of waiting.
+
+On Linux the length of the queue bounds two: connections whose handshake is done and that nobody has accepted, and
+handshakes under way. A SYN that finds the first full is dropped, and the client sends it again after 1 s, then 2 s
+later. One that finds the second full is answered with a cookie (`tcp_syncookies`): the client believes itself
+connected and sends its request, and the server, which has kept nothing, drops that till there is room; it is sent
+again at growing intervals. Where neither was full at first the last packet of the handshake may find no room: it is
+dropped too, or answered with a reset if `tcp_abort_on_overflow` is set. `ListenOverflows` counts all of these. Other
+systems reset at once.
+
+`patience_s` is how long a burst may take: a SYN is sent at 0, 1, 3 and 7 s, and some come in with the last.
+A link (`rtt_ms`) or settings of TCP (`ipv4`) need a network namespace, and are refused without the right to make one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from velodrome.guest import catalog
+from velodrome.model.errors import BadOptionError
+from velodrome.model.experiment import Fact, Setting
+from velodrome.model.link import Link
+from velodrome.run import kernel, sock_diag
+from velodrome.run.environment import Environment
+from velodrome.run.experiments.burst import Knock, burst
+from velodrome.run.experiments.experiment import Kind, Outcome
+from velodrome.run.experiments.programs import VERSIONS, environment_of
+from velodrome.run.experiments.serving import Served, serving
+from velodrome.run.lab import Lab
+from velodrome.run.link.namespace import entered
+from velodrome.run.link.settings import FOLDER
+from velodrome.run.link.site import Loopback, Site, between
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: velodrome\r\nConnection: close\r\n\r\n"
+SHOWN = ("tcp_abort_on_overflow", "tcp_syncookies")
+"""Settings of net.ipv4 that decide; told with the facts."""
+COUNTED = {
+    "overflows": ("ListenOverflows", "server"),
+    "drops": ("ListenDrops", "server"),
+    "resets_in_handshake": ("EmbryonicRsts", "server"),
+    "cookies": ("SyncookiesSent", "server"),
+    "syns_again": ("TCPSynRetrans", "client"),
+}
+"""What the kernel counts: name of the fact, name of the counter, and whose end of a link it is read at."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What bursts on one length of the queue came to."""
+
+    knocks: Sequence[Knock]
+    counted: Mapping[str, int | None]
+    limit: int | None
+    """Of the queue, as the kernel has it; it holds one more."""
+
+
+def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
+    """Try every length of the queue."""
+    rtt_ms = float(settings["rtt_ms"])  # type: ignore[arg-type]
+    backlogs, ipv4 = _texts(settings["backlogs"]), _texts(settings["ipv4"])
+    made = environment_of(str(settings["stack"]), settings, lab)
+    facts: dict[str, Fact] = {}
+    said = []
+    with between(Link(rtt_ms=rtt_ms) if rtt_ms or ipv4 else None, cpus=lab.cpus) as site:
+        with entered(site.server):
+            for line in ipv4:
+                _set(line)
+            facts |= {name: _present(name) for name in SHOWN}
+        for backlog in backlogs:
+            tried = _tried(_length(backlog), settings, made, site, lab)
+            facts |= _facts(backlog, tried)
+            said.append(f"queue {backlog}: {_told(facts, backlog, float(settings['patience_s']))}")  # type: ignore[arg-type]
+    sentence = f"{settings['bursts']} bursts of {settings['burst']} connections; {'; '.join(said)}."
+    return Outcome(facts, sentence)
+
+
+def _texts(value: Setting) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _length(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise BadOptionError("backlogs", text, 'write lengths of the queue, such as ["5", "1000"]')
+    return int(text)
+
+
+def _set(line: str) -> None:
+    """Set one of net.ipv4 in the present namespace, which is ours. Raises BadOptionError."""
+    name, equals, value = line.partition("=")
+    if not equals or not re.fullmatch("tcp_[a-z0-9_]+", name):
+        raise BadOptionError("ipv4", line, 'write settings of TCP as ["tcp_abort_on_overflow=1"]')
+    try:
+        (FOLDER / "ipv4" / name).write_text(value)
+    except OSError as error:
+        raise BadOptionError("ipv4", line, f"this kernel does not take it ({error.strerror})") from error
+
+
+def _present(name: str) -> Fact:
+    try:
+        return float((FOLDER / "ipv4" / name).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _tried(
+    backlog: int, settings: Mapping[str, Setting], made: Environment, site: Site | Loopback, lab: Lab
+) -> Tried:
+    served = Served(str(settings["stack"]), catalog.recipe("hello"), made, knobs={"backlog": backlog})
+    many, times = int(settings["burst"]), int(settings["bursts"])  # type: ignore[arg-type]
+    patience_s = float(settings["patience_s"])  # type: ignore[arg-type]
+    knocks: list[Knock] = []
+    with serving(served, lab, site) as server:
+        address = server.serving.host, server.serving.port
+        before = _counters(site)
+        for _ in range(times):
+            with entered(site.client):
+                knocks += burst(address, many, REQUEST, patience_s)
+        after = _counters(site)
+        with entered(site.server):
+            listeners = sock_diag.listening(server.serving.port)
+    counted = {name: None if was is None else (after[name] or 0) - was for name, was in before.items()}
+    return Tried(knocks, counted, listeners[0].send if listeners else None)
+
+
+def _counters(site: Site | Loopback) -> dict[str, int | None]:
+    found = {}
+    for end, namespace in (("server", site.server), ("client", site.client)):
+        with entered(namespace):
+            found[end] = kernel.tcp_counters()
+    return {name: found[end].get(counter) for name, (counter, end) in COUNTED.items()}
+
+
+def _facts(backlog: str, tried: Tried) -> dict[str, Fact]:
+    ended = [knock.ended_s for knock in tried.knocks if knock.ended_s is not None]
+    counts = {
+        **{
+            outcome: sum(knock.outcome == outcome for knock in tried.knocks)
+            for outcome in ("answered", "reset", "refused", "silent")
+        },
+        "late": sum(knock.late for knock in tried.knocks),
+        "queue_limit": tried.limit,
+        **tried.counted,
+    }
+    facts: dict[str, Fact] = {
+        f"{name}.{backlog}": None if value is None else float(value) for name, value in counts.items()
+    }
+    facts[f"slowest_ms.{backlog}"] = max(ended) * 1000 if ended else None
+    return facts
+
+
+def _told(facts: Mapping[str, Fact], backlog: str, patience_s: float) -> str:
+    def of(name: str) -> str:
+        value = facts[f"{name}.{backlog}"]
+        return "?" if value is None else f"{value:g}"
+
+    resets = (facts[f"reset.{backlog}"] or 0) + (facts[f"refused.{backlog}"] or 0)  # type: ignore[operator]
+    return (
+        f"{resets:g} reset, {of('late')} a second late or more, {of('silent')} of them not answered within "
+        f"{patience_s:g} s (the queue overflowed {of('overflows')} times, {of('cookies')} cookies were sent, "
+        f"{of('syns_again')} SYNs sent again)"
+    )
+
+
+experiment = Kind(
+    "backlog",
+    "what does a burst of connections meet when the listen queue is shorter?",
+    run,
+    {
+        **VERSIONS,
+        "stack": "published-socketserver",
+        "backlogs": ("5", "1000"),
+        "burst": 100,
+        "bursts": 2,
+        "patience_s": 12.0,
+        "rtt_ms": 0.0,
+        "ipv4": (),
+    },
+    deadline_s=150.0,
+)
