@@ -1,13 +1,17 @@
 """Workers end with their parent, and a death is not hidden."""
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from velodrome.guest.workers import listen
 
 PROGRAM = """
 import os, sys, time
@@ -62,3 +66,26 @@ def test_one_worker_is_the_process_itself(tmp_path: Path) -> None:
     assert workers == [process.pid]
     process.terminate()
     assert process.wait(10) == -signal.SIGTERM
+
+
+def test_small_writes_to_connections_of_a_shared_listener_go_out_at_once() -> None:
+    """Nagle's algorithm is off, as on connections of the listeners that asyncio makes itself."""
+
+    async def nodelay() -> int:
+        found = asyncio.get_running_loop().create_future()
+
+        async def look(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            found.set_result(
+                writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            )
+            writer.close()
+
+        with listen("127.0.0.1", 0, 10) as listener:
+            server = await asyncio.start_server(look, sock=listener)
+            async with server:
+                _, writer = await asyncio.open_connection(*listener.getsockname())
+                seen: int = await asyncio.wait_for(found, 5)
+                writer.close()
+        return seen
+
+    assert asyncio.run(nodelay()) != 0

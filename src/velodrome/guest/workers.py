@@ -41,7 +41,9 @@ def load(app: str) -> Any:
 def listen(host: str, port: int, backlog: int) -> socket.socket:
     """Return a listening, non-blocking socket that workers may share."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio turns Nagle's algorithm off only where the socket says that it is TCP, as its own listeners do. Left on,
+    # a second small write waits for the client's delayed acknowledgement: 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     listener.listen(backlog)

@@ -94,6 +94,13 @@ class LoadFacts:
     first_due: Latency | None = None
     """Until the first message, of answers that have several; else None."""
     first_sent: Latency | None = None
+    at_once: int | None = None
+    """Messages to a room that a closed loop kept on their way; else None: connections × streams."""
+    deliveries: int | None = None
+    """Of messages to a room: how often a member got one; else None."""
+    delivery_due: Latency | None = None
+    """Until each delivery; a request is done with the last."""
+    delivery_sent: Latency | None = None
     streams_without_room: int = 0
     """Of the requests asked to be carried at once, those that the server does not allow on its connections."""
     generator_threads: int = 1

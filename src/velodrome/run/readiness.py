@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from velodrome.model.measurement import FailureKind
-from velodrome.run import grpc_answer
+from velodrome.run import chat_answer, grpc_answer
 from velodrome.run.answer import UNFINISHED, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.ward import Exit
@@ -83,6 +83,8 @@ def _ask(target: Target, timeout_s: float) -> str | Wrong | None:
     """Ask once on a fresh connection: None for a right answer, a wrong one, or why there is none."""
     if target.call is not None:
         return grpc_answer.ask(target, target.call, timeout_s)
+    if target.chat is not None:
+        return chat_answer.ask(target, target.chat, timeout_s)
     return _ask_http(target, timeout_s)
 
 

@@ -68,7 +68,7 @@ class Serving:
         place = f"{self.host}:{self.port}"
         if catalog.interface(self.stack.interface).protocol == "grpc":
             return f"grpc://{place}{method_of(self.recipe).path}"
-        return f"http://{place}/"
+        return f"ws://{place}/" if self.recipe.chats else f"http://{place}/"
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ DOCUMENT = {
     "outcomes": {"ok": 9, "reset": 1},
     "latency_ms": {"due": ROW, "sent": ROW},
     "first_message_ms": None,
+    "deliveries": None,
     "lag_ms": ROW,
     "streams": {"asked": 1, "without_room": 0},
     "connections": {"asked": 4, "opened": 4, "reopened": 1, "answered": 4},
@@ -66,7 +67,7 @@ DOCUMENT = {
         }
     ],
     "hdr": {"due": "a", "sent": "b"},
-    "load": {"model": "closed", "rate": None, "arrivals": "constant", "connections": 4},
+    "load": {"model": "closed", "rate": None, "arrivals": "constant", "connections": 4, "at_once": None},
     "examples": [{"outcome": "reset", "text": "connection reset"}],
 }
 PROLOGUE = """

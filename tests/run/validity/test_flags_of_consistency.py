@@ -33,6 +33,12 @@ def test_the_arithmetic_of_littles_law_is_shown(raised: Flags) -> None:
     assert "4,000/s × 5 ms makes 20 requests in flight, but 40 connections were asked for" in flag.sentence
 
 
+def test_messages_to_a_room_are_held_against_those_kept_on_their_way(raised: Flags) -> None:
+    flag = raised({"at_once": 2})[FlagKind.LITTLES_LAW]
+    assert "makes 40 requests in flight, but 2 messages to all were kept on their way" in flag.sentence
+    assert FlagKind.LITTLES_LAW not in raised({"at_once": 2, "sent": replace(FLAT, mean=0.5)})
+
+
 def test_requests_that_straddle_the_ends_of_a_short_span_break_no_law(raised: Flags) -> None:
     facts = {"duration_s": 3.0, "sent": replace(FLAT, mean=1000.0), "throughput_rps": 30.0, "requests": 90}
     assert FlagKind.LITTLES_LAW not in raised(facts)

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.run import grpc_call
+from velodrome.run import chat_call, grpc_call
+from velodrome.run.chat_call import ChatCall
 from velodrome.run.grpc_call import GrpcCall
 
 
@@ -31,6 +32,8 @@ class Target:
     """Hosts beyond loopback that the user named."""
     call: GrpcCall | None = None
     """What is asked of a gRPC server, in the place of method, bodies and status."""
+    chat: ChatCall | None = None
+    """What is said to a server that holds WebSockets, in their place."""
 
     @staticmethod
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
@@ -38,6 +41,8 @@ class Target:
         if url.startswith("grpc"):
             # Other generators make their own messages of the upload.
             return Target(url, body=recipe.upload, call=grpc_call.of_recipe(recipe))
+        if url.startswith("ws"):
+            return Target(url, headers=recipe.headers, chat=chat_call.of_recipe(recipe))
         return Target(
             url,
             recipe.method,

@@ -40,6 +40,10 @@ def read(document: Mapping[str, Any]) -> LoadFacts:
         answered_before_read=document["answered_before_read"],
         first_due=_first(document, "due"),
         first_sent=_first(document, "sent"),
+        at_once=document["load"]["at_once"],
+        deliveries=None if document["deliveries"] is None else document["deliveries"]["count"],
+        delivery_due=_delivery(document, "due"),
+        delivery_sent=_delivery(document, "sent"),
         streams_without_room=document["streams"]["without_room"],
         generator_threads=generator["threads"],
         generator_debug=generator["debug"],
@@ -49,6 +53,11 @@ def read(document: Mapping[str, Any]) -> LoadFacts:
 def _first(document: Mapping[str, Any], since: str) -> Latency | None:
     rows = document["first_message_ms"]
     return None if rows is None else _latency(rows[since])
+
+
+def _delivery(document: Mapping[str, Any], since: str) -> Latency | None:
+    rows = document["deliveries"]
+    return None if rows is None else _latency(rows["latency_ms"][since])
 
 
 def _latency(row: Mapping[str, float | None]) -> Latency:

@@ -79,6 +79,8 @@ class VelodromeDriver:
         call = target.call
         body = target.body if call is None else call.sent
         expected = target.expect_body if call is None else call.expected
+        if target.chat is not None:
+            expected = None  # a message is its own right answer
         sizes = f"{len(spec)} {len(body)} {-1 if expected is None else len(expected)}\n"
         engine.send(sizes.encode() + spec + body + (expected or b""))
 
@@ -87,9 +89,10 @@ class VelodromeDriver:
         return {
             "url": target.url,
             "grpc": None if target.call is None else {"kind": target.call.kind},
+            "websocket": None if target.chat is None else target.chat.spec(load),
             "connections": load.pace.connections,
             "streams": load.streams,
-            "threads": max(self.threads, load.threads),
+            "threads": self._threads(load, target),
             "duration_s": load.duration_s if load.requests is None else None,
             "requests": load.requests,
             "warmup_s": load.warmup_s,
@@ -105,6 +108,11 @@ class VelodromeDriver:
             "transport": self.transport,
             "allow_target": list(target.allow),
         }
+
+    def _threads(self, load: Load, target: Target) -> int:
+        # A room is heard by one thread: what one member says, all have to hear.
+        in_room = target.chat is not None and target.chat.mode(load) == "broadcast"
+        return 1 if in_room else max(self.threads, load.threads)
 
 
 def _event(line: bytes) -> LoadEvent:

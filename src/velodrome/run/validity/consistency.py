@@ -51,14 +51,15 @@ def littles_law(evidence: Evidence) -> Flag | None:
         return None
     latency_s = mean_ms / 1e3
     by_law = facts.throughput_rps * latency_s
-    streams = evidence.load.streams
-    actual = float(evidence.closed.connections * streams) if evidence.closed else facts.mean_in_flight
+    asked = facts.at_once or (evidence.closed.connections * evidence.load.streams if evidence.closed else 0)
+    actual = float(asked) if evidence.closed else facts.mean_in_flight
     if actual is None:
         return None
     allowed = actual * (LITTLE + latency_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
     if abs(by_law - actual) <= allowed:
         return None
     whose = "connections were asked for" if evidence.closed else "requests were in flight on average"
+    whose = "messages to all were kept on their way" if evidence.closed and facts.at_once else whose
     return Flag(
         FlagKind.LITTLES_LAW,
         Severity.INVALID,
