@@ -1,7 +1,6 @@
 """Another program run to its end: what it leaves, where it runs, and that it never outlives us."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +13,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from velodrome.model.errors import DriverError, DriverStoppedError, DriverTimedOutError, StartRefusedError
+from velodrome.model.errors import (
+    DriverError,
+    DriverStoppedError,
+    DriverTimedOutError,
+    LinkRefusedError,
+    StartRefusedError,
+)
 from velodrome.run import usage
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.drivers.foreign import Finished, spawn
+from velodrome.run.link import namespace
 
 SH = "/bin/sh"
 
@@ -176,20 +182,13 @@ def test_its_folder_is_gone_after_it() -> None:
     assert set(Path(tempfile.gettempdir()).glob("velodrome-driver-*")) <= left
 
 
-def test_it_sees_only_the_network_it_is_put_in() -> None:
-    unshare = shutil.which("unshare")
-    if unshare is None or sys.platform != "linux":
-        pytest.skip("no network namespaces here")
-    with subprocess.Popen([unshare, "--net", "sleep", "60"]) as other:
-        try:
-            ours = os.readlink("/proc/self/ns/net")
-            name = f"/proc/{other.pid}/ns/net"
-            deadline = time.monotonic() + 2
-            while other.poll() is None and os.readlink(name) == ours and time.monotonic() < deadline:
-                time.sleep(0.01)
-            if other.poll() is not None or os.readlink(name) == ours:
-                pytest.skip("making a network namespace is not permitted here")
-            inside = sh("readlink /proc/self/ns/net; grep -c : /proc/net/dev", inside=name).output.split()
-            assert inside == [os.readlink(name), "1"]
-        finally:
-            other.kill()
+def test_it_is_in_the_network_of_the_thread_that_starts_it() -> None:
+    try:
+        other = namespace.make()
+    except LinkRefusedError as why:
+        pytest.skip(str(why))
+    with other, namespace.entered(other):
+        there, devices = sh("readlink /proc/self/ns/net; grep -c : /proc/net/dev").output.split()
+        assert there == os.readlink("/proc/thread-self/ns/net")
+    assert there != os.readlink("/proc/thread-self/ns/net")
+    assert devices == "1"

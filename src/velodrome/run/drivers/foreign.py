@@ -3,8 +3,8 @@
     finished = spawn(("/usr/bin/wrk", "-d2s", url), cpus=(1,), span_s=2, on_event=sampler.on)
     finished.status, finished.output, finished.cpu_s
 
-It ends with velodrome, however that ends, and with the deadline. `inside` names a network namespace by its
-file (`/proc/PID/ns/net`); the program then sees that network alone.
+It ends with velodrome, however that ends, and with the deadline. It is in the network of the thread that calls
+(`link/namespace.py`).
 """
 
 import json
@@ -60,7 +60,6 @@ class Finished:
 def spawn(
     argv: Sequence[str],
     cpus: Sequence[int] = (),
-    inside: str | None = None,
     *,
     span_s: float,
     slack_s: float = SLACK_S,
@@ -77,10 +76,9 @@ def spawn(
     was killed.
     """
     sent = files or {}
-    holder = ["--inside", inside] if inside else []
     with (
         tempfile.TemporaryDirectory(prefix="velodrome-driver-", ignore_cleanup_errors=True) as folder,
-        lifeline.start(MODULE, *holder, cpus=cpus) as child,
+        lifeline.start(MODULE, cpus=cpus) as child,
     ):
         talk = _Talk(child, Path(argv[0]).name, (span_s, slack_s), on_event, hangs)
         # Numbers as the parsers read them, wherever the user lives.

@@ -27,18 +27,17 @@ MOSTLY = 0.5
 
 
 class ForeignDriver:
-    """Runs a tool on the CPUs given (all when none are), inside a network namespace if one is named."""
+    """Runs a tool on the CPUs given (all when none are)."""
 
     def __init__(
         self,
         dialect: Dialect,
         cpus: Sequence[int] = (),
         seed: int = 1,
-        inside: str | None = None,
         slack_s: float = SLACK_S,
     ) -> None:
         """`seed` is for velodrome's own arrivals: no tool takes one."""
-        self.dialect, self.cpus, self.inside, self.slack_s = dialect, tuple(cpus), inside, slack_s
+        self.dialect, self.cpus, self.slack_s = dialect, tuple(cpus), slack_s
 
     @property
     def name(self) -> str:
@@ -76,7 +75,6 @@ class ForeignDriver:
         finished = spawn(
             (found.path, *words.arguments),
             self.cpus,
-            self.inside,
             span_s=load.duration_s + load.timeout_s + load.drain_s,
             slack_s=self.slack_s,
             files=words.files,

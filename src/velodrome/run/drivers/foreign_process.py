@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
-CLONE_NEWNET = 0x40000000
 LARGEST_FILE = 1 << 30
 """Bytes that the program may write to one file: a million calls told one by one are 160 MB."""
 SIZE_DIGITS = 10
@@ -131,11 +130,9 @@ class Channel:
 
 def main() -> int:
     """Carry out one order. Exit status 0, or 3 when it was ended before its end."""
-    cpus, namespace = sys.argv[2], sys.argv[4] if len(sys.argv) > 4 else ""
+    cpus = sys.argv[2]
     if cpus and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
-    if namespace:
-        _enter(namespace)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(3))
     order = json.loads(_exactly(int(_exactly(SIZE_DIGITS))))
@@ -212,15 +209,6 @@ def _end_with(parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(3)
-
-
-def _enter(namespace: str) -> None:
-    """Enter a network namespace, given by its file. `os.setns` came with Python 3.12."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    number = os.open(namespace, os.O_RDONLY)
-    if libc.setns(number, CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), namespace)
-    os.close(number)
 
 
 if __name__ == "__main__":
