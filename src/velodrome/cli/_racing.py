@@ -17,12 +17,14 @@ from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding, link_text, matrix, timing
 from velodrome.plan.known import Known
+from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
 from velodrome.run.experiments import choosing as experiments
 from velodrome.run.lab import Lab
+from velodrome.run.profiling.taking import take
 
 RUNS = Path("runs")
 
@@ -38,6 +40,8 @@ class Options:
     seed: int | None = None
     python: str = ""
     wait: bool = False
+    profile: bool = False
+    """Profile every cell, also where the study does not ask for it."""
     link: Link | None = None
     """For questions without one of their own."""
     databases: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +93,7 @@ def chosen(study: Study, options: Options) -> Study:
     """Return the study with what the command line sets over it."""
     if options.blocks is not None and options.blocks < 1:
         raise BadOptionError("--blocks", str(options.blocks), "at least 1 is needed")
+    study = profiled(study) if options.profile else study
     return replace(
         study,
         questions=tuple(one if one.link else over(one, options.link) for one in study.questions),
@@ -109,6 +114,7 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
         choosing.choose,
         databases=options.databases,
         extra=options.extra,
+        profile=take,
     )
     form = "" if asked.form == "full" else f"-{asked.form}"
     where = folder(f"{asked.name}{form}", out, options.resume)

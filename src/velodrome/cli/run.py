@@ -28,6 +28,9 @@ def command(
     quick: Annotated[
         bool, typer.Option("--quick", help="The study's quick form: minutes, not hours.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Sample the stacks of every server under load, after the race.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a claim does not hold.")] = False,
     blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
@@ -51,6 +54,7 @@ def command(
         seed=seed,
         python=python,
         wait=wait,
+        profile=profile,
         link=between(link),
         databases=databases_of(database or ()),
         extra=tuple(stack or ()),

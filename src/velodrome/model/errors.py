@@ -124,6 +124,14 @@ class NothingAskedError(DriverError):
         )
 
 
+class ProfilerError(VelodromeError):
+    """Raised when a server cannot be profiled; the race goes on without that profile."""
+
+    def __init__(self, reason: str, cure: str) -> None:
+        self.reason, self.cure = reason, cure
+        super().__init__(f"py-spy could not sample the server: {reason.rstrip('.')}. {cure}")
+
+
 class DriverMissingError(UsageError):
     """Raised when a load asks for a generator that is not installed here."""
 

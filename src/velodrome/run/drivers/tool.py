@@ -48,10 +48,14 @@ class Tool:
         path = _where(self.name)
         if path is None:
             raise DriverMissingError(self.name, self.cure)
-        version = _version(self, path, os.stat(path).st_mtime_ns)
+        version = self.version_of(path)
         if not version or _numbers(version) < _numbers(self.oldest):
             raise DriverTooOldError(self.name, path, version, self.oldest, self.cure)
         return Found(path, version)
+
+    def version_of(self, path: str) -> str:
+        """Return the version of the program at a path; empty when it does not tell one."""
+        return _version(self, path, os.stat(path).st_mtime_ns)
 
 
 def places() -> list[str]:

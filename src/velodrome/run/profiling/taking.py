@@ -1,0 +1,189 @@
+"""A profile: one contestant started once more, loaded, and sampled while the load is steady.
+
+    profile = take(trial, lab, folder)         # never raises: a profile that cannot be had says why
+
+Its load is of its own and nothing of it is ranked, because sampling stops the server for moments.
+"""
+
+import linecache
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from velodrome.guest.recipe import Recipe
+from velodrome.model import samples
+from velodrome.model.errors import ProfilerError, VelodromeError
+from velodrome.model.load import Load
+from velodrome.model.measurement import LoadFacts
+from velodrome.model.profile import Profile
+from velodrome.model.trial import Trial
+from velodrome.run import idle
+from velodrome.run.boot import Booted, ImpossibleError, boot, seed_of, sentence
+from velodrome.run.drivers.choosing import OWN
+from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.lab import Lab
+from velodrome.run.link.namespace import entered
+from velodrome.run.profiling import pyspy, raw, speedscope
+from velodrome.run.profiling.pyspy import Recording
+from velodrome.run.sampled import Sampled
+from velodrome.run.sampler import Sampler
+from velodrome.run.validity.machine import OTHER_TOLD
+
+FOLDER = "profiles"
+LEAST_S = 2
+"""Of sampling: two hundred samples, of which a share is known to three or four per cent."""
+LEAST_WARMUP_S = 0.5
+PATIENCE_S = 10.0
+"""Of load beyond the sampling, for the profiler to begin and to end; the load ends when it has."""
+MARGIN_S = 3.0
+"""The same for a generator that cannot be ended early."""
+
+BLOCKING = ("sync", "threads", "processes")
+"""Kinds of concurrency in which a handler waits on its own stack."""
+
+
+def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
+    """Profile one contestant under one load and write its stacks into `folder`."""
+    none = Profile(trial, datetime.now(UTC).isoformat(timespec="milliseconds"), rate_hz=pyspy.RATE_HZ)
+    try:
+        path = pyspy.find()
+        with ExitStack() as running:
+            booted = boot(trial, lab, running)
+            facts, sampler, recording = _record(trial, booted, lab, path)
+            booted.server.stop(lab.stop_seconds)
+    except ImpossibleError as why:
+        return replace(none, failed=why.reason)
+    except (VelodromeError, ValueError) as error:
+        return replace(none, failed=sentence(error))
+    sampled = sampler.result(booted.boot_s)
+    taken = replace(
+        none,
+        profiler=recording.version,
+        seconds=float(_seconds(trial.load)),
+        errors=recording.errors,
+        python=booted.environment.version,
+        achieved_rps=facts.throughput_rps,
+        server_cpu_s=sampled.server.cpu_s,
+        load_s=sampled.span_s,
+        notes=tuple(_notes(sampled)),
+    )
+    try:
+        return _told(taken, recording, folder, blocking=booted.server.serving.stack.concurrency in BLOCKING)
+    except ValueError as error:
+        return replace(none, failed=f"what {recording.version} wrote cannot be read: {error}")
+    except OSError as error:
+        return replace(none, failed=f"its stacks cannot be written into {folder}: {error.strerror}")
+
+
+def _notes(sampled: Sampled) -> Iterator[str]:
+    others = (sampled.host.other_cpu_s or 0.0) / max(sampled.span_s * (os.cpu_count() or 1), 1e-9)
+    if others >= OTHER_TOLD:
+        yield (
+            f"Other programs used {others:.0%} of this machine's CPU while it was taken: a server that waits for a "
+            "CPU looks busy, so it idles more than this tells."
+        )
+
+
+def _seconds(load: Load) -> int:
+    return max(LEAST_S, round(load.duration_s))
+
+
+def _load(load: Load) -> Load:
+    """Return the load a profile is taken under: by time, and longer than the sampling."""
+    longer_s = PATIENCE_S if load.driver == OWN else MARGIN_S
+    warmup_s = max(load.warmup_s, LEAST_WARMUP_S)
+    return replace(load, requests=None, duration_s=_seconds(load) + longer_s, warmup_s=warmup_s)
+
+
+class _Spy:
+    """Starts the profiler when the measured span of the load begins."""
+
+    def __init__(self, booted: Booted, sampler: Sampler, seconds: int, path: str) -> None:
+        self.booted, self.sampler, self.seconds, self.path = booted, sampler, seconds, path
+        self.pool = ThreadPoolExecutor(1, "profiler")
+        self.recording: Future[Recording] | None = None
+        self.in_time = False
+
+    def on(self, event: LoadEvent) -> bool:
+        self.sampler.on(event)
+        if event.kind == "measuring":
+            pid, cpus = self.booted.server.pid, self.booted.placed.load_cpus
+            self.recording = self.pool.submit(pyspy.record, pid, self.seconds, cpus, self.path)
+        over = self.recording is not None and self.recording.done()
+        if event.kind == "span_ended":
+            self.in_time = over
+        alive = self.booted.server.exit() is None
+        return alive and not (over and event.kind == "tick")
+
+    def result(self) -> Recording:
+        """Wait for what was recorded. Raises ProfilerError."""
+        self.pool.shutdown(wait=True)
+        if self.recording is None:
+            raise ProfilerError("the load ended before it was under way", "Look at the server's log")
+        recording = self.recording.result()
+        if not self.in_time:
+            raise ProfilerError(
+                "it was still sampling when the load had ended, and saw a server without work",
+                "Give the profile's load a longer duration, or the machine some rest",
+            )
+        return recording
+
+
+def _record(trial: Trial, booted: Booted, lab: Lab, path: str) -> tuple[LoadFacts, Sampler, Recording]:
+    load, site, placed = _load(trial.load), booted.site, booted.placed
+    driver = lab.driver(load.driver, placed, seed_of(trial))
+    sampler = Sampler(
+        booted.server.pid,
+        booted.server.serving.port,
+        load.duration_s,
+        booted.bounds.account,
+        inside=site.server,
+    )
+    spy = _Spy(booted, sampler, _seconds(trial.load), path)
+    target = booted.target
+    with (
+        entered(site.client),
+        idle.held(load.idle, target.url, placed.load_cpus, target.allow, server=site.server),
+        sampler,
+    ):
+        facts = driver.run(load, target, spy.on)
+    return facts, sampler, spy.result()
+
+
+def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
+    """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
+    ticks = round(taken.seconds * taken.rate_hz)
+    stacks = raw.stacks(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
+    shape = samples.shape(stacks)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{taken.trial.cell}-{taken.trial.load.label}").strip("-")
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    collapsed, scoped = f"{FOLDER}/{name}.collapsed.txt", f"{FOLDER}/{name}.speedscope.json"
+    (folder / collapsed).write_text(samples.dump(stacks), encoding="utf-8")
+    (folder / scoped).write_text(
+        speedscope.document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
+    )
+    return replace(
+        taken,
+        samples=shape.samples,
+        idle_share=shape.idle_share,
+        opaque_share=shape.opaque_share,
+        depth_mean=shape.depth_mean,
+        depth_max=shape.depth_max,
+        share_by_package=shape.by_package,
+        share_by_part=shape.by_part,
+        collapsed=collapsed,
+        speedscope=scoped,
+    )
+
+
+def _waits(recipe: Recipe) -> bool:
+    """Whether a handler that is innermost on a stack is likelier to wait than to compute.
+
+    Its source is woven in the server and unknown here. On an event loop a handler that waits is on no stack.
+    """
+    return recipe.wait_ms > recipe.cpu_us / 1000
