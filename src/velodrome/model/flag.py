@@ -27,6 +27,7 @@ class FlagKind(StrEnum):
     ANSWERED_BEFORE_READ = "answered-before-read"
     FOREIGN_LISTENER = "foreign-listener"
     UPSTREAM_LATE = "upstream-late"
+    COMPANION_SATURATED = "companion-saturated"
     LINK_LATE = "link-late"
     SWAPPED = "swapped"
     CLOSED_UNREAD = "closed-unread"

@@ -172,6 +172,10 @@ def facts(
         found["server on CPUs"] = ", ".join(map(str, placed.server_cpus)) or "any"
         found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
         found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
+        beside = [
+            f"{one.name} {one.version}" for r in results if isinstance(r, Measurement) for one in r.companions
+        ]
+        found["asked beside it"] = visible(", ".join(dict.fromkeys(beside)))
         found["placement"] = "; ".join((placed.enforced_by, *placed.notes))
         found["generator"] = names.joined(dict.fromkeys(map(_generator, results)), most=9)
     found.setdefault("velodrome", str(header.get("velodrome", "")))

@@ -121,6 +121,8 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         link=watch.link,
         rtt_ms=trial.link.rtt_ms if trial.link else 0.0,
         load_cpus=len(booted.placed.load_cpus),
+        beside_cpus=len(booted.placed.upstream_cpus),
+        beside_load=bool(set(booted.placed.upstream_cpus) & set(booted.placed.load_cpus)),
         form=booted.form,
         wait_ms=trial.recipe.wait_ms,
         workers=_workers(server.serving),

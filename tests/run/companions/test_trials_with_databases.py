@@ -8,6 +8,7 @@ from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Query, Recipe, Write
+from velodrome.model.flag import FlagKind
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
@@ -84,3 +85,20 @@ def test_behind_a_link_a_database_of_ours_is_asked_and_one_outside_is_not(lab: L
     assert isinstance(result, Failed)
     assert result.failure is FailureKind.UNAVAILABLE
     assert "reaches only what velodrome starts itself; leave out the link, or the URL" in result.reason
+
+
+@pytest.mark.measured
+def test_a_database_that_uses_up_its_cpus_sets_the_figures_aside(lab: Lab) -> None:
+    recipe = Recipe("heavy", "changes every row", (Write(4096, "postgresql"), Body(84)))
+    load = Load(Closed(8), 2.0, warmup_s=0.5)
+    trial = Trial("study", "q", recipe, Contestant("uvicorn-h11"), load, Limits(), 0)
+    (result,) = run_heat(Heat((trial,)), lab)
+    if isinstance(result, Failed) and "is not here" in result.reason:
+        pytest.skip(result.reason)
+    assert isinstance(result, Measurement), result
+    raised = {flag.kind: flag for flag in result.flags}
+    if FlagKind.OTHER_LOAD in raised and FlagKind.COMPANION_SATURATED not in raised:
+        pytest.skip(f"the database did not get its CPU: {raised[FlagKind.OTHER_LOAD].sentence}")
+    flag = raised[FlagKind.COMPANION_SATURATED]
+    assert flag.facts["most"] == "postgresql"
+    assert not result.valid

@@ -49,9 +49,16 @@ class Pool:
 class Statements:
     """Reads and writes over a pool; one statement, one commit."""
 
-    def __init__(self, client: str, connect: Connect, failures: Failures, pause: str) -> None:
+    def __init__(
+        self,
+        client: str,
+        connect: Connect,
+        failures: Failures,
+        pause: str,
+        update: Callable[[str, str], str] = _tables.update,
+    ) -> None:
         """`pause` is the table expression that waits, with `%s` for the seconds; `failures` count as no answer."""
-        self._client, self._pause = client, pause
+        self._client, self._pause, self._update = client, pause, update
         self._failures: Failures = (*failures, OSError, TimeoutError)
         self._pool = Pool(connect)
 
@@ -71,7 +78,7 @@ class Statements:
     def writer(self, rows: int) -> Callable[[], int]:
         """Return what changes so many rows."""
         spans = _tables.spans(rows)
-        statement = _tables.update("%s", "%s")
+        statement = self._update("%s", "%s")
         run = self._run
 
         def store() -> int:

@@ -49,7 +49,7 @@ class Statements:
     def writer(self, rows: int) -> Callable[[], Any]:
         """Return what changes so many rows."""
         spans = _tables.spans(rows)
-        statement = _tables.update("$1", "$2")
+        statement = _tables.update_in_order("$1", "$2")
 
         async def store() -> int:
             try:

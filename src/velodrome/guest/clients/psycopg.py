@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Tuple
 
 from velodrome.guest.client import TIMEOUT_S, Client, Connected
-from velodrome.guest.clients import _dbapi
+from velodrome.guest.clients import _dbapi, _tables
 
 PAUSE = "pg_sleep(%s) AS pause"
 VERSION = "SHOW server_version"
@@ -23,7 +23,7 @@ def _open(url: str) -> Tuple[_dbapi.Connect, _dbapi.Failures]:
 def connect(url: str) -> Connected:
     """Return what reads and writes."""
     connect, failures = _open(url)
-    return _dbapi.Statements("psycopg", connect, failures, PAUSE)
+    return _dbapi.Statements("psycopg", connect, failures, PAUSE, _tables.update_in_order)
 
 
 def prepare(url: str) -> str:

@@ -22,6 +22,7 @@ OURS = frozenset(
         FlagKind.DEBUG_BUILD,
         FlagKind.FOREIGN_LISTENER,
         FlagKind.UPSTREAM_LATE,
+        FlagKind.COMPANION_SATURATED,
         FlagKind.CAPPED_BY_CONNECTIONS,
     }
 )

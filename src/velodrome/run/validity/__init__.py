@@ -5,7 +5,7 @@ for. NOTE: they are, and the reader should know this beside them.
 """
 
 from velodrome.model.flag import Flag
-from velodrome.run.validity import answers, consistency, form, generator, link, machine, server
+from velodrome.run.validity import answers, companions, consistency, form, generator, link, machine, server
 from velodrome.run.validity.evidence import Evidence
 
 __all__ = ["Evidence", "flags"]
@@ -15,6 +15,7 @@ _CHECKS = (
     *answers.CHECKS,
     *form.CHECKS,
     *generator.CHECKS,
+    *companions.CHECKS,
     *link.CHECKS,
     *consistency.CHECKS,
     *machine.CHECKS,

@@ -28,6 +28,10 @@ class Evidence:
     """Of the link, as asked for; 0: loopback."""
     load_cpus: int = 1
     """CPUs that generator and relay share."""
+    beside_cpus: int = 1
+    """CPUs that third party and databases share."""
+    beside_load: bool = True
+    """Whether the generator is on these as well."""
     wait_ms: float = 0.0
     """What a request waits at least, by its recipe; 0: not known."""
     workers: int | None = None
