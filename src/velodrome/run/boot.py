@@ -22,7 +22,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.measurement import AnswerForm, FailureKind, Placement
 from velodrome.model.trial import Trial
-from velodrome.run import answer_form, limits, placement, ports, readiness, upstream
+from velodrome.run import acquaintance, answer_form, limits, placement, ports, readiness, upstream
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.choosing import Beside
 from velodrome.run.companions.companion import Ground
@@ -110,6 +110,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         boot_s = _await(server, plain, trial, lab)
         if interface.protocol == "http" and isinstance(trial.recipe.steps[-1], Body):
             form = answer_form.seen(plain, lab.start_seconds + trial.recipe.wait_ms / 1000)
+        acquaintance.make(server.url, serving.workers or 1)
     notes = placed.notes + bounds.notes + site.notes
     placed = replace(placed, enforced_by=bounds.enforced_by, notes=notes)
     return Booted(server, environment, placed, bounds, target, boot_s, third, beside, site, form)

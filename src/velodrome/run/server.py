@@ -57,6 +57,12 @@ class Serving:
     app: str = ""
     """`module:attribute`; empty is the recipe in the idiom of the stack's interface."""
 
+    @property
+    def workers(self) -> int | None:
+        """Worker processes asked for; None: the stack has no such knob."""
+        value = {**self.stack.knobs, **self.knobs}.get("workers")
+        return value if isinstance(value, int) else None
+
     def process(self) -> Process:
         """Return what the stack wants executed."""
         app = self.app or f"velodrome.guest.interfaces.{self.stack.interface}:app"

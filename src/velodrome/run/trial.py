@@ -35,7 +35,7 @@ from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
 from velodrome.run.sampler import Sampler
-from velodrome.run.server import Server, Serving, Stopped
+from velodrome.run.server import Server, Stopped
 
 NO_SUCH_LOAD = (DriverMissingError, DriverTooOldError, UnfitLoadError)
 """Found out before anything is loaded: the load cannot be had here, and no fault is anybody's."""
@@ -125,7 +125,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
         beside_load=bool(set(booted.placed.upstream_cpus) & set(booted.placed.load_cpus)),
         form=booted.form,
         wait_ms=trial.recipe.wait_ms,
-        workers=_workers(server.serving),
+        workers=server.serving.workers,
         exit_status=died.code if died else None,
     )
     return Measurement(
@@ -166,11 +166,6 @@ def _load(
         with sampler:
             facts = driver.run(trial.load, target, watch.on)
         return facts, held.facts() if held is not None else None
-
-
-def _workers(serving: Serving) -> int | None:
-    value = {**serving.stack.knobs, **serving.knobs}.get("workers")
-    return value if isinstance(value, int) else None
 
 
 def _failed(trial: Trial, started_at: str, error: Exception, server: Server) -> Failed:
