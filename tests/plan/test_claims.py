@@ -109,8 +109,8 @@ b = 100
 def test_the_quick_form_names_loads_as_they_are_called_in_it() -> None:
     text = with_check('metric = "cpu_us"\nof = "hello/uvicorn"\nload = "closed-9-n1000"\nat_most = 9')
     quick = parse(text, "mine.toml", KNOWN, quick=True)
-    assert quick.questions[0].loads[1].label == "closed-9-n250"
-    assert quick.claims[0].checks[0].figure.load == "closed-9-n250"
+    assert quick.questions[0].loads[1].label == "closed-9-n500"
+    assert quick.claims[0].checks[0].figure.load == "closed-9-n500"
 
 
 def test_a_part_of_a_study_keeps_the_claims_it_is_about() -> None:

@@ -11,11 +11,12 @@ from velodrome.plan import finding
 from velodrome.plan.finding import find, load, shipped
 from velodrome.plan.known import Known
 from velodrome.run.drivers import choosing
+from velodrome.run.experiments import choosing as experiments
 
 
 def test_a_study_that_ships_is_found_by_name_and_all_are_right() -> None:
     assert "first-lap" in shipped()
-    known = Known(catalog.stacks(), catalog.recipes(), choosing.known())
+    known = Known(catalog.stacks(), catalog.recipes(), choosing.known(), experiments.settings())
     for name in shipped():
         assert load(name, known).name == name
         assert load(name, known, quick=True).form == "quick"

@@ -48,7 +48,7 @@ def test_a_study_without_the_table_has_a_quick_form_too() -> None:
         ("hello", Load(Closed(1), 0.3), 0.3, None),
         ("third-party-200ms", Load(Closed(1), 3), 1, None),
         ("hello", Load(Closed(1), 30, requests=100), 30, 100),
-        ("hello", Load(Closed(1), 30, requests=1000), 30, 200),
+        ("hello", Load(Closed(1), 30, requests=1000), 30, 500),
         ("hello", Load(Closed(1), 30, requests=10_000), 30, 1000),
     ],
 )
@@ -67,7 +67,7 @@ def test_no_load_becomes_too_short_to_mean_anything(
         ("blocks = 0", "quick.blocks: 0 is not a number of blocks"),
         (
             'skip = ["helo"]',
-            "quick.skip[0]: 'helo' is no question, question/contestant or experiment; nearest: hello",
+            "quick.skip[0]: 'helo' is no question, question/contestant, load of one, or experiment; nearest: hello",
         ),
         ("skip = [3]", "quick.skip[0]: 3 is not something to skip"),
         ("blocs = 1", "quick.blocs: there is no such key here; nearest: blocks"),
@@ -77,3 +77,10 @@ def test_a_bad_quick_form_is_told_with_its_cure(table: str, sentence: str) -> No
     found = problems(with_load("{connections = 1, duration = 1}") + f"[quick]\n{table}\n")
     assert len(found) == 1, found
     assert sentence in found[0]
+
+
+def test_single_loads_can_be_left_out_too() -> None:
+    text = TEXT.replace('"third"]', '"third", "hello/*/closed-4"]')
+    quick = parse(text, "studies/mine.toml", KNOWN, quick=True)
+    loads = {trial.load.label for heat in lay_out(quick, STACKS).heats for trial in heat.trials}
+    assert loads == {"closed-9-n5000"}

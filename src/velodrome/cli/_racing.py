@@ -9,20 +9,18 @@ from datetime import date
 from pathlib import Path
 
 from velodrome.cli import judge
+from velodrome.cli._known import known
 from velodrome.guest import catalog
-from velodrome.guest.stack import Stack
 from velodrome.model.errors import BadOptionError, NothingMeasuredError
 from velodrome.model.link import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding, link_text, matrix, timing
-from velodrome.plan.known import Known
 from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
 from velodrome.report.live import RaceView
 from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 
@@ -47,12 +45,6 @@ class Options:
     databases: Mapping[str, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
     """Paths of stacks of the user's own."""
-
-
-def known(stacks: Mapping[str, Stack] | None = None) -> Known:
-    """Return all that a study file may name here."""
-    every = catalog.stacks() if stacks is None else stacks
-    return Known(every, catalog.recipes(), choosing.known(), experiments.settings())
 
 
 def folder(name: str, out: Path | None, resume: bool, holds: str = judge.RESULTS) -> Path:

@@ -2,17 +2,22 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from velodrome.cli._known import known
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.verdict import judge
 from velodrome.model import results
+from velodrome.model.claim import Claim
 from velodrome.model.errors import ResultsError
+from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
+from velodrome.plan import finding
 from velodrome.report import group, html, json, markdown, terminal
 
 RESULTS = "results.jsonl"
@@ -28,14 +33,23 @@ def read(where: Path) -> results.Results:
 
 
 def judged(
-    where: Path, stacks: Mapping[str, Stack], more: tuple[Path, ...] = (), finished: str = ""
+    where: Path,
+    stacks: Mapping[str, Stack],
+    more: tuple[Path, ...] = (),
+    finished: str = "",
+    claims: Sequence[Claim] | None = None,
 ) -> tuple[Verdict, dict[str, str]]:
     """Judge what `where` holds, with `more` runs of the same study beside it, and write the reports into it.
+
+    `claims` are judged instead of those that were known when it was run.
 
     Returns the verdict and what was written, name to path. Raises ResultsError, DifferentMachinesError or
     OutputError.
     """
     runs = [read(one) for one in (where, *more)]
+    if claims is not None:
+        study = replace(runs[0].header.study, claims=tuple(claims))
+        runs[0] = replace(runs[0], header=replace(runs[0].header, study=study))
     verdict = judge(runs, stacks, finished)
     out = where if where.is_dir() else where.parent
     json.write(out / "verdict.json", verdict)
@@ -43,6 +57,11 @@ def judged(
     every = [trial for run in runs for trial in run.trials]
     html.write(out / "report.html", verdict, every, results.plain_header(runs[0].header))
     return verdict, {"report": str(out / "report.html"), "results": str(out / RESULTS)}
+
+
+def claimed(name: str, study: Study) -> tuple[Claim, ...]:
+    """Return the claims that a study has now, in the form it was run in."""
+    return finding.load(name, known(), quick=study.form == "quick").claims
 
 
 def _group(where: Path, folders: Sequence[Path]) -> None:
@@ -61,13 +80,18 @@ def command(
     run: Annotated[
         list[Path], typer.Argument(help="Folders of runs of one study; reports go into the first.")
     ],
+    claims: Annotated[
+        str,
+        typer.Option(help="Judge the claims of this study as its file has them now, not those of the run."),
+    ] = "",
 ) -> None:
     """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
     inside = sorted(run[0].glob(f"*/{RESULTS}")) if not (run[0] / RESULTS).exists() else []
     if len(run) == 1 and inside:
         _group(run[0], [path.parent for path in inside])
         return
-    verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]))
+    asked = claimed(claims, read(run[0]).header.study) if claims else None
+    verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), claims=asked)
     terminal.show(verdict, paths, terminal.console(sys.stdout))
 
 

@@ -151,7 +151,7 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
         (question.name, contestant.label, load.label, block)
         for question, contestant in study.pairs()
         if not (contestant.stack in stacks and serves(stacks[contestant.stack], question.recipe))
-        for load in question.loads
+        for load in study.loads(question, contestant)
         for block in range(study.blocks)
     }
     done = {

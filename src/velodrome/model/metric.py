@@ -27,6 +27,7 @@ class Metric:
 
 METRICS: Mapping[str, Metric] = {
     "throughput_rps": Metric("right answers a second", Unit.RATE),
+    "answered_rps": Metric("right answers a second, whatever became of the other requests", Unit.RATE),
     "sustained_rps": Metric("highest rate of the question's open loops that still holds", Unit.RATE),
     "ceiling_rps": Metric("what Little's law allows", Unit.RATE),
     "ceiling_share": Metric("right answers a second over what Little's law allows", Unit.SHARE),

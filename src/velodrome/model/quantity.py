@@ -152,7 +152,7 @@ def in_unit(value: float | Interval | None, unit: Unit) -> str:
         return f"{short(value * scale)}{sign}"
     low, mid, high = value.low * scale, value.mid * scale, value.high * scale
     if low == mid == high:
-        return f"{number(mid)}{sign}"
+        return f"{short(mid) if mid == round(mid) else number(mid)}{sign}"
     places = min(places_for((high - low) / 2, mid), 3 if abs(mid) < 10 else 1)
     shown = [grouped(one, places) if math.isfinite(one) else "∞" for one in (low, mid, high)]
     return f"{shown[1]}{sign} [{shown[0]}, {shown[2]}]"

@@ -62,7 +62,7 @@ class Study:
     form: Literal["full", "quick"] = "full"
     """The quick form asks the same in less time: fewer blocks, shorter spans, some cells left out."""
     skipped: tuple[str, ...] = ()
-    """What this form leaves out: patterns of `question/contestant`, and names of experiments."""
+    """What this form leaves out: patterns of `question/contestant` or `question/contestant/load`, and experiments."""
 
     def pairs(self) -> Iterator[tuple[Question, Contestant]]:
         """Yield who is to race in which question, in the order of the study, whether it can serve it or not."""
@@ -73,8 +73,14 @@ class Study:
                     yield question, contestant
 
     def skips(self, name: str) -> bool:
-        """Return whether this form leaves a cell or an experiment out."""
-        return any(matches(name, pattern) for pattern in self.skipped)
+        """Return whether this form leaves a cell, a load of one, or an experiment out."""
+        parts = name.count("/")
+        return any(matches(name, pattern) for pattern in self.skipped if pattern.count("/") in (0, parts))
+
+    def loads(self, question: Question, contestant: Contestant) -> tuple[Load, ...]:
+        """Return the loads under which a contestant is to be measured, in order."""
+        cell = f"{question.name}/{contestant.label}"
+        return tuple(load for load in question.loads if not self.skips(f"{cell}/{load.label}"))
 
 
 def matches(cell: str, pattern: str) -> bool:

@@ -23,7 +23,7 @@ LEAST_S = 0.5
 """No span is made shorter than this, or than WAVES times the recipe's own wait: it would catch nothing."""
 WAVES = 5
 LEAST_WARMUP_S = 0.1
-LEAST_REQUESTS = 200
+LEAST_REQUESTS = 500
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,19 @@ def read_quick(entry: object, at: Path, study: Study, findings: Findings) -> Qui
     """Return the quick form that a table tells of a study; what is wrong is in `findings`."""
     table = findings.check_in_part(QuickTable, entry, at) or QuickTable()
     cells = [f"{question.name}/{contestant.label}" for question, contestant in study.pairs()]
-    names = [*cells, *(experiment.name for experiment in study.experiments)]
+    loads = [
+        f"{question.name}/{contestant.label}/{load.label}"
+        for question, contestant in study.pairs()
+        for load in question.loads
+    ]
+    names = [*cells, *(experiment.name for experiment in study.experiments), *loads]
     questions = [question.name for question in study.questions]
     for index, pattern in enumerate(table.skip):
-        if not any(matches(name, pattern) for name in names):
+        if not any(matches(name, pattern) for name in names if pattern.count("/") in (0, name.count("/"))):
             near = nearest(pattern, {*names, *questions})
             findings.add(
-                (*at, "skip", index), f"'{pattern}' is no question, question/contestant or experiment; {near}"
+                (*at, "skip", index),
+                f"'{pattern}' is no question, question/contestant, load of one, or experiment; {near}",
             )
     return Quick(table.blocks, table.budget, table.scale, tuple(table.skip))
 

@@ -114,7 +114,7 @@ def _pairs(
 
 
 def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Heat:
-    return Heat(tuple(_trial(study, pair, load, block, python) for load in pair[0].loads))
+    return Heat(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
 
 
 def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: int, python: str) -> Trial:

@@ -32,6 +32,8 @@ class Row:
     published: str
     here: str
     judgement: Judgement
+    reason: str = ""
+    """Why it does not hold, or cannot be told."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Told:
     says: str
     judgement: Judgement
     reason: str
+    """Where no row tells it."""
     rows: tuple[Row, ...]
     remarks: tuple[str, ...]
     """Contradictions in what was published first, then what else must be said."""
@@ -51,12 +54,14 @@ def told(judged: Judged) -> Told:
     """Return a claim as texts."""
     claim = judged.claim
     remarks = (*judged.contradictions, *((claim.remark,) if claim.remark else ()))
+    rows = tuple(_row(one) for one in judged.checked)
+    reason = "" if any(row.reason for row in rows) else judged.reason
     return Told(
         claim.name,
         visible(claim.says),
         judged.judgement,
-        visible(judged.reason),
-        tuple(_row(one) for one in judged.checked),
+        visible(reason),
+        rows,
         tuple(map(visible, remarks)),
     )
 
@@ -71,7 +76,8 @@ def _row(one: Checked) -> Row:
         here = MISSING
     else:
         here = " ".join(filter(None, (one.limit, in_unit(one.measured, unit))))
-    return Row(visible(check.about) or _about(one), published, here, one.judgement)
+    reason = "" if one.judgement is Judgement.HOLDS else visible(one.reason)
+    return Row(visible(check.about) or _about(one), published, here, one.judgement, reason)
 
 
 def _about(one: Checked) -> str:
@@ -122,15 +128,18 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     found = [Text(f" {summary(claims)}", style="bold"), Text()]
     found.append(Text(" " * INDENT + _columns(head, sizes), style="dim"))
     for one in every:
-        found += [*_claim(one, width), *(line for row in one.rows for line in _check(row, sizes))]
-        for text in filter(None, (one.reason if one.judgement is not Judgement.HOLDS else "", *one.remarks)):
-            found += [
-                Text(line, style="dim")
-                for line in textwrap.wrap(
-                    text, width - 1, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT
-                )
-            ]
+        found += _claim(one, width)
+        for row in one.rows:
+            found += [*_check(row, sizes), *_prose(row.reason, width, INDENT + 2)]
+        for text in (one.reason if one.judgement is not Judgement.HOLDS else "", *one.remarks):
+            found += _prose(text, width, INDENT)
     return found
+
+
+def _prose(text: str, width: int, indent: int) -> list[Text]:
+    margin = " " * indent
+    wrapped = textwrap.wrap(text, width - 1, initial_indent=margin, subsequent_indent=margin)
+    return [Text(line, style="dim") for line in wrapped]
 
 
 def _claim(one: Told, width: int) -> list[Text]:

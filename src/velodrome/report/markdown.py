@@ -68,7 +68,8 @@ def claims_section(verdict: Verdict) -> list[str]:
             f"| **{escaped(one.name)}** {escaped(one.says)} | | | **{one.judgement.value}** | {why} |"
         )
         parts += [
-            f"| {escaped(row.about)} | {escaped(row.published)} | {escaped(row.here)} | {row.judgement.value} | |"
+            f"| {escaped(row.about)} | {escaped(row.published)} | {escaped(row.here)} | {row.judgement.value} "
+            f"| {escaped(row.reason)} |"
             for row in one.rows
         ]
     return parts

@@ -21,11 +21,11 @@ AT = "2026-11-20T12:00:00+00:00"
 @pytest.mark.parametrize(
     ("checks", "judgement", "reason"),
     [
-        ((TWICE,), Judgement.HOLDS, "What was checked holds."),
-        ((TWICE, TWICE), Judgement.HOLDS, "All that was checked holds."),
-        ((TWICE, UNKNOWN), Judgement.CANNOT_TELL, "Throughput: the interval"),
-        ((TWICE, UNKNOWN, THRICE), Judgement.FAILS, "Throughput: all of 1.97×"),
-        ((), Judgement.CANNOT_TELL, "Nothing here measures it."),
+        ((TWICE,), Judgement.HOLDS, "what was checked holds."),
+        ((TWICE, TWICE), Judgement.HOLDS, "all that was checked holds."),
+        ((TWICE, UNKNOWN), Judgement.CANNOT_TELL, "throughput: the interval"),
+        ((TWICE, UNKNOWN, THRICE), Judgement.FAILS, "throughput: all of 1.97×"),
+        ((), Judgement.CANNOT_TELL, "nothing here measures it."),
     ],
 )
 def test_a_claim_is_as_good_as_its_worst_check(

@@ -107,7 +107,8 @@ def _by_facts(one: Check, evidence: Evidence) -> Checked:
         facts.append(finding.facts[name])
     if one.equals is not None:
         judgement = Judgement.HOLDS if facts[0] == one.equals else Judgement.FAILS
-        return Checked(one, judgement, None, str(facts[0]), finding.sentence)
+        found = {True: "yes", False: "no"}.get(facts[0]) if isinstance(facts[0], bool) else str(facts[0])
+        return Checked(one, judgement, None, found or "", finding.sentence)
     return _by_number(one, facts, finding.sentence)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from velodrome.judge.claims.arithmetic import contradictions
 from velodrome.judge.claims.checking import check
 from velodrome.judge.claims.finding_cells import Evidence
-from velodrome.judge.words import capital, listed, sentence
+from velodrome.judge.words import sentence
 from velodrome.model.claim import Checked, Claim, Judged, Judgement
 
 
@@ -17,7 +17,7 @@ def judge_claims(evidence: Evidence) -> tuple[Judged, ...]:
 def _judge(claim: Claim, evidence: Evidence) -> Judged:
     checked = tuple(check(one, evidence, claim.needs_cpus) for one in claim.checks)
     judgement = _judgement(checked)
-    reason = sentence(capital(_reason(judgement, checked)))
+    reason = sentence(_reason(judgement, checked))
     return Judged(claim, judgement, checked, reason, tuple(map(sentence, contradictions(claim))))
 
 
@@ -29,6 +29,7 @@ def _judgement(checked: Sequence[Checked]) -> Judgement:
 
 
 def _reason(judgement: Judgement, checked: Sequence[Checked]) -> str:
+    """Return why, by the first check that decides; each check has its own reason beside it."""
     if not checked:
         return "nothing here measures it"
     if judgement is Judgement.HOLDS:
@@ -38,10 +39,5 @@ def _reason(judgement: Judgement, checked: Sequence[Checked]) -> str:
             else checked[0].reason or "what was checked holds"
         )
     why = [one for one in checked if one.judgement is judgement]
-    reasons = list(dict.fromkeys(f"{named(one)}{one.reason}" for one in why))
-    return listed(reasons, "and", 3) if len(reasons) > 1 else reasons[0]
-
-
-def named(one: Checked) -> str:
-    """Return what a check is about, to stand before its reason."""
-    return f"{one.check.about}: " if one.check.about and one.reason else one.check.about
+    first = f"{why[0].check.about}: {why[0].reason}" if why[0].check.about else why[0].reason
+    return first if len(why) == 1 else f"{len(why)} of {len(checked)} checks; {first}"

@@ -16,7 +16,6 @@ OURS = frozenset(
     {
         FlagKind.GENERATOR_SATURATED,
         FlagKind.GENERATOR_LAGGED,
-        FlagKind.LITTLES_LAW,
         FlagKind.CPU_STEAL,
         FlagKind.OTHER_LOAD,
         FlagKind.DEBUG_BUILD,

@@ -20,6 +20,17 @@ def throughput(cell: Cell, load: Load) -> Number:
     return Series(sample.values, sample.grain)
 
 
+def answered(cell: Cell, load: Load) -> Number:
+    """The same, also of measurements set aside because the server turned requests away or left them waiting."""
+    found = cell.seen(load)
+    if isinstance(found, Missing):
+        return found
+    values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
+    if not values:
+        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+    return Series(values)
+
+
 def ceiling(cell: Cell, load: Load) -> Number:
     """What Little's law allows: slots, or connections, over the time each is held. Known exactly."""
     found = cell.runner.ceiling(cell.question, load)
@@ -40,6 +51,7 @@ def of_ceiling(cell: Cell, load: Load) -> Number:
 
 FIGURES = {
     "throughput_rps": Taking(throughput),
+    "answered_rps": Taking(answered),
     "ceiling_rps": Taking(ceiling),
     "ceiling_share": Taking(of_ceiling),
 }

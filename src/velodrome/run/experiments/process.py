@@ -85,8 +85,10 @@ def _told(found: Outcome) -> dict[str, Any]:
 
 
 def _plain(fact: Fact) -> Fact:
-    """JSON knows neither NaN nor infinity: what is no number could not be told."""
-    return None if isinstance(fact, float) and not math.isfinite(fact) else fact
+    """JSON knows neither NaN nor infinity: what is no number could not be told. A count is a number like any other."""
+    if isinstance(fact, bool) or not isinstance(fact, int | float):
+        return fact
+    return float(fact) if math.isfinite(fact) else None
 
 
 if __name__ == "__main__":
