@@ -24,6 +24,7 @@
 
 pub mod broadcast;
 pub mod connect;
+mod control;
 pub mod echo;
 mod error;
 mod frame;

@@ -1,12 +1,12 @@
 //! One connection.
 
+use super::control::MASK;
 use super::error::WebSocketError;
 use super::frame::{
-    self, BINARY, CLOSE, CONTINUATION, Header, Kind, LONGEST_HEADER, MOST_CONTROL, PING, TEXT,
+    self, BINARY, CLOSE, CONTINUATION, Header, Kind, LONGEST_HEADER, MOST_CONTROL, TEXT,
 };
 use super::handshake::{Answer, Upgrade};
 use super::text::Utf8;
-use crate::protocol::excerpt::excerpt;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +25,6 @@ pub struct Piece<'a> {
     /// The message is complete.
     pub end: bool,
 }
-
-/// So many frames in a row that carry nothing are a flood. A server that pings an idle connection every ten seconds
-/// may do so for a day.
-const MOST_IDLE_FRAMES: u32 = 10_000;
 
 /// How far a connection is.
 #[derive(Debug)]
@@ -49,7 +45,7 @@ pub struct Session {
     /// Most bytes of one message.
     limit: u64,
     /// The beginning of a header or of the payload of a control frame that was cut.
-    cut: [u8; MOST_CONTROL],
+    pub(super) cut: [u8; MOST_CONTROL],
     have: usize,
     /// What is missing of the payload of a data frame.
     left: u64,
@@ -58,8 +54,8 @@ pub struct Session {
     length: u64,
     text: Utf8,
     /// This side has said goodbye.
-    closing: bool,
-    idle_frames: u32,
+    pub(super) closing: bool,
+    pub(super) idle_frames: u32,
 }
 
 impl Session {
@@ -271,62 +267,5 @@ impl Session {
             on(Event::Data(Piece { kind, bytes, end }));
         }
         Ok(())
-    }
-
-    fn control(
-        &mut self,
-        opcode: u8,
-        length: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WebSocketError> {
-        let payload = &self.cut[..length];
-        match opcode {
-            PING if !self.closing => frame::write(out, frame::PONG, payload, MASK),
-            CLOSE => {
-                let goodbye = goodbye(payload)?;
-                if !std::mem::replace(&mut self.closing, true) {
-                    frame::write(out, CLOSE, &payload[..length.min(2)], MASK);
-                }
-                return Err(goodbye);
-            }
-            // A pong nobody asked for is allowed (section 5.5.3).
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// A frame that carries nothing, and costs work.
-    fn idle(&mut self) -> Result<(), WebSocketError> {
-        self.idle_frames += 1;
-        match self.idle_frames > MOST_IDLE_FRAMES {
-            true => Err(WebSocketError::Flood {
-                limit: MOST_IDLE_FRAMES,
-            }),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Of control frames: as good as any, see [`frame::framed`].
-const MASK: [u8; 4] = [0x76, 0x65, 0x6c, 0x6f];
-
-/// What a Close frame says (section 5.5.1).
-fn goodbye(payload: &[u8]) -> Result<WebSocketError, WebSocketError> {
-    let bad = |why| Err(WebSocketError::BadFrame { why });
-    let (code, reason) = match payload {
-        [] => (None, &[][..]),
-        [_] => return bad("it is a Close frame of one byte"),
-        [c0, c1, reason @ ..] => (Some(u16::from_be_bytes([*c0, *c1])), reason),
-    };
-    // Section 7.4: what stands between the two ranges is for the inside of programs, or not given out.
-    if !matches!(code, None | Some(1000..=1003 | 1007..=1014 | 3000..=4999)) {
-        return bad("it is a Close frame with a code that may not be sent");
-    }
-    match std::str::from_utf8(reason) {
-        Ok(_) => Ok(WebSocketError::Closed {
-            code,
-            reason: excerpt(reason),
-        }),
-        Err(_) => bad("it is a Close frame whose reason is not UTF-8"),
     }
 }
