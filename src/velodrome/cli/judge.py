@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -55,13 +56,27 @@ def judged(
     json.write(out / "verdict.json", verdict)
     markdown.write(out / "report.md", verdict)
     every = [trial for run in runs for trial in run.trials]
-    html.write(out / "report.html", verdict, every, results.plain_header(runs[0].header))
+    stored = _stacks(verdict, [one if one.is_dir() else one.parent for one in (where, *more)])
+    html.write(out / "report.html", verdict, every, results.plain_header(runs[0].header), stored)
     return verdict, {"report": str(out / "report.html"), "results": str(out / RESULTS)}
 
 
 def claimed(name: str, study: Study) -> tuple[Claim, ...]:
     """Return the claims that a study has now, in the form it was run in."""
     return finding.load(name, known(), quick=study.form == "quick").claims
+
+
+def _stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
+    """Return the stored stacks of the profiles by the path each names; one that is gone has no graph."""
+    found = {}
+    for path in (view.collapsed for view in verdict.profiles if view.collapsed):
+        for folder in folders:
+            file = folder / path
+            if not file.resolve().is_relative_to(folder.resolve()):
+                continue  # results may come from others
+            with suppress(OSError):
+                found[path] = file.read_text(encoding="utf-8", errors="replace")
+    return found
 
 
 def _group(where: Path, folders: Sequence[Path]) -> None:

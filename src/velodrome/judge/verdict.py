@@ -8,6 +8,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
 from velodrome.judge.claims.finding_cells import Evidence
 from velodrome.judge.claims.judging import judge_claims
+from velodrome.judge.profiled import view
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.experiment import Finding
@@ -48,6 +49,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         environment=_environment(header, results),
         claims=judge_claims(Evidence(study, results, stacks, findings, _profiles(runs))),
         findings=findings,
+        profiles=tuple(view(one) for one in _profiles(runs)),
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )

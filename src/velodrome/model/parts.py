@@ -95,7 +95,8 @@ def part(frames: Sequence[str]) -> str:
     """Return which part of a server a stack runs."""
     inner = _innermost(frames)
     if not inner:
-        return "event loop" if _turn(frames) else "other"
+        in_loop = _turn(frames) or any(path_of(frame).startswith("asyncio/") for frame in frames)
+        return "event loop" if in_loop else "other"
     if package_of(inner) == HANDLER:
         return "handler"
     for name, beginnings in _RULES:

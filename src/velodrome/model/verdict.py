@@ -120,6 +120,32 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class ProfileView:
+    """What a profile of one contestant in one question tells; see `model/profile.py`."""
+
+    question: str
+    contestant: str
+    load: str
+    rate: float | None
+    """Requests asked a second, None in a closed loop: profiles are compared at one rate."""
+    profiler: str
+    samples: int
+    idle_share: float | None
+    opaque_share: float | None
+    cpus: float | None
+    """CPUs the server used while it was loaded."""
+    achieved_rps: float | None
+    depth_mean: float | None
+    depth_max: int | None
+    by_part: Mapping[str, float]
+    by_package: Mapping[str, float]
+    collapsed: str
+    speedscope: str
+    notes: tuple[str, ...]
+    failed: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The opinion on a whole study."""
 
@@ -136,6 +162,7 @@ class Verdict:
     claims: tuple[Judged, ...] = ()
     """The published conclusions, judged again."""
     findings: tuple[Finding, ...] = ()
+    profiles: tuple[ProfileView, ...] = ()
     """What the experiments came to."""
     form: str = "full"
     """Of the study: `full` or `quick`."""

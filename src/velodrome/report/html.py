@@ -19,7 +19,7 @@ from markupsafe import Markup
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Answer, Verdict
-from velodrome.report import by_driver, claims, findings, history, names, page, proof, why
+from velodrome.report import by_driver, claims, findings, flames, history, names, page, profiles, proof, why
 from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
@@ -27,8 +27,10 @@ Results = Sequence[Measurement | Failed]
 COST_HEADS = ("req/CPU-s", "CPU µs/req", "MB")
 
 
-def render(verdict: Verdict, results: Results, header: Mapping[str, Any]) -> str:
-    """Return the page. `header` is the first line of results.jsonl as plain data."""
+def render(
+    verdict: Verdict, results: Results, header: Mapping[str, Any], stacks: Mapping[str, str] | None = None
+) -> str:
+    """Return the page. `header` is the first line of results.jsonl as plain data, `stacks` what profiles stored."""
     style = page.styles(verdict)
     called = {label: name for answer in verdict.answers for label, name in names.of_answer(answer).items()}
     measured = {a.question: _measured(a.question, results) for a in verdict.answers}
@@ -50,6 +52,9 @@ def render(verdict: Verdict, results: Results, header: Mapping[str, Any]) -> str
         "cost_heads": COST_HEADS,
         "drivers": [_by_driver(a) for a in verdict.answers if by_driver.tables(a)],
         "driver_heads": [(head, head not in by_driver.TEXTS) for head in by_driver.HEADS],
+        "profiles": profiles.sections(verdict, stacks or {}),
+        "profile_heads": profiles.HEADS,
+        "parts": list(flames.COLOUR.items()),
         "histories": [h for a in verdict.answers for h in history.histories(a, measured[a.question], style)],
         "history_heads": history.COLUMNS,
         "why": [_why(a, measured[a.question]) for a in verdict.answers],
@@ -67,9 +72,15 @@ def render(verdict: Verdict, results: Results, header: Mapping[str, Any]) -> str
     return _environment().get_template("report.html").render(context)
 
 
-def write(path: Path, verdict: Verdict, results: Results, header: Mapping[str, Any]) -> None:
+def write(
+    path: Path,
+    verdict: Verdict,
+    results: Results,
+    header: Mapping[str, Any],
+    stacks: Mapping[str, str] | None = None,
+) -> None:
     """Write report.html. Raises OutputError when it cannot be written."""
-    save(path, render(verdict, results, header))
+    save(path, render(verdict, results, header, stacks))
 
 
 def for_script(plain: object) -> Markup:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import by_driver, claims, findings, names
+from velodrome.report import by_driver, claims, findings, names, profiles
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, visible
@@ -36,6 +36,7 @@ def text(verdict: Verdict) -> str:
     if verdict.findings:
         told = [f"- **{escaped(name)}**: {escaped(said)}" for name, said in findings.rows(verdict.findings)]
         parts += ["", "## Experiments", "", *told]
+    parts += _profiles(verdict)
     if verdict.set_aside:
         parts += ["", "## Set aside", "", *(f"- ⚑ {escaped(sentence)}" for sentence in verdict.set_aside)]
     facts = [*verdict.notes, *([f"The race ended: {verdict.finished}."] if verdict.finished else [])]
@@ -49,6 +50,17 @@ def text(verdict: Verdict) -> str:
 def everything(verdict: Verdict) -> str:
     """Return the command that runs the whole study again, in its form."""
     return f"velodrome run {verdict.study}{' --quick' if verdict.form == 'quick' else ''}"
+
+
+def _profiles(verdict: Verdict) -> list[str]:
+    """Return a table for each question that was profiled."""
+    found: list[str] = []
+    for section in profiles.sections(verdict, {}):
+        found += ["", f"## Profile: {escaped(section.about)}", "", f"Under {escaped(section.load)}.", ""]
+        found += [f"| {' | '.join(profiles.HEADS)} |", f"|:--|{'--:|' * (len(profiles.HEADS) - 1)}"]
+        found += [f"| {' | '.join(map(escaped, row))} |" for row in section.rows]
+        found += ["", *(f"- {escaped(one)}" for one in (*section.failed, *section.notes))]
+    return found
 
 
 def write(path: Path, verdict: Verdict) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import board, by_driver, claims, findings, names
+from velodrome.report import board, by_driver, claims, findings, names, profiles
 from velodrome.report.typeset import plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -51,7 +51,9 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
         found += [*answer_lines(answer, width), Text()]
     for name, told in findings.rows(verdict.findings):
         found += _paragraph(f"Experiment {name}: {told}", width, " ")
-    found += [Text()] if verdict.findings else []
+    for told in profiles.sentences(verdict):
+        found += _paragraph(told, width, " ")
+    found += [Text()] if verdict.findings or verdict.profiles else []
     for note in verdict.notes:
         found += _paragraph(note, width, " ", "dim")
     if verdict.finished:

@@ -84,8 +84,8 @@ def _notes(sampled: Sampled) -> Iterator[str]:
     others = (sampled.host.other_cpu_s or 0.0) / max(sampled.span_s * (os.cpu_count() or 1), 1e-9)
     if others >= OTHER_TOLD:
         yield (
-            f"Other programs used {others:.0%} of this machine's CPU while it was taken: a server that waits for a "
-            "CPU looks busy, so it idles more than this tells."
+            f"Other programs used {others * 100:.0f} % of this machine's CPU while it was taken: a server that "
+            "waits for a CPU looks busy, so it idles more than this tells."
         )
 
 
