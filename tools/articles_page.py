@@ -1,0 +1,104 @@
+"""Writes docs/articles.md from a stored run of the group: python tools/articles_page.py runs/<date>-articles
+
+Without an argument the page is made anew from what an earlier run left in docs/articles/: of each study the verdict
+without its tables and curves, and the versions that served.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from velodrome.cli.judge import read as read_results
+from velodrome.model.measurement import Measurement
+from velodrome.model.verdict import Verdict
+from velodrome.report import claims, findings, json
+from velodrome.report.markdown import claims_section, escaped, everything
+
+DOCS = Path(__file__).parents[1] / "docs"
+PACKAGES = "packages of the servers"
+FACTS = ("started", "cpu", "cpus", "memory_bytes", "kernel", "system", "virtualisation", "velodrome")
+OPENING = """\
+# The published comparisons, judged again
+
+Written by `tools/articles_page.py` from a stored run. *Published* is what the publication gives, *here* what was
+measured, with its 95 % interval; [how a claim is judged](method.md#claims).
+"""
+
+
+def keep(run: Path, folder: Path) -> None:
+    """Store what the page needs of each study of a run. Raises ResultsError or UnreadableVerdictError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = sorted(run.glob("*/verdict.json"))
+    if not found:
+        sys.exit(f"{run} holds no study with a verdict; give the folder of a group: runs/<date>-articles")
+    for old in folder.glob("*.json"):
+        old.unlink()
+    for path in found:
+        verdict = json.read(path)
+        every = [one for one in read_results(path.parent).trials if isinstance(one, Measurement)]
+        environment = {**verdict.environment, PACKAGES: _packages(every)}
+        json.write(folder / f"{path.parent.name}.json", replace(verdict, answers=(), environment=environment))
+
+
+def _packages(measured: Sequence[Measurement]) -> str:
+    """Return every package that served, with all its versions."""
+    versions: dict[str, set[str]] = {}
+    for one in measured:
+        for name, version in one.packages.items():
+            versions.setdefault(name, set()).add(version)
+    return ", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items()))
+
+
+def stored(folder: Path) -> dict[str, Verdict]:
+    """Return the verdicts that are kept, by the name of their study."""
+    return {path.stem: json.read(path) for path in sorted(folder.glob("*.json"))}
+
+
+def page(verdicts: Mapping[str, Verdict]) -> str:
+    """Return the page: what became of the claims, where and how, then study by study, claim by claim."""
+    every = [one for verdict in verdicts.values() for one in verdict.claims]
+    parts = [
+        OPENING,
+        f"In all: {claims.summary(every)}.",
+        "",
+        "| study | claims | command |",
+        "|:--|:--|:--|",
+    ]
+    for name, verdict in verdicts.items():
+        link = f"[{escaped(verdict.title)}](#{name})"
+        parts.append(f"| {link} | {claims.summary(verdict.claims)} | `{everything(verdict)}` |")
+    for name, verdict in verdicts.items():
+        parts += ["", f'<a id="{name}"></a>', "", f"## {escaped(verdict.title)}", "", *_facts(verdict)]
+        # The section's own heading would be a second one.
+        parts += [line for line in claims_section(verdict)[2:] if line != "## Claims"]
+        parts += [f"- **{escaped(told)}**: {escaped(said)}" for told, said in findings.rows(verdict.findings)]
+    return "\n".join([*parts, ""])
+
+
+def _facts(verdict: Verdict) -> list[str]:
+    """Return when, where and with which versions, on a few lines."""
+    there = verdict.environment
+    where = ", ".join(f"{name} {there[name]}" for name in FACTS if there.get(name))
+    pythons = there.get("python of the servers", "")
+    lines = [
+        f"`{everything(verdict)}`, seed {verdict.seed}, {escaped(verdict.finished)}.",
+        escaped(f"{where}."),
+    ]
+    lines += [escaped(f"Python {pythons}; {there[PACKAGES]}.")] if there.get(PACKAGES) else []
+    return [part for line in lines for part in (line, "")]
+
+
+def main() -> None:
+    """Keep what a run says, if one is named, and write the page."""
+    folder = DOCS / "articles"
+    if len(sys.argv) > 1:
+        keep(Path(sys.argv[1]), folder)
+    verdicts = stored(folder)
+    if not verdicts:
+        sys.exit("nothing is kept in docs/articles yet; name a run: runs/<date>-articles")
+    (DOCS / "articles.md").write_text(page(verdicts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
