@@ -9,6 +9,19 @@ from velodrome.report import load_text
 Golden = Callable[[str, str], None]
 
 
+OPEN = {
+    "model": "open",
+    "rate": 5_000.0,
+    "arrivals": "constant",
+    "connections": 50,
+    "streams": 1,
+    "protocol": "http",
+    "call": None,
+    "kind": None,
+}
+CALL = {**OPEN, "protocol": "grpc", "call": "/helloworld.Greeter/SayHelloStream", "kind": "server_streaming"}
+
+
 def document(**changes: Any) -> dict[str, Any]:
     due = {
         "mean": 0.4,
@@ -48,11 +61,12 @@ def document(**changes: Any) -> dict[str, Any]:
         "throughput_rps": 4_998.2,
         "outcomes": {"ok": 50_000, "reset": 0, "timeout": 0},
         "latency_ms": {"due": due, "sent": sent},
+        "first_message_ms": None,
         "lag_ms": lag,
         "generator": {"cpu_s": 2.1, "transport": "io_uring", "saturated": False, "threads": 1},
         "flags": [],
         "examples": [],
-        "load": {"model": "open", "rate": 5_000.0, "arrivals": "constant", "connections": 50},
+        "load": OPEN,
     }
     return found | changes
 
@@ -66,12 +80,26 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     failing = document(
         ok=49_900, outcomes={"ok": 49_900, "bad_status": 100}, examples=[HOSTILE], flags=["too-short"]
     )
-    for made in (document(), failing):
+    for made in (document(), failing, document(load=CALL)):
         assert max(map(len, load_text.lines(made, width))) <= width
 
 
 def test_a_load_reads_well(golden: Golden) -> None:
     golden("load.txt", "\n".join(load_text.lines(document(), 80)) + "\n")
+
+
+def test_a_load_of_calls_reads_well(golden: Golden) -> None:
+    first = {"due": {**NOTHING, "p50": 0.2, "max": 3.0}, "sent": {**NOTHING, "p50": 0.19, "max": 2.0}}
+    example = {"outcome": "bad_status", "text": "grpc-status 14 UNAVAILABLE: the third party is away"}
+    made = document(
+        load={**CALL, "connections": 4, "streams": 25},
+        first_message_ms=first,
+        ok=49_990,
+        outcomes={"ok": 49_990, "bad_status": 10},
+        examples=[example],
+        flags=["streams-without-room"],
+    )
+    golden("load-grpc.txt", "\n".join(load_text.lines(made, 80)) + "\n")
 
 
 def test_failures_are_told_with_examples_made_harmless(golden: Golden) -> None:
@@ -90,7 +118,7 @@ def test_when_the_generator_was_the_limit_that_is_said_instead_of_blaming_the_se
 
 
 def test_when_a_closed_loop_leaves_the_generator_room_the_server_was_the_limit() -> None:
-    closed = {"model": "closed", "rate": None, "arrivals": "constant", "connections": 1}
+    closed = {**OPEN, "model": "closed", "rate": None, "connections": 1}
     made = document(load=closed)
     assert load_text.limit_sentence(made).endswith("The server was the limit, not us.")
     assert load_text.load_name(made) == "closed loop, 1 connection, 10 s"

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
+use crate::calls::Plan;
 use crate::clock::seconds;
 use crate::conversation::Conversation;
 use crate::durations::Durations;
@@ -223,7 +224,7 @@ impl LoadResult {
                     .filter(|said| said.mode == Mode::Broadcast)
                     .map(|said| said.at_once),
                 call: target.plan().map(|plan| plan.path().to_owned()),
-                kind: target.plan().map(|plan| plan.kind),
+                kind: target.plan().map(Plan::kind),
             },
             examples: std::mem::take(&mut record.examples)
                 .into_iter()

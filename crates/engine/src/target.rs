@@ -1,10 +1,12 @@
 //! Who is loaded and with which bytes; a machine that is not this one only by name.
 
 mod place;
+mod secure;
 
 use std::net::SocketAddr;
 
 pub use place::{Place, Scheme};
+pub use secure::Secure;
 
 use crate::calls::Plan;
 use crate::conversation::Conversation;
@@ -36,6 +38,8 @@ pub enum TargetError {
 pub struct Target {
     /// The address every connection is made to.
     pub address: SocketAddr,
+    /// How connections are encrypted, if they are.
+    pub secure: Option<Secure>,
     /// See [`What`].
     pub what: What,
 }
@@ -76,15 +80,26 @@ impl Target {
         if let Some(sentence) = misfit(spec, place.scheme) {
             return fault(sentence);
         }
+        let secure = match place.scheme.secure {
+            true => Some(Secure::new(spec, &place)?),
+            false => None,
+        };
         if place.scheme.grpc {
-            let plan = Plan::new(spec, &place, body, expected)?;
-            let what = What::Grpc(plan);
-            return Ok(Target { address, what });
+            let plan = Plan::new(spec, &place, address, secure.as_ref(), body, expected)?;
+            return Ok(Target {
+                address,
+                secure,
+                what: What::Grpc(plan),
+            });
         }
         if place.scheme.websocket {
             let said = Conversation::new(spec, &place, body, expected)?;
             let what = What::WebSocket(Box::new(said));
-            return Ok(Target { address, what });
+            return Ok(Target {
+                address,
+                secure,
+                what,
+            });
         }
         let request = Request {
             bytes: compose(spec, &place, body),
@@ -93,8 +108,11 @@ impl Target {
                 .contains(&spec.method.as_str()),
             expected: expected.map(<[u8]>::to_vec),
         };
-        let what = What::Http(request);
-        Ok(Target { address, what })
+        Ok(Target {
+            address,
+            secure,
+            what: What::Http(request),
+        })
     }
 
     /// As results name what is spoken.

@@ -2,16 +2,18 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
 
-from velodrome.cli import file_or_text
-from velodrome.cli.load_websocket import Mode, said
+from velodrome.cli import _call_options as calls
+from velodrome.cli import _file_or_text as file_or_text
+from velodrome.cli import _load_options as options
+from velodrome.cli import _websocket_options as websockets
 from velodrome.model import duration
-from velodrome.model.errors import UsageError
+from velodrome.model.errors import MisplacedOptionError, UsageError
 from velodrome.report import hlog, load_text
 from velodrome.run import engine, idle
 
@@ -32,95 +34,96 @@ def _header(text: str) -> list[str]:
     return [name.strip(), value.strip()]
 
 
+def _or(given: int | None, default: int) -> int:
+    return default if given is None else given
+
+
+def _only(url: str, wanted: str, given: Mapping[str, object]) -> None:
+    """Refuse options that say nothing to this kind of server."""
+    for option, value in given.items():
+        if value:
+            raise MisplacedOptionError(option, url, wanted)
+
+
 def command(
-    url: Annotated[str, typer.Argument(help="http://127.0.0.1:8000/path")],
-    connections: Annotated[
-        int | None,
-        typer.Option(
-            "-c",
-            "--connections",
-            help="Connections; in open loop, the most that may be open at once (50; open loop 1000).",
-        ),
-    ] = None,
-    span: Annotated[
-        str | None, typer.Option("-z", "--duration", help="How long: 10s, 500ms, 2m (10s).")
-    ] = None,
-    requests: Annotated[
-        int | None, typer.Option("-n", "--requests", help="How many requests, instead of how long.")
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option("-R", "-q", "--rate", help="Open loop: requests per second, whatever the server does."),
-    ] = None,
-    arrivals: Annotated[
-        Literal["constant", "poisson"], typer.Option(help="Spacing of an open loop.")
-    ] = "constant",
-    threads: Annotated[int, typer.Option("-t", "--threads", help="Threads of the generator.")] = 1,
-    keepalive: Annotated[
-        bool, typer.Option("--keepalive/--no-keepalive", help="Use a connection again.")
-    ] = True,
-    method: Annotated[str, typer.Option("--method", "-X")] = "GET",
-    header: Annotated[
-        list[str] | None, typer.Option("-H", "--header", help="'Name: value'; repeatable.")
-    ] = None,
-    body: Annotated[str | None, typer.Option(help="Body of the request, or @file.")] = None,
-    timeout: Annotated[str, typer.Option(help="An answer later than this is a failure.")] = "10s",
-    expect_status: Annotated[int | None, typer.Option(help="The right status (any 2xx).")] = None,
-    expect_body: Annotated[str | None, typer.Option(help="The right body, or @file; compared whole.")] = None,
-    transport: Annotated[Literal["auto", "io_uring", "epoll"], typer.Option()] = "auto",
-    warmup: Annotated[str, typer.Option(help="Load this long before measuring.")] = "0s",
-    drain: Annotated[str, typer.Option(help="Wait this long for answers at the end.")] = "2s",
-    seed: Annotated[int, typer.Option(help="Draws Poisson arrivals.")] = 1,
-    idle_connections: Annotated[
-        int,
-        typer.Option("--idle", min=0, help="Hold so many more connections open, on which nothing is sent."),
-    ] = 0,
-    ws_mode: Annotated[
-        Mode | None,
-        typer.Option(
-            help="ws://: a message until it is back, a connection until it stands, or a message to all (echo)."
-        ),
-    ] = None,
-    message: Annotated[
-        str | None, typer.Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
-    ] = None,
-    ws_at_once: Annotated[
-        int | None, typer.Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the velodrome/load/1 document.")] = False,
-    hdr: Annotated[
-        Path | None, typer.Option("--hdr", help="Write both histograms as an HdrHistogram log.")
-    ] = None,
-    allow_target: Annotated[
-        list[str] | None, typer.Option(help="Permit load on this host; repeatable.")
-    ] = None,
+    url: options.Url,
+    connections: options.Connections = None,
+    streams: calls.Streams = None,
+    span: options.Span = None,
+    requests: options.Requests = None,
+    rate: options.Rate = None,
+    arrivals: options.Arrivals = "constant",
+    threads: options.Threads = 1,
+    keepalive: options.Keepalive = True,
+    header: options.Header = None,
+    timeout: options.Timeout = "10s",
+    method: options.Method = None,
+    body: options.Body = None,
+    expect_status: options.ExpectStatus = None,
+    expect_body: options.ExpectBody = None,
+    call: calls.Call = None,
+    proto: calls.Proto = None,
+    include: calls.Include = None,
+    data: calls.Data = None,
+    messages: calls.Messages = None,
+    expect_data: calls.ExpectData = None,
+    ws_mode: websockets.WsMode = None,
+    message: websockets.Message = None,
+    ws_at_once: websockets.WsAtOnce = None,
+    insecure: options.Insecure = False,
+    cacert: options.CaCert = None,
+    transport: options.Transport = "auto",
+    warmup: options.Warmup = "0s",
+    drain: options.Drain = "2s",
+    seed: options.Seed = 1,
+    idle_connections: options.Idle = 0,
+    as_json: options.AsJson = False,
+    hdr: options.Hdr = None,
+    allow_target: options.AllowTarget = None,
 ) -> None:
     """Load URL in closed loop, or with -R in open loop, and report latency from due and from sent."""
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
+    of_http = {
+        "--method": method,
+        "--body": body,
+        "--expect-body": expect_body,
+        "--expect-status": expect_status,
+    }
+    of_grpc = {"--streams": streams, "--call": call, "--proto": proto, "--include": include, "--data": data}
+    of_grpc |= {"--messages": messages, "--expect-data": expect_data}
     spec: dict[str, Any] = {
         "url": url,
-        "connections": connections if connections is not None else (50 if rate is None else 1000),
         "threads": threads,
         "warmup_s": _span("--warmup", warmup),
         "rate": rate,
         "arrivals": arrivals,
         "seed": seed,
         "keepalive": keepalive,
-        "method": method,
         "headers": [_header(text) for text in header or ()],
         "timeout_s": _span("--timeout", timeout),
         "drain_s": _span("--drain", drain),
-        "expect_status": expect_status,
         "transport": transport,
+        "insecure": insecure,
+        "cacert": str(cacert) if cacert is not None else None,
         "allow_target": list(allow_target or ()),
     }
+    if url.lower().startswith("grpc"):
+        _only(url, "http", of_http)
+        spec["grpc"] = calls.spec(call, proto, include, data, messages, expect_data)
+        many_connections, many_streams = 10, 100
+    else:
+        _only(url, "grpc", of_grpc)
+        spec |= {"method": method or "GET", "expect_status": expect_status}
+        many_connections, many_streams = 1000, 1
+    spec["connections"] = _or(connections, 50 if rate is None else many_connections)
+    spec["streams"] = _or(streams, 1 if rate is None else many_streams)
     if requests is not None:
         spec["requests"] = requests
     else:
         spec["duration_s"] = _span("-z", span or DEFAULT_SPAN)
     payload = file_or_text.read("--body", body) or b""
-    conversation = said(url, ws_mode, message, ws_at_once, body)
+    conversation = websockets.said(url, ws_mode, message, ws_at_once, body)
     if conversation is not None:
         spec["websocket"], payload = conversation.spec, conversation.message
     progress = load_text.Progress(sys.stderr)

@@ -391,6 +391,15 @@ class BadOptionError(UsageError):
         super().__init__(f"{option} {value}: {reason}")
 
 
+class MisplacedOptionError(UsageError):
+    """Raised when an option is given that says nothing to the kind of server that the URL names."""
+
+    def __init__(self, option: str, url: str, wanted: str) -> None:
+        super().__init__(
+            f"{option} goes with {wanted}:// URLs, and {url} is none: leave it out, or correct the URL"
+        )
+
+
 class UnknownDriverError(UsageError):
     """Raised when a load asks for a generator that velodrome cannot drive."""
 

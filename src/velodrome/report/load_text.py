@@ -15,8 +15,10 @@ ROWS = (("from when due", "due"), ("from when sent", "sent"))
 SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
 FLAGS = {
-    "capped-by-connections": "the rate needs more connections than -c allows: waiting for a free one is "
-    "in the latency from when due; raise -c",
+    "capped-by-connections": "the rate needs more requests at once than the connections allow: waiting for a "
+    "free one is in the latency from when due; raise -c, or over gRPC --streams",
+    "streams-without-room": "the server allows fewer calls at once on a connection than --streams: the others "
+    "carried nothing; use more connections (-c)",
     "too-short": "too few requests for the highest percentile shown; load longer (-z)",
     "debug-build": "the generator was built without optimisation: install a release build",
     "connections-never-in": "some connections never got an answer",
@@ -96,20 +98,23 @@ def heading(document: Mapping[str, Any], width: int) -> list[str]:
     asked, came = f" {load_name(document)}", result(document)
     if len(asked) + 3 + len(came) <= width:
         return [asked + came.rjust(width - len(asked) - 1)]
-    return [asked, f" {came}"]
+    return [*_wrapped(asked.strip(), width), *_wrapped(came, width)]
 
 
 def load_name(document: Mapping[str, Any]) -> str:
-    """Return `open loop, constant 5 000/s, up to 50 connections, 10 s`."""
+    """Return `open loop, constant 5 000/s, up to 50 connections, 10 s`; of gRPC after the name of the call."""
     load = document["load"]
     seconds = quantity.span(document["duration_s"])
     connections = load["connections"]
     plural = f"{quantity.grouped(connections)} connection{'s' if connections != 1 else ''}"
     if load.get("mode") == "broadcast":
         return f"{_pace(load)}, a room of {quantity.grouped(connections)}, {seconds}"
+    if load["streams"] != 1:
+        plural += f" × {quantity.grouped(load['streams'])} streams"
+    call = f"{load['call'].lstrip('/')}: " if load["call"] else ""
     if load["model"] == "closed":
-        return f"closed loop, {plural}, {seconds}"
-    return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s, up to {plural}, {seconds}"
+        return f"{call}closed loop, {plural}, {seconds}"
+    return f"{call}open loop, {load['arrivals']} {quantity.short(load['rate'])}/s, up to {plural}, {seconds}"
 
 
 def _pace(load: Mapping[str, Any]) -> str:
@@ -137,10 +142,15 @@ def result(document: Mapping[str, Any]) -> str:
 
 
 def latency_table(document: Mapping[str, Any]) -> list[str]:
-    """Return the percentiles from due and from sent and the generator's lag, aligned, in milliseconds."""
+    """Return the percentiles from due and from sent and the generator's lag, aligned, in milliseconds.
+
+    Of answers that have several messages, also those until the first.
+    """
     found = [(name, document["latency_ms"][key]) for name, key in ROWS]
     if document.get("deliveries") is not None:
         found.append(("each delivery", document["deliveries"]["latency_ms"]["due"]))
+    if document["first_message_ms"] is not None:
+        found += [(f"first, {name}", document["first_message_ms"][key]) for name, key in ROWS]
     found.append(("our own lag", document["lag_ms"]))
     cells = [[name for name, _ in found]]
     for _, key in COLUMNS:

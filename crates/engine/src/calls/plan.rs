@@ -1,66 +1,110 @@
 //! A call that is ready to be made, again and again.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use prost_reflect::MessageDescriptor;
+
+use super::comparer::Comparer;
+use super::message::{Composer, Template};
+use super::reflection::{self, Door};
+use super::{described, encoded, schema};
 use crate::clock::nanos;
 use crate::protocol::grpc::{Ask, Kind, Right, head};
 use crate::protocol::http2::RequestHead;
 use crate::spec::{CallSpec, LoadSpec, SpecError};
-use crate::target::Place;
+use crate::target::{Place, Secure};
+
+/// What a call consists of.
+#[derive(Debug)]
+pub struct Told {
+    /// Who sends several messages.
+    pub kind: Kind,
+    /// The messages of the request.
+    pub content: Content,
+    /// See [`Right`].
+    pub right: Right,
+    /// Answers are compared by what they say, where their bytes differ.
+    pub compared: Option<MessageDescriptor>,
+}
+
+/// The messages of a request.
+#[derive(Debug)]
+pub enum Content {
+    /// The same in each call.
+    Fixed(Vec<Vec<u8>>),
+    /// Others in each.
+    Made(Made),
+}
+
+/// Messages that are made for each call.
+#[derive(Debug)]
+pub struct Made {
+    /// One for each message of a call.
+    pub templates: Vec<Template>,
+    /// What they are.
+    pub message: MessageDescriptor,
+}
 
 /// See the module. Plain data that all workers share; each makes its own [`Ask`] of it.
 #[derive(Debug)]
 pub struct Plan {
-    /// Who sends several messages.
-    pub kind: Kind,
     path: String,
     head: RequestHead,
-    messages: Vec<Vec<u8>>,
-    right: Right,
+    told: Told,
     check_every: u64,
     timeout_s: f64,
+    seed: u64,
+    threads: u64,
 }
 
 impl Plan {
-    /// Reads what is to be asked; `body` and `expected` are messages as they stand on the wire.
+    /// Reads what is to be asked; where nothing else describes the call, the server at `address` is asked for it.
     pub fn new(
         spec: &LoadSpec,
         place: &Place,
+        address: SocketAddr,
+        secure: Option<&Secure>,
         body: &[u8],
         expected: Option<&[u8]>,
     ) -> Result<Plan, SpecError> {
         let call = spec.grpc.clone().unwrap_or_default();
-        let path = path(&call, place)?;
-        let kind = call.kind.unwrap_or_default();
-        let mut messages = unframed("body", body)?;
-        if messages.is_empty() {
-            messages.push(Vec::new());
-        }
-        if messages.len() > 1 && !kind.sends_many() {
-            return Err(SpecError(format!(
-                "grpc: {} messages for a call that takes one; say kind: client_streaming or bidirectional if it takes several",
-                messages.len()
-            )));
-        }
-        let mut right = Right::default();
-        if let Some(expected) = expected {
-            let known = unframed("expected body", expected)?;
-            right.count = Some(known.len() as u64);
-            right.messages = known.into_iter().map(Vec::into_boxed_slice).collect();
-        }
-        match kind {
-            Kind::Unary | Kind::ClientStreaming => right.count = Some(1),
-            Kind::Bidirectional => right.count = Some(messages.len() as u64),
+        let name = match name(&call, place) {
+            Err(fault) if !call.proto.is_empty() => {
+                let known = schema::all(&schema::compile(&call.proto, &call.include)?);
+                return Err(SpecError(format!(
+                    "{fault}. There are: {}",
+                    known.join(", ")
+                )));
+            }
+            name => name?,
+        };
+        let mut told = match call.kind {
+            Some(kind) => encoded::read(kind, body, expected)?,
+            None if call.proto.is_empty() => {
+                let pool = reflection::describe(spec, place, &Door { address, secure }, name)?;
+                described::read_call(&call, &schema::find(&pool, name)?)?
+            }
+            None => {
+                let pool = schema::compile(&call.proto, &call.include)?;
+                described::read_call(&call, &schema::find(&pool, name)?)?
+            }
+        };
+        match told.kind {
+            Kind::Unary | Kind::ClientStreaming => told.right.count = Some(1),
+            // Each message is answered before the next.
+            Kind::Bidirectional => told.right.count = Some(told.content.count()),
             Kind::ServerStreaming => {}
         }
+        let path = format!("/{name}");
         Ok(Plan {
-            kind,
             head: compose(spec, place, &path)?,
             path,
-            messages,
-            right,
+            told,
             check_every: spec.check_every,
             timeout_s: spec.timeout_s,
+            seed: spec.seed,
+            threads: spec.threads,
         })
     }
 
@@ -69,18 +113,57 @@ impl Plan {
         &self.path
     }
 
-    /// What one worker asks.
-    pub fn ask(&self) -> Ask {
-        let mut ask = Ask::new(self.kind, self.head.clone(), &self.messages);
-        ask.right = self.right.clone();
+    /// Who sends several messages.
+    pub fn kind(&self) -> Kind {
+        self.told.kind
+    }
+
+    /// What the worker of one thread asks.
+    pub fn ask(&self, thread: u64) -> Ask {
+        let Told {
+            kind,
+            content,
+            right,
+            compared,
+        } = &self.told;
+        let (messages, compose) = match content {
+            Content::Fixed(messages) => (messages.as_slice(), None),
+            Content::Made(made) => (&[][..], Some(self.composer(made, thread))),
+        };
+        let mut ask = Ask::new(*kind, self.head.clone(), messages);
+        ask.compose = compose.map(|compose| Box::new(compose) as _);
+        ask.equal = compared.as_ref().map(|message| {
+            let comparer = Comparer::new(message, &right.messages, right.count);
+            Box::new(comparer) as _
+        });
+        ask.right = right.clone();
         ask.check_every = self.check_every;
         ask.timeout = nanos(self.timeout_s);
         ask
     }
+
+    fn composer(&self, made: &Made, thread: u64) -> Composer {
+        Composer {
+            templates: made.templates.clone(),
+            message: made.message.clone(),
+            seed: self.seed,
+            thread,
+            threads: self.threads,
+        }
+    }
 }
 
-/// `/package.Service/Method`, from the call or from the URL.
-fn path(call: &CallSpec, place: &Place) -> Result<String, SpecError> {
+impl Content {
+    fn count(&self) -> u64 {
+        match self {
+            Content::Fixed(messages) => messages.len() as u64,
+            Content::Made(made) => made.templates.len() as u64,
+        }
+    }
+}
+
+/// `package.Service/Method`, from the call or from the URL.
+fn name<'a>(call: &'a CallSpec, place: &'a Place) -> Result<&'a str, SpecError> {
     let of_url = Some(place.path().trim_start_matches('/')).filter(|path| !path.is_empty());
     let told = call
         .call
@@ -89,26 +172,25 @@ fn path(call: &CallSpec, place: &Place) -> Result<String, SpecError> {
     let name = match (told, of_url) {
         (Some(told), Some(of_url)) if told != of_url => {
             return Err(SpecError(format!(
-                "grpc: the URL says {of_url} and call says {told}; give one of them"
+                "call: the URL says {of_url} and the call {told}; give one of them"
             )));
         }
         (told, of_url) => told.or(of_url),
     };
     match name {
-        Some(name) if name.split('/').filter(|part| !part.is_empty()).count() == 2 => {
-            Ok(format!("/{name}"))
-        }
+        Some(name) if name.split('/').filter(|part| !part.is_empty()).count() == 2 => Ok(name),
         Some(name) => Err(SpecError(format!(
-            "grpc: '{name}' is not a call; write package.Service/Method"
+            "call: '{name}' is not a call; write package.Service/Method"
         ))),
         None => Err(SpecError(
-            "grpc: no call is named; give package.Service/Method as call, or at the end of the URL"
+            "call: none is named; give package.Service/Method with --call, or at the end of the URL"
                 .into(),
         )),
     }
 }
 
-fn compose(spec: &LoadSpec, place: &Place, path: &str) -> Result<RequestHead, SpecError> {
+/// The head of every call.
+pub fn compose(spec: &LoadSpec, place: &Place, path: &str) -> Result<RequestHead, SpecError> {
     let metadata: Vec<(&str, &str)> = spec
         .headers
         .iter()
@@ -123,25 +205,4 @@ fn compose(spec: &LoadSpec, place: &Place, path: &str) -> Result<RequestHead, Sp
         &metadata,
     )
     .map_err(|fault| SpecError(format!("headers: {fault}")))
-}
-
-/// The messages in bytes as they stand on the wire: each with a flag and its length before it.
-fn unframed(what: &str, mut bytes: &[u8]) -> Result<Vec<Vec<u8>>, SpecError> {
-    let mut messages = Vec::new();
-    while !bytes.is_empty() {
-        let whole = bytes.split_at_checked(5).and_then(|(prefix, rest)| {
-            let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
-            (prefix[0] == 0).then_some(())?;
-            rest.split_at_checked(length)
-        });
-        let Some((message, rest)) = whole else {
-            return Err(SpecError(format!(
-                "grpc: the {what} is not gRPC messages: after {} of them comes no whole one (0, four bytes of length, and so many bytes)",
-                messages.len()
-            )));
-        };
-        messages.push(message.to_vec());
-        bytes = rest;
-    }
-    Ok(messages)
 }

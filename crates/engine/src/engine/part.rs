@@ -22,6 +22,7 @@ use crate::spec::{Length, LoadSpec, Mode, TransportChoice};
 use crate::target::{Request, Target, What};
 use crate::transport::epoll::Epoll;
 use crate::transport::multiplexed::{self, Multiplexed};
+use crate::transport::tls::Tls;
 #[cfg(target_os = "linux")]
 use crate::transport::uring::Uring;
 use crate::transport::{ByteTransport, Transport};
@@ -59,15 +60,10 @@ impl<'a> Part<'a> {
 
     /// Carries it out, to the end of the drain.
     pub fn work(self) -> Done {
-        let connections = self.connections();
-        let slots = match self.target.what {
-            What::Http(_) | What::WebSocket(_) => connections,
-            What::Grpc(_) => multiplexed::lines(connections),
-        };
-        match Bottom::open(self.spec.transport, self.target.address, slots) {
-            Ok(Bottom::Epoll(transport)) => self.over(transport),
+        match Bottom::open(self.spec.transport, self.target.address, self.sockets()) {
+            Ok(Bottom::Epoll(transport)) => self.sealed(transport),
             #[cfg(target_os = "linux")]
-            Ok(Bottom::Uring(transport)) => self.over(*transport),
+            Ok(Bottom::Uring(transport)) => self.sealed(*transport),
             Err(error) => {
                 self.course.line_up(&Monotonic, false);
                 Err(error)
@@ -78,6 +74,24 @@ impl<'a> Part<'a> {
     /// Its share of the connections.
     fn connections(&self) -> usize {
         share(self.spec.connections, self.thread, self.spec.threads) as usize
+    }
+
+    /// The most sockets it has open at once.
+    fn sockets(&self) -> usize {
+        match self.target.what {
+            What::Http(_) | What::WebSocket(_) => self.connections(),
+            What::Grpc(_) => multiplexed::lines(self.connections()),
+        }
+    }
+
+    fn sealed(self, transport: impl ByteTransport) -> Done {
+        match &self.target.secure {
+            None => self.over(transport),
+            Some(secure) => {
+                let sockets = self.sockets();
+                self.over(Tls::new(transport, secure.clone(), sockets))
+            }
+        }
     }
 
     fn over(self, transport: impl ByteTransport) -> Done {
@@ -107,7 +121,8 @@ impl<'a> Part<'a> {
         let transport = Multiplexed::new(transport, connections, streams, self.spec.keepalive);
         let slots = connections * streams as usize;
         // Nobody knows what a call does: it is sent again only where the server says that it did nothing with it.
-        self.go::<Grpc, _>(plan.ask(), false, transport, slots)
+        let ask = plan.ask(self.thread);
+        self.go::<Grpc, _>(ask, false, transport, slots)
     }
 
     fn converse(self, said: &Conversation, transport: impl ByteTransport) -> Done {

@@ -23,6 +23,7 @@ pub(crate) mod poller;
 pub mod room;
 pub mod simulated;
 mod socket;
+pub mod tls;
 mod unsent;
 #[cfg(target_os = "linux")]
 pub mod uring;

@@ -1,8 +1,9 @@
 //! An HTTP/2 server by others (the `h2` crate) on the simulated clock: it answers gRPC calls as a test tells it.
 
+mod pipe;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -11,11 +12,12 @@ use bytes::Bytes;
 use h2::server::{Connection, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Response};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use velodrome_engine::clock::Nanos;
 use velodrome_engine::protocol::grpc::frame;
 use velodrome_engine::transport::Token;
 use velodrome_engine::transport::simulated::{Act, Script};
+
+use pipe::Pipe;
 
 /// What the server does with a call once its request is whole.
 #[derive(Clone, Debug)]
@@ -43,52 +45,6 @@ pub struct Seen {
     pub cancelled: u64,
     pub timeouts: Vec<String>,
     pub bodies: Vec<Vec<u8>>,
-}
-
-/// The two directions of a connection.
-#[derive(Default)]
-struct Wire {
-    inbound: Vec<u8>,
-    outbound: Vec<u8>,
-}
-
-#[derive(Clone, Default)]
-struct Pipe(Rc<RefCell<Wire>>);
-
-impl AsyncRead for Pipe {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let inbound = &mut self.0.borrow_mut().inbound;
-        if inbound.is_empty() {
-            return Poll::Pending;
-        }
-        let count = inbound.len().min(buffer.remaining());
-        buffer.put_slice(&inbound[..count]);
-        inbound.drain(..count);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Pipe {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.0.borrow_mut().outbound.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
 }
 
 enum Stage {

@@ -52,6 +52,9 @@ pub trait Compose: Send {
 pub trait Equal: Send {
     /// Whether the messages of an answer, as they stand on the wire, are the right ones.
     fn are_right(&self, framed: &[u8]) -> bool;
+
+    /// What the first messages say that are not.
+    fn shown(&self, framed: &[u8]) -> String;
 }
 
 /// What a right answer is; see [`Expected`].
@@ -271,8 +274,14 @@ impl Protocol for Grpc {
         ended.outcome
     }
 
-    fn explain(&self, _: &Ended, ask: &Ask) -> String {
-        self.call.why(&ask.expected())
+    fn explain(&self, ended: &Ended, ask: &Ask) -> String {
+        let why = self.call.why(&ask.expected());
+        match &ask.equal {
+            Some(equal) if ended.outcome == Outcome::WrongBody => {
+                format!("{why}: {}", equal.shown(&self.kept))
+            }
+            _ => why,
+        }
     }
 
     fn is_reusable(_: &Ended) -> bool {

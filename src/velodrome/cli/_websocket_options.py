@@ -1,13 +1,28 @@
-"""What `velodrome load ws://…` says: its mode and message."""
+"""The options of `velodrome load ws://…`: its mode and message, and what they say together."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from velodrome.cli import file_or_text
+import typer
+
+from velodrome.cli import _file_or_text as file_or_text
 from velodrome.model.errors import UsageError
 
 Mode = Literal["echo", "connect", "broadcast"]
 SCHEMES = ("ws", "wss")
+
+WsMode = Annotated[
+    Mode | None,
+    typer.Option(
+        help="ws://: a message until it is back, a connection until it stands, or a message to all (echo)."
+    ),
+]
+Message = Annotated[
+    str | None, typer.Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
+]
+WsAtOnce = Annotated[
+    int | None, typer.Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
+]
 
 
 @dataclass(frozen=True)

@@ -18,3 +18,12 @@ def read(option: str, text: str | None) -> bytes | None:
         return Path(text[1:]).read_bytes()
     except OSError as error:
         raise UsageError(f"{option}: cannot read {text[1:]}: {error.strerror}") from error
+
+
+def read_text(option: str, text: str | None) -> str | None:
+    """Return the same as text. Raises UsageError also for a file that is none."""
+    found = read(option, text)
+    try:
+        return None if found is None else found.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{option}: {(text or '')[1:]} is not text (UTF-8): {error.reason}") from error

@@ -1,0 +1,61 @@
+"""The options of `velodrome load` that tell a gRPC call, and the call they make together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from velodrome.cli._file_or_text import read_text
+
+Streams = Annotated[
+    int | None,
+    typer.Option(
+        "-m", "--streams", help="gRPC: calls that each connection carries at once (1; open loop 100)."
+    ),
+]
+Call = Annotated[
+    str | None, typer.Option(help="gRPC: package.Service/Method, where the URL does not say it.")
+]
+Proto = Annotated[
+    list[Path] | None,
+    typer.Option(help="gRPC: file that describes the call; without one the server is asked (reflection)."),
+]
+Include = Annotated[
+    list[Path] | None, typer.Option("-I", "--include", help="gRPC: folder where imports are; repeatable.")
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        help="gRPC: the message as JSON, or @file; a list where a call sends several. {{n}}, {{i}} and {{random}} "
+        "in its strings are the number of the call, that of the message in it, and a random number."
+    ),
+]
+Messages = Annotated[
+    int | None, typer.Option(min=1, help="gRPC: send the message so many times in each call.")
+]
+ExpectData = Annotated[
+    str | None,
+    typer.Option(
+        help="gRPC: the right answer as JSON, or @file; of several messages all as a list, or what each is like."
+    ),
+]
+
+
+def spec(
+    call: str | None,
+    proto: Sequence[Path] | None,
+    include: Sequence[Path] | None,
+    data: str | None,
+    messages: int | None,
+    expect_data: str | None,
+) -> dict[str, Any]:
+    """Return what the engine takes as `grpc`. Raises UsageError for a file that cannot be read."""
+    return {
+        "call": call,
+        "proto": [str(path) for path in proto or ()],
+        "include": [str(path) for path in include or ()],
+        "data": read_text("--data", data),
+        "messages": messages,
+        "expect_data": read_text("--expect-data", expect_data),
+    }
