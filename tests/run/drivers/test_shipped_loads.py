@@ -1,0 +1,37 @@
+"""Every load of a shipped study that names another driver is one which that driver can carry, in both forms."""
+
+import pytest
+from tests.run.drivers.record import DIALECTS
+
+from velodrome.cli._known import known
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe
+from velodrome.model.load import Load
+from velodrome.plan import finding
+from velodrome.run.drivers.driver import Target
+
+STACKS = catalog.stacks()
+
+
+def targets(recipe: Recipe, stacks: set[str]) -> dict[str, Target]:
+    """What is asked of servers of a recipe, by protocol."""
+    spoken = {catalog.interface(STACKS[name].interface).protocol for name in stacks if name in STACKS}
+    address = {"http": "http://127.0.0.1:1/", "grpc": "grpc://127.0.0.1:1/helloworld.Greeter/SayHello"}
+    return {protocol: Target.of_recipe(address[protocol], recipe) for protocol in spoken & set(address)}
+
+
+@pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
+@pytest.mark.parametrize("name", sorted(finding.shipped()))
+def test_every_load_by_another_driver_fits_it(name: str, quick: bool) -> None:
+    study = finding.load(name, known(), quick=quick)
+    misfits = []
+    for question, contestant in study.pairs():
+        for load in (one for one in question.loads if one.driver in DIALECTS):
+            for target in targets(question.recipe, {contestant.stack}).values():
+                misfits += misfit(f"{question.name}/{contestant.label}", load, target)
+    assert misfits == []
+
+
+def misfit(cell: str, load: Load, target: Target) -> list[str]:
+    unfit = DIALECTS[load.driver].unfit(load, target)
+    return [f"{cell} {load.label}: {unfit.field} = {unfit.value}: {unfit.can}"] if unfit else []
