@@ -134,3 +134,20 @@ def test_a_load_is_read_as_words(label: str, words: str) -> None:
 )
 def test_the_same_load_by_our_own_driver_has_the_label_without_it(label: str, own_label: str) -> None:
     assert names.without_driver(label) == own_label
+
+
+def test_a_count_of_requests_stands_beside_the_same_load_by_time() -> None:
+    made = verdict().answers[0]
+    rows = tuple(
+        dataclasses.replace(
+            row,
+            latency=tuple(
+                dataclasses.replace(one, load="closed-40-n500-wrk") if one.load.endswith("wrk") else one
+                for one in row.latency
+            ),
+        )
+        for row in made.standings
+    )
+    (table,) = by_driver.tables(dataclasses.replace(made, standings=rows))
+    assert table.load == "closed loop, 40 connections"
+    assert [row.texts[1] for row in table.rows[:2]] == ["velodrome", "wrk 4.1.0, 500 requests"]

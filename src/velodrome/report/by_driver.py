@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, DriverView, LatencyView, Standing
 from velodrome.report import names
-from velodrome.report.typeset import visible
+from velodrome.report.typeset import plural, visible
 
 HEADS = (
     "contestant",
@@ -44,12 +44,16 @@ class Table:
 
 
 def tables(answer: Answer) -> list[Table]:
-    """Return a table for each load that another driver than velodrome's own made, with ours beside it."""
+    """Return a table for each load that another driver than velodrome's own made, with ours beside it.
+
+    A load of so many requests stands beside the same one by time; the row tells the number.
+    """
     found: dict[str, list[tuple[Standing, LatencyView, DriverView]]] = {}
     for standing in answer.standings:
         for view in standing.latency:
             if view.by is not None:
-                found.setdefault(names.without_driver(view.load), []).append((standing, view, view.by))
+                load, _ = names.without_count(names.without_driver(view.load))
+                found.setdefault(load, []).append((standing, view, view.by))
     return [
         Table(names.load_label(load), tuple(_row(*one) for one in here))
         for load, here in found.items()
@@ -59,9 +63,11 @@ def tables(answer: Answer) -> list[Table]:
 
 def _row(standing: Standing, view: LatencyView, by: DriverView) -> Row:
     cpu = view.cpu_us_per_request
+    _, count = names.without_count(view.load)
+    counted = f", {plural(count, 'request')}" if count is not None else ""
     texts = (
         names.of_standing(standing),
-        f"{by.name} {by.version}".strip(),
+        f"{by.name} {by.version}".strip() + counted,
         quantity.number(view.achieved_rps),
         names.milliseconds(view, "p50_ms"),
         names.milliseconds(view, "p99_ms"),

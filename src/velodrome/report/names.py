@@ -108,6 +108,14 @@ def without_driver(label: str) -> str:
     return label if own else head
 
 
+def without_count(label: str) -> tuple[str, int | None]:
+    """Return the label of the same load by time, and how many requests it was instead; None: it was by time."""
+    parts = label.split("-")
+    counts = [int(part[1:]) for part in parts if part[:1] == "n" and part[1:].isdigit()]
+    kept = [part for part in parts if not (part[:1] == "n" and part[1:].isdigit())]
+    return "-".join(kept), counts[0] if counts else None
+
+
 def milliseconds(view: LatencyView | None, field: str) -> str:
     """Return a percentile as it is known: a number, the bounds it lies within, or that it is not told."""
     if view is None:
