@@ -192,8 +192,8 @@ def test_packets_keep_their_order_under_jitter_and_their_delays_vary() -> None:
 
 @JOINED_BY
 def test_a_full_queue_drops_what_comes_and_the_drops_are_counted(joined_by: str) -> None:
-    # At 1 Mbit/s a packet takes 12 ms, so all 100 have come before the second is sent.
-    with opened(Link(rate_mbit=1.0, queue_packets=20), joined_by=joined_by) as site:
+    # At 0.25 Mbit/s a packet takes 48 ms, so all 100 have come before the second is sent.
+    with opened(Link(rate_mbit=0.25, queue_packets=20), joined_by=joined_by) as site:
         site.begin()
         found = datagrams(site, 100, UDP_PAYLOAD)
         facts = site.end()

@@ -139,8 +139,9 @@ def _refuse_impossible(heats: Sequence[Heat], lab: Lab) -> None:
     for asked in {trial.limits for heat in heats for trial in heat.trials}:
         placed = placement.place(lab.cpus, asked)
         limits.bounds(asked, placed.server_cpus, lab.where)
-    if heats and all(trial.link for heat in heats for trial in heat.trials):
-        site.refuse_impossible()
+    links = [trial.link for heat in heats for trial in heat.trials]
+    if links and all(links):
+        site.refuse_impossible(link for link in links if link)
 
 
 def _proven(race: Race, lab: Lab) -> Lab:

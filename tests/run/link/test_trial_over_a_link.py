@@ -113,10 +113,11 @@ def test_a_relay_that_dies_under_load_is_a_failure_with_its_reason(lab: Lab) -> 
     def killing(name: str, placed: Placement, seed: int) -> Driver:
         return Killing(placed, seed)
 
-    failed = only(run_heat(Heat((trial(),)), replace(lab, driver=killing)))
+    jittery = trial(link=replace(FAR, jitter_ms=1.0))  # which is the relay's, also where the kernel has netem
+    failed = only(run_heat(Heat((jittery,)), replace(lab, driver=killing)))
     assert isinstance(failed, Failed)
     assert failed.failure is FailureKind.LOAD
-    assert failed.reason == "the link rtt20ms failed: its relay has ended."
+    assert failed.reason == "the link rtt20ms-jitter1ms failed: its relay has ended."
 
 
 def relay() -> int:

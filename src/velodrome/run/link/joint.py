@@ -7,6 +7,8 @@ from velodrome.model.measurement import LinkFacts
 from velodrome.run.limits import PREFIX
 from velodrome.run.link.namespace import Namespace
 
+CLIENT, SERVER, BITS = "198.18.0.1", "198.18.0.2", 30
+"""Of the range set apart for measuring networks (RFC 2544)."""
 DEVICE = f"{PREFIX}0"
 """Name of the device in either namespace: at most 15 characters."""
 

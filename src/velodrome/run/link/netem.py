@@ -1,8 +1,11 @@
-"""A veth pair with netem at either end: what joins two namespaces where the kernel has `sch_netem` (tc-netem(8)).
+"""A router with netem on both its devices: what joins two namespaces where the kernel has `sch_netem` (tc-netem(8)).
 
-Netem would move and lose a super-packet of 45 segments as if it were one packet, so the devices are told to send
-single segments. It counts what it lost by chance together with what found no room. Packets overtake each other
-under its jitter, so a link with jitter is the relay's.
+    client ── veth ── router: netem ▶ ── veth ── server         (and ◀ netem on the way back)
+
+It is not on the devices of client and server themselves: TCP notices what its own queue drops, and sends it again
+without calling it lost. Netem would move and lose a super-packet of 45 segments as if it were one packet, so these
+devices are told to send single segments. It counts what it lost by chance together with what found no room. Packets
+overtake each other under its jitter, so a link with jitter is the relay's.
 """
 
 import struct
@@ -13,9 +16,9 @@ from functools import cache
 from velodrome.model.errors import LinkRefusedError
 from velodrome.model.link import MTU, Link
 from velodrome.model.measurement import LinkFacts, WayFacts
-from velodrome.run.link import namespace
-from velodrome.run.link.joint import DEVICE, Ends
-from velodrome.run.link.namespace import Namespace, entered
+from velodrome.run.link import namespace, settings
+from velodrome.run.link.joint import CLIENT, DEVICE, SERVER, Ends
+from velodrome.run.link.namespace import entered
 from velodrome.run.link.netlink import Netlink, attribute, attributes
 
 RATE, RATE64, LATENCY64, SEED = 6, 8, 10, 14
@@ -23,6 +26,8 @@ RATE, RATE64, LATENCY64, SEED = 6, 8, 10, 14
 STATS_BASIC, STATS_QUEUE, STATS_PACKETS64 = 1, 3, 8
 ETHERNET = 14
 """Bytes before the IP header, which netem counts and a link does not."""
+TO_CLIENT, TO_SERVER = "to-client", "to-server"
+"""The router's devices."""
 MOST = 1_000_000
 """Packets netem holds where there is no bottleneck: as good as no limit."""
 
@@ -55,7 +60,7 @@ def options(link: Link, seed: int) -> bytes:
 
 
 class Netem:
-    """A pair with netem. Raises LinkRefusedError."""
+    """A router with netem, in a namespace of its own. Raises LinkRefusedError."""
 
     joined_by = "netem"
     pid = None
@@ -63,37 +68,43 @@ class Netem:
     gso_segments = 1
 
     def __init__(self, link: Link, ends: Ends, _cpus: Sequence[int], seed: int) -> None:
-        self._ways = (ends.client, ends.server)
         self._before: tuple[WayFacts, ...] = ()
+        self._router = namespace.make()
         try:
-            with entered(ends.client), Netlink() as net:
-                net.add_pair(DEVICE, DEVICE, ends.server.descriptor)
-            for number, end in enumerate(self._ways):
+            for end, name in ((ends.client, TO_CLIENT), (ends.server, TO_SERVER)):
                 with entered(end), Netlink() as net:
-                    net.add_discipline(DEVICE, "netem", options(link, 2 * seed + number))
+                    net.add_pair(DEVICE, name, self._router.descriptor)
+            with entered(self._router), Netlink() as net:
+                settings.forward((TO_CLIENT, TO_SERVER))
+                for number, (name, whom) in enumerate(((TO_SERVER, SERVER), (TO_CLIENT, CLIENT))):
+                    net.add_discipline(name, "netem", options(link, 2 * seed + number))
+                    net.bring_up(name, MTU)
+                    net.add_route(name, whom)
         except OSError as error:
             self.stop()
             raise LinkRefusedError("netem", error.errno or 0, "netem") from error
 
     def begin(self) -> None:
         """The measured span begins."""
-        self._before = tuple(_sent(end) for end in self._ways)
+        self._before = self._sent()
 
     def end(self, congestion: str, rtt_ms: float) -> LinkFacts:
         """Return what happened since `begin`."""
-        there, back = (
-            _since(before, _sent(end)) for before, end in zip(self._before, self._ways, strict=True)
-        )
+        there, back = (_since(*two) for two in zip(self._before, self._sent(), strict=True))
         return LinkFacts(self.joined_by, congestion, rtt_ms, there, back, None, 0, None, None, None)
 
     def stop(self) -> None:
-        """Nothing to do: the pair goes with the namespaces."""
+        """Let go of the router; its devices go with it, and with them their other ends."""
+        self._router.close()
+
+    def _sent(self) -> tuple[WayFacts, WayFacts]:
+        with entered(self._router), Netlink() as net:
+            return _sent(net.discipline(TO_SERVER)), _sent(net.discipline(TO_CLIENT))
 
 
-def _sent(end: Namespace) -> WayFacts:
-    """Return what one end has sent so far; what was dropped is not among `bytes`."""
-    with entered(end), Netlink() as net:
-        told = dict(attributes(net.discipline(DEVICE)))
+def _sent(statistics: bytes) -> WayFacts:
+    """Return what a discipline has sent so far; what was dropped is not among `bytes`."""
+    told = dict(attributes(statistics))
     size, packets = struct.unpack_from("=QI", told[STATS_BASIC])
     with suppress(KeyError):  # since Linux 5.5; the other count begins anew after 2^32
         (packets,) = struct.unpack_from("=Q", told[STATS_PACKETS64])

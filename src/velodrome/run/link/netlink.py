@@ -19,12 +19,15 @@ NETLINK_ROUTE = 0
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 REQUEST, ACK, DUMP, EXCLUSIVE, CREATE = 1, 4, 0x300, 0x200, 0x400
 NEWLINK, NEWADDR, NEWROUTE, NEWQDISC, GETQDISC = 16, 20, 24, 36, 38
-IFLA_IFNAME, IFLA_MTU, IFLA_TXQLEN, IFLA_LINKINFO, IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = 3, 4, 13, 18, 28, 40
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_TXQLEN = 1, 3, 4, 13
+IFLA_LINKINFO, IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = 18, 28, 40
 INFO_KIND, INFO_DATA, VETH_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 RTA_DST, RTA_OIF, RTA_PREFSRC, RTA_METRICS, RTAX_CC_ALGO = 1, 4, 7, 8, 16
 TABLE_MAIN, PROTOCOL_STATIC, SCOPE_LINK, UNICAST = 254, 4, 253, 1
-IFF_UP = 1
+IFF_UP, IFF_NOARP = 1, 0x80
+HARDWARE = bytes.fromhex("020000000001")
+"""An address of the range that everybody may give out (IEEE 802c)."""
 TC_ROOT = 0xFFFF_FFFF
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 _HEADER = struct.Struct("=IHHII")
@@ -89,21 +92,24 @@ class Netlink:
         body += attribute(IFA_LOCAL, raw) + attribute(IFA_ADDRESS, raw)
         self._request(NEWADDR, CREATE | EXCLUSIVE, body)
 
-    def add_route(self, device: str, to: str, source: str, congestion: str) -> None:
-        """Reach one address through a device, with a congestion control for TCP that goes there."""
+    def add_route(self, device: str, to: str, source: str = "", congestion: str = "") -> None:
+        """Reach one address through a device; `congestion`: control of TCP that goes there."""
         body = _ROUTE.pack(socket.AF_INET, 32, 0, 0, TABLE_MAIN, PROTOCOL_STATIC, SCOPE_LINK, UNICAST, 0)
-        body += attribute(RTA_DST, socket.inet_aton(to)) + attribute(RTA_PREFSRC, socket.inet_aton(source))
+        body += attribute(RTA_DST, socket.inet_aton(to))
         body += attribute(RTA_OIF, socket.if_nametoindex(device))
-        body += attribute(RTA_METRICS, attribute(RTAX_CC_ALGO, congestion))
+        body += attribute(RTA_PREFSRC, socket.inet_aton(source)) if source else b""
+        body += attribute(RTA_METRICS, attribute(RTAX_CC_ALGO, congestion)) if congestion else b""
         self._request(NEWROUTE, CREATE | EXCLUSIVE, body)
 
     def add_pair(self, here: str, there: str, namespace: int) -> None:
-        """Make a veth pair: one end here, the other in the namespace of that descriptor."""
-        peer = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        peer += attribute(IFLA_IFNAME, there) + attribute(IFLA_NET_NS_FD, namespace)
+        """Make a veth pair: one end here, the other in the namespace of that descriptor.
+
+        Nobody asks for neighbours on it: whatever leaves one end is for the other, and both have one address.
+        """
+        both = _LINK.pack(socket.AF_UNSPEC, 0, 0, IFF_NOARP, IFF_NOARP) + attribute(IFLA_ADDRESS, HARDWARE)
+        peer = both + attribute(IFLA_IFNAME, there) + attribute(IFLA_NET_NS_FD, namespace)
         info = attribute(INFO_KIND, "veth") + attribute(INFO_DATA, attribute(VETH_PEER, peer))
-        body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        body += attribute(IFLA_IFNAME, here) + attribute(IFLA_LINKINFO, info)
+        body = both + attribute(IFLA_IFNAME, here) + attribute(IFLA_LINKINFO, info)
         self._request(NEWLINK, CREATE | EXCLUSIVE, body)
 
     def add_discipline(self, device: str, kind: str, options: bytes) -> None:

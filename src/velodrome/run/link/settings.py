@@ -3,7 +3,7 @@
 A server behind a link shall differ from one on loopback by the link and by nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,6 +49,14 @@ def apply(settings: Mapping[str, str]) -> None:
         with suppress(OSError):
             if (FOLDER / name).read_text().strip() != value:
                 (FOLDER / name).write_text(value)
+
+
+def forward(devices: Iterable[str]) -> None:
+    """Make the present namespace a router between devices that have no addresses. Raises OSError."""
+    (FOLDER / "ipv4/ip_forward").write_text("1")
+    for device in ("all", *devices):
+        # Else what comes back by a way of which the router has no address is taken for a forgery.
+        (FOLDER / f"ipv4/conf/{device}/rp_filter").write_text("0")
 
 
 def without_ipv6(device: str) -> None:

@@ -11,7 +11,7 @@ Nothing is routed outward, so the addresses cannot collide with anybody's.
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
@@ -20,17 +20,15 @@ from velodrome.model.link import MTU, Link
 from velodrome.model.measurement import LinkFacts
 from velodrome.run.link import counters, namespace, netem, settings
 from velodrome.run.link.counters import Counted
-from velodrome.run.link.joint import DEVICE, Ends, Joint
+from velodrome.run.link.joint import BITS, CLIENT, DEVICE, SERVER, Ends, Joint
 from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.link.netlink import Netlink
 from velodrome.run.link.relay import Relay
 
-CLIENT, SERVER, PREFIX_BITS = "198.18.0.1", "198.18.0.2", 30
-"""Of the range set apart for measuring networks (RFC 2544)."""
 PATIENCE_S = 10.0
 """For a first handshake, on top of some round trips: with half of all packets lost a few tries fail."""
 SHAKES = 5
-"""Handshakes tried when the first was slow: on veth the first one also looks for the neighbour."""
+"""Handshakes tried when the first was slow."""
 LOST_S = 0.9
 """Beyond a round trip: then it is lost. TCP itself tries again after 1 s (RFC 6298)."""
 SLOW_MS = 0.5
@@ -130,10 +128,14 @@ def between(link: Link | None, cpus: Sequence[int] = (), seed: int = 1) -> Itera
         yield site
 
 
-def refuse_impossible() -> None:
-    """Tell before anything is measured that this machine allows no link. Raises LinkRefusedError."""
-    with opened(Link()):
-        pass
+def refuse_impossible(links: Iterable[Link] = (Link(),)) -> None:
+    """Tell before anything is measured that this machine allows one of these links not. Raises LinkRefusedError.
+
+    What a machine may refuse is the relay, which links with jitter need, and a congestion control.
+    """
+    for jitter, congestion in sorted({(link.jitter_ms > 0, link.congestion) for link in links}):
+        with opened(Link(0.2, 0.1 if jitter else 0.0, congestion=congestion)):
+            pass
 
 
 @contextmanager
@@ -169,7 +171,7 @@ def _settle(site: Site, end: Namespace, addresses: tuple[str, str], inherited: M
         try:
             net.bring_up("lo")
             net.bring_up(DEVICE, MTU, joint.queue, joint.gso_segments)
-            net.add_address(DEVICE, own, PREFIX_BITS)
+            net.add_address(DEVICE, own, BITS)
         except OSError as error:
             raise LinkRefusedError("address", error.errno or 0, f"the device {DEVICE}") from error
         try:
