@@ -12,12 +12,13 @@ from pathlib import Path
 import arrivals
 import closed_loop
 import freeze
+import grpc
 import ten_thousand
 import upstream
 from rounds import Table, alone, arguments, measured
 from track import cpus
 
-BENCHMARKS = (closed_loop, arrivals, freeze, ten_thousand, upstream)
+BENCHMARKS = (closed_loop, grpc, arrivals, freeze, ten_thousand, upstream)
 PAGE = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- last result: written by run_all.py --record -->", "<!-- end of last result -->"
 
