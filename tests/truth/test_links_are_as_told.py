@@ -123,8 +123,9 @@ def test_a_round_trip_takes_what_was_told_to_a_third_of_a_millisecond(rtt_ms: fl
     with opened(Link(rtt_ms), joined_by=joined_by) as site:
         shaken, echoed = handshakes_ms(site, 15), echo_ms(site, 15)
     assert min(*shaken, *echoed) >= rtt_ms
-    assert statistics.median(shaken) == pytest.approx(rtt_ms, abs=0.3), shaken
-    # An echo wakes two threads of the interpreter as well, which is not the link's doing: the best of them counts.
+    # Waking this process up only adds, and on a busy machine more than the link is allowed to: the lower quartile of
+    # what the kernel answers counts, and of an echo, which wakes two threads of the interpreter as well, the best.
+    assert statistics.quantiles(shaken)[0] == pytest.approx(rtt_ms, abs=0.3), shaken
     assert min(echoed) == pytest.approx(rtt_ms, abs=0.3), echoed
 
 
