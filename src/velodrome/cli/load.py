@@ -9,12 +9,13 @@ from typing import Any
 import typer
 
 from velodrome.cli import _call_options as calls
+from velodrome.cli import _condition_options as judging
 from velodrome.cli import _file_or_text as file_or_text
 from velodrome.cli import _load_options as options
 from velodrome.cli import _websocket_options as websockets
 from velodrome.model import duration
 from velodrome.model.errors import MisplacedOptionError, UsageError
-from velodrome.report import hlog, load_text
+from velodrome.report import conditions, hlog, load_text
 from velodrome.run import engine, idle
 
 DEFAULT_SPAN = "10s"
@@ -80,8 +81,10 @@ def command(
     as_json: options.AsJson = False,
     hdr: options.Hdr = None,
     allow_target: options.AllowTarget = None,
+    fail_if: judging.FailIf = None,
 ) -> None:
     """Load URL in closed loop, or with -R in open loop, and report latency from due and from sent."""
+    asked = judging.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
     of_http = {
@@ -132,14 +135,17 @@ def command(
         if held is not None:
             document["idle"] = asdict(held.facts())
     progress.end()
+    found = judging.decided(asked, document)
+    document["conditions"] = conditions.documents(found)
     if hdr is not None:
         hlog.write(hdr, document)
     if as_json:
         print(json.dumps(document))
+        judging.tell(found, sys.stderr)
     else:
         load_text.show(document, sys.stdout)
-    if document["ok"] == 0:
-        raise typer.Exit(1)
+    if code := judging.exit_code(document, found):
+        raise typer.Exit(code)
 
 
 def register(app: typer.Typer) -> None:

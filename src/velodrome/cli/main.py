@@ -1,7 +1,7 @@
 """Finds the command asked for, runs it, and turns errors into one sentence and an exit code.
 
 Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 the lab itself could not run,
-130 interrupted.
+4 it cannot be told whether a threshold failed, 130 interrupted.
 """
 
 import importlib

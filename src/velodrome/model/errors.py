@@ -474,3 +474,28 @@ class CompanionFailedError(VelodromeError):
         self.reason, self.last_lines = reason, tuple(last_lines)
         tail = "".join(f"\n  {line}" for line in last_lines)
         super().__init__(f"{title} cannot be asked: {reason}.{' Its last lines:' if tail else ''}{tail}")
+
+
+class UnknownLoadMetricError(UsageError):
+    """Raised when a condition names something that a load does not tell."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"Nearest: {', '.join(near)}. " if near else ""
+        super().__init__(
+            f"a load tells nothing called '{name}'. {hint}There are percentiles (p50 … p99.99), mean and max, of "
+            "sent, lag, connect, tls, first_byte and last_byte as sent.p99, and errors, rate, timeout: see "
+            "docs/load-results.md"
+        )
+
+
+class ConditionError(UsageError):
+    """Raised when a condition cannot be read. `at` is where, counted from 0."""
+
+    def __init__(self, text: str, at: int, problem: str) -> None:
+        self.text, self.at = text, at
+        super().__init__(
+            f"the condition '{text}' cannot be read at character {at + 1}: {problem}. "
+            "It is written as 'p99 > 50ms or errors > 0.1%'"
+        )

@@ -89,6 +89,9 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
     found += outcome_lines(document, width)
+    for condition in document.get("conditions", ()):
+        mark = {True: "✗", False: "✓", None: "?"}[condition["holds"]]
+        found += _wrapped(f"{mark} {condition['sentence']}", width)
     picture = plot(curve(document, "due"), curve(document, "sent"), width)
     return found + (["", *picture] if picture else [])
 
