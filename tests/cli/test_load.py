@@ -1,13 +1,9 @@
 """`velodrome load` and `velodrome upstream`, as a user runs them against each other."""
 
 import json
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from velodrome.judge.histograms import decode
 
@@ -16,18 +12,6 @@ ONE = [sys.executable, "-m", "velodrome"]
 
 def load(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*ONE, "load", *words], capture_output=True, text=True, check=False, timeout=60)
-
-
-@pytest.fixture(scope="module")
-def third_party() -> Iterator[str]:
-    command = [*ONE, "upstream", "--latency", "5ms", "--body", "100"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip() + "/"
-        process.send_signal(signal.SIGINT)
-        _, facts = process.communicate(timeout=10)
-        assert json.loads(facts)["requests"] > 0
-        assert process.returncode == 0
 
 
 def test_the_document_counts_every_request(third_party: str) -> None:

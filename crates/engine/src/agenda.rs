@@ -163,7 +163,7 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pace::Spread;
+    use crate::pace::{Schedule, Spread};
 
     const SPAN: Span = Span {
         start: 2_000,
@@ -172,7 +172,13 @@ mod tests {
 
     fn open(requests: Option<u64>) -> Agenda {
         let mut agenda = Agenda::new(
-            Some(Arrivals::new(Spread::Constant, 1e6, 1, 0, 1)),
+            Some(Arrivals::new(
+                Spread::Constant,
+                Schedule::constant(1e6),
+                1,
+                0,
+                1,
+            )),
             requests,
         );
         agenda.begin(1_000, SPAN);

@@ -68,7 +68,7 @@ impl Conversation {
             .map_err(|reserved| SpecError(format!("headers: {reserved}")))?;
         Ok(Conversation {
             mode: asked.mode,
-            at_once: asked.at_once(spec.rate.is_some()),
+            at_once: asked.at_once(spec.is_open()),
             connections: spec.connections,
             upgrade,
             kind,

@@ -51,6 +51,17 @@ impl Durations {
     }
 }
 
+impl Durations {
+    /// Adds those of another thread that are needed no more; where there are none on one side, nothing is touched.
+    pub fn merge(&mut self, other: Durations) {
+        if self.histogram.is_empty() {
+            *self = other;
+        } else if !other.histogram.is_empty() {
+            self.add(&other);
+        }
+    }
+}
+
 /// Latencies of a slice, with two digits: small enough (18 kB) to be handed on four times a second.
 pub type Coarse = Histogram<u32>;
 

@@ -2,13 +2,17 @@
 
 mod deliveries;
 mod first_message;
+mod share;
 mod slice;
+mod steps;
 
 use std::sync::mpsc::Sender;
 
 pub use deliveries::{Deliveries, RoomCounts};
 pub use first_message::FirstMessage;
+pub use share::Share;
 pub use slice::{SLICE, SLICES_PER_SECOND, Slice};
+pub use steps::{Step, Steps};
 
 use crate::clock::Nanos;
 use crate::durations::{Durations, coarse};
@@ -71,6 +75,8 @@ pub struct Record {
     pub connections: Connections,
     /// Of answers that come in several deliveries: until each, from due and from sent.
     pub deliveries: Option<Box<Deliveries>>,
+    /// What each step of a schedule came to; empty: the rate does not change.
+    pub steps: Steps,
     /// See [`RoomCounts`]; None: there is no room.
     pub room: Option<RoomCounts>,
     /// Slots the server has no room for.
@@ -103,6 +109,7 @@ impl Record {
             examples: Vec::new(),
             connections: Connections::default(),
             deliveries: None,
+            steps: Steps::default(),
             room: None,
             parked: 0,
             cpu: CpuTime::default(),
@@ -129,6 +136,7 @@ impl Record {
     /// The timeline begins `now` and its measured span at `start`.
     pub fn begin(&mut self, now: Nanos, start: Nanos, end: Nanos) {
         self.span = Span { start, end };
+        self.steps.begin(start);
         self.flight_since = now;
         let ahead = start.saturating_sub(now).div_ceil(SLICE);
         self.slice.index = -(ahead as i64);
@@ -205,6 +213,9 @@ impl Record {
         if measured {
             self.outcomes.count(outcome);
         }
+        if !self.steps.is_empty() {
+            self.settle_step(due, sent, done, outcome);
+        }
         if outcome.is_timed() {
             if measured {
                 self.due.record(done - due);
@@ -216,6 +227,20 @@ impl Record {
             if in_span && (measured || done < self.span.start) {
                 self.slice.latency.saturating_record(done - due);
             }
+        }
+    }
+
+    fn settle_step(&mut self, due: Nanos, sent: Option<Nanos>, done: Nanos, outcome: Outcome) {
+        if self.span.holds(due)
+            && let Some(step) = self.steps.at(due)
+        {
+            step.share.settle(due, sent, done, outcome);
+        }
+        if outcome == Outcome::Ok
+            && self.span.holds(done)
+            && let Some(step) = self.steps.at(done)
+        {
+            step.answered += 1;
         }
     }
 
@@ -243,6 +268,9 @@ impl Record {
     pub fn lagged(&mut self, due: Nanos, now: Nanos) {
         if self.span.holds(due) {
             self.lag.record(now - due);
+            if let Some(step) = self.steps.at(due) {
+                step.lag.record(now - due);
+            }
         }
     }
 
@@ -290,6 +318,7 @@ impl Record {
             deliveries.due.add(&theirs.due);
             deliveries.sent.add(&theirs.sent);
         }
+        self.steps.add(other.steps);
         // A room has one thread.
         self.room = self.room.or(other.room);
         self.parked += other.parked;

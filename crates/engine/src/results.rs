@@ -1,6 +1,7 @@
 //! The result of a load, as schema `velodrome/load/1`.
 
 mod percentiles;
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -13,20 +14,38 @@ use crate::calls::Plan;
 use crate::clock::seconds;
 use crate::conversation::Conversation;
 use crate::durations::Durations;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Outcomes};
 use crate::pace::Spread;
 use crate::progress::Second;
 use crate::protocol::grpc::Kind;
 use crate::record::{self, Record, RoomCounts};
-use crate::spec::{LoadSpec, Mode};
+use crate::spec::{LoadSpec, Mode, StepSpec};
 use crate::target::Target;
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
+use steps::StepResult;
 
 #[derive(Debug, Serialize)]
 struct Latency {
     due: Percentiles,
     sent: Percentiles,
+}
+
+impl Latency {
+    fn of(due: &Durations, sent: &Durations) -> Latency {
+        Latency {
+            due: Percentiles::of(due),
+            sent: Percentiles::of(sent),
+        }
+    }
+}
+
+/// How many requests came to each end, by its name.
+fn outcomes(counts: &Outcomes) -> BTreeMap<&'static str, u64> {
+    Outcome::ALL
+        .iter()
+        .map(|&outcome| (outcome.name(), counts.of(outcome)))
+        .collect()
 }
 
 #[derive(Debug, Serialize)]
@@ -62,10 +81,7 @@ impl Deliveries {
         let times = record.deliveries.as_deref().unwrap_or(&empty);
         Some(Deliveries {
             count: times.due.histogram.len(),
-            latency_ms: Latency {
-                due: Percentiles::of(&times.due),
-                sent: Percentiles::of(&times.sent),
-            },
+            latency_ms: Latency::of(&times.due, &times.sent),
             beside,
         })
     }
@@ -93,7 +109,9 @@ struct Hdr {
 #[derive(Debug, Serialize)]
 struct Load {
     model: &'static str,
+    /// Of a schedule the average.
     rate: Option<f64>,
+    schedule: Vec<StepSpec>,
     arrivals: Option<Spread>,
     connections: u64,
     /// On each connection.
@@ -134,6 +152,8 @@ pub struct LoadResult {
     generator: Generator,
     flags: Vec<&'static str>,
     series: Vec<Second>,
+    /// Of a schedule.
+    steps: Vec<StepResult>,
     hdr: Hdr,
     load: Load,
     examples: Vec<Example>,
@@ -169,18 +189,15 @@ impl LoadResult {
             ok: record.outcomes.of(Outcome::Ok),
             duration_s,
             throughput_rps: record.ok_in_span as f64 / duration_s.max(1e-9),
-            outcomes: Outcome::ALL
-                .iter()
-                .map(|&outcome| (outcome.name(), record.outcomes.of(outcome)))
-                .collect(),
+            outcomes: outcomes(&record.outcomes),
             latency_ms: Latency {
                 due,
                 sent: Percentiles::of(&record.sent),
             },
-            first_message_ms: record.first.as_ref().map(|first| Latency {
-                due: Percentiles::of(&first.due),
-                sent: Percentiles::of(&first.sent),
-            }),
+            first_message_ms: record
+                .first
+                .as_ref()
+                .map(|first| Latency::of(&first.due, &first.sent)),
             deliveries: Deliveries::of(&record),
             lag_ms,
             connections: ConnectionCounts {
@@ -206,6 +223,7 @@ impl LoadResult {
             },
             flags,
             series,
+            steps: StepResult::all(spec, &record),
             hdr: Hdr {
                 due: encode(&record.due),
                 sent: encode(&record.sent),
@@ -213,8 +231,9 @@ impl LoadResult {
             },
             load: Load {
                 model: spec.model(),
-                rate: spec.rate,
-                arrivals: spec.rate.map(|_| spec.arrivals),
+                rate: spec.mean_rate(),
+                schedule: spec.schedule.clone(),
+                arrivals: spec.is_open().then_some(spec.arrivals),
                 connections: spec.connections,
                 streams: spec.streams,
                 protocol: target.protocol(),
@@ -243,7 +262,7 @@ fn flags(
 ) -> Vec<&'static str> {
     let requests = record.outcomes.total();
     let lagged = lag.p99.unwrap_or(0.0) > LAG_MS.max(due.p50.unwrap_or(0.0) / 10.0);
-    let capped = spec.rate.is_some() && record.capped as f64 > requests as f64 * CAPPED;
+    let capped = spec.is_open() && record.capped as f64 > requests as f64 * CAPPED;
     // The 99th is the highest percentile that is always shown.
     let short = record.due.histogram.len() < 100 * BEYOND;
     [

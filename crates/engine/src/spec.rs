@@ -2,11 +2,13 @@
 
 mod call;
 mod check;
+mod schedule;
 mod websocket;
 
 use serde::Deserialize;
 
 pub use call::CallSpec;
+pub use schedule::StepSpec;
 pub use websocket::{Mode, WebSocketSpec};
 
 use crate::clock::{Nanos, nanos};
@@ -45,7 +47,7 @@ pub struct LoadSpec {
     /// Worker threads; connections and requests are dealt among them.
     #[serde(default = "one")]
     pub threads: u64,
-    /// Length of the measured span. This or `requests`.
+    /// Length of the measured span. This or `requests`; none of both: that of the schedule.
     #[serde(default)]
     pub duration_s: Option<f64>,
     /// How many measured requests. This or `duration_s`.
@@ -57,6 +59,9 @@ pub struct LoadSpec {
     /// Requests per second of an open loop; none: closed loop.
     #[serde(default)]
     pub rate: Option<f64>,
+    /// An open loop whose rate changes; the last rate goes on as long as the load does.
+    #[serde(default)]
+    pub schedule: Vec<StepSpec>,
     /// How an open loop's arrivals are spread.
     #[serde(default)]
     pub arrivals: Spread,
@@ -155,17 +160,14 @@ impl LoadSpec {
     pub fn length(&self) -> Length {
         match (self.duration_s, self.requests) {
             (Some(duration), _) => Length::Span(nanos(duration)),
-            (None, requests) => Length::Requests(requests.unwrap_or(1)),
+            (None, Some(requests)) => Length::Requests(requests),
+            (None, None) => Length::Span(self.steps().iter().map(|step| step.length).sum()),
         }
     }
 
     /// `open` or `closed`.
     pub fn model(&self) -> &'static str {
-        if self.rate.is_some() {
-            "open"
-        } else {
-            "closed"
-        }
+        if self.is_open() { "open" } else { "closed" }
     }
 }
 

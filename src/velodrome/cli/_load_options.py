@@ -23,10 +23,6 @@ Span = Annotated[str | None, typer.Option("-z", "--duration", help="How long: 10
 Requests = Annotated[
     int | None, typer.Option("-n", "--requests", help="How many requests, instead of how long.")
 ]
-Rate = Annotated[
-    float | None,
-    typer.Option("-R", "-q", "--rate", help="Open loop: requests per second, whatever the server does."),
-]
 Arrivals = Annotated[Literal["constant", "poisson"], typer.Option(help="Spacing of an open loop.")]
 Threads = Annotated[int, typer.Option("-t", "--threads", help="Threads of the generator.")]
 Keepalive = Annotated[bool, typer.Option("--keepalive/--no-keepalive", help="Use a connection again.")]

@@ -12,6 +12,7 @@ from velodrome.cli import _call_options as calls
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _file_or_text as file_or_text
 from velodrome.cli import _load_options as options
+from velodrome.cli import _schedule_options as schedules
 from velodrome.cli import _websocket_options as websockets
 from velodrome.model import duration
 from velodrome.model.errors import MisplacedOptionError, UsageError
@@ -52,7 +53,10 @@ def command(
     streams: calls.Streams = None,
     span: options.Span = None,
     requests: options.Requests = None,
-    rate: options.Rate = None,
+    rate: schedules.Rate = None,
+    step: schedules.Step = None,
+    every: schedules.Every = None,
+    ramp: schedules.Ramp = None,
     arrivals: options.Arrivals = "constant",
     threads: options.Threads = 1,
     keepalive: options.Keepalive = True,
@@ -87,6 +91,7 @@ def command(
     asked = judging.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
+    pace = schedules.pace(rate, step, every, ramp)
     of_http = {
         "--method": method,
         "--body": body,
@@ -99,7 +104,8 @@ def command(
         "url": url,
         "threads": threads,
         "warmup_s": _span("--warmup", warmup),
-        "rate": rate,
+        "rate": pace.rate,
+        "schedule": pace.schedule,
         "arrivals": arrivals,
         "seed": seed,
         "keepalive": keepalive,
@@ -119,11 +125,11 @@ def command(
         _only(url, "grpc", of_grpc)
         spec |= {"method": method or "GET", "expect_status": expect_status}
         many_connections, many_streams = 1000, 1
-    spec["connections"] = _or(connections, 50 if rate is None else many_connections)
-    spec["streams"] = _or(streams, 1 if rate is None else many_streams)
+    spec["connections"] = _or(connections, many_connections if pace.is_open else 50)
+    spec["streams"] = _or(streams, many_streams if pace.is_open else 1)
     if requests is not None:
         spec["requests"] = requests
-    else:
+    elif span is not None or not pace.schedule:
         spec["duration_s"] = _span("-z", span or DEFAULT_SPAN)
     payload = file_or_text.read("--body", body) or b""
     conversation = websockets.said(url, ws_mode, message, ws_at_once, body)

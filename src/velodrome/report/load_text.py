@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from velodrome.model import quantity
-from velodrome.report import typeset
+from velodrome.report import load_steps, typeset
 from velodrome.report.text_plot import Curve, plot
 
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
@@ -80,6 +80,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     """Return the lines `show` writes, none longer than `width` where words can be broken."""
     found = [*heading(document, width), ""]
     found += latency_table(document)
+    found += load_steps.table(document)
     found += ["", *_wrapped(limit_sentence(document), width)]
     for flag in document.get("flags", ()):
         if not flag.startswith("generator-"):
@@ -117,13 +118,20 @@ def load_name(document: Mapping[str, Any]) -> str:
     call = f"{load['call'].lstrip('/')}: " if load["call"] else ""
     if load["model"] == "closed":
         return f"{call}closed loop, {plural}, {seconds}"
-    return f"{call}open loop, {load['arrivals']} {quantity.short(load['rate'])}/s, up to {plural}, {seconds}"
+    return f"{call}{_open(load)}, up to {plural}, {seconds}"
+
+
+def _open(load: Mapping[str, Any]) -> str:
+    """Return `open loop, constant 5 000/s`, or how the rate changes."""
+    if load.get("schedule"):
+        return f"open loop, {load['arrivals']} {load_steps.name(load['schedule'])}"
+    return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s"
 
 
 def _pace(load: Mapping[str, Any]) -> str:
     """Return how messages to a room are paced."""
     if load["model"] == "open":
-        return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s"
+        return _open(load)
     at_once = load["at_once"]
     return f"closed loop, {quantity.grouped(at_once)} message{'s' if at_once != 1 else ''} at once"
 

@@ -17,7 +17,7 @@ use crate::protocol::http1::{self, Http1};
 use crate::protocol::websocket::broadcast::{self, Broadcast};
 use crate::protocol::websocket::connect::Connect;
 use crate::protocol::websocket::echo::Echo;
-use crate::record::{Record, Slice};
+use crate::record::{Record, Slice, Steps};
 use crate::spec::{Length, LoadSpec, Mode, TransportChoice};
 use crate::target::{Request, Target, What};
 use crate::transport::epoll::Epoll;
@@ -164,13 +164,14 @@ impl<'a> Part<'a> {
             timeout: nanos(spec.timeout_s),
         };
         let arrivals = spec
-            .rate
-            .map(|rate| Arrivals::new(spec.arrivals, rate, spec.seed, thread, spec.threads));
+            .pace()
+            .map(|pace| Arrivals::new(spec.arrivals, pace, spec.seed, thread, spec.threads));
         let requests = match spec.length() {
             Length::Span(_) => None,
             Length::Requests(requests) => Some(share(requests, thread, spec.threads)),
         };
-        let record = Record::new(thread, spec.max_examples, Some(slices));
+        let mut record = Record::new(thread, spec.max_examples, Some(slices));
+        record.steps = Steps::new(spec.steps().iter().map(|step| step.length));
         let name = transport.name();
         let agenda = Agenda::new(arrivals, requests);
         let worker =

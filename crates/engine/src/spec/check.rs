@@ -21,6 +21,8 @@ impl LoadSpec {
         match (self.duration_s, self.requests) {
             (Some(duration), None) => time("duration_s", duration, 0.001, 7.0 * DAY_S)?,
             (None, Some(requests)) => whole("requests", requests, 1, 1_000_000_000_000)?,
+            // A schedule says it.
+            (None, None) if !self.schedule.is_empty() => {}
             (None, None) => {
                 return fault(
                     "neither duration_s nor requests says when the load ends; give one of them",
@@ -35,13 +37,10 @@ impl LoadSpec {
         time("warmup_s", self.warmup_s, 0.0, DAY_S)?;
         time("timeout_s", self.timeout_s, 0.001, HOUR_S)?;
         time("drain_s", self.drain_s, 0.0, HOUR_S)?;
-        if let Some(rate) = self.rate
-            && !(rate.is_finite() && (1e-4..=1e7).contains(&rate))
-        {
-            return Err(SpecError(format!(
-                "rate: {rate} is not a rate this can keep; give requests per second above 0 and up to 10000000"
-            )));
+        if let Some(rate) = self.rate {
+            check_rate("rate", rate)?;
         }
+        self.check_schedule()?;
         whole("check_every", self.check_every, 1, u64::MAX)?;
         whole("max_examples", self.max_examples as u64, 0, 1_000)?;
         if let Some(status) = self.expect_status {
@@ -126,7 +125,16 @@ pub(super) fn whole(field: &str, value: u64, least: u64, most: u64) -> Result<()
     )))
 }
 
-fn time(field: &str, value: f64, least: f64, most: f64) -> Result<(), SpecError> {
+pub(super) fn check_rate(field: &str, rate: f64) -> Result<(), SpecError> {
+    if rate.is_finite() && (1e-4..=1e7).contains(&rate) {
+        return Ok(());
+    }
+    Err(SpecError(format!(
+        "{field}: {rate} is not a rate this can keep; give requests per second above 0 and up to 10000000"
+    )))
+}
+
+pub(super) fn time(field: &str, value: f64, least: f64, most: f64) -> Result<(), SpecError> {
     if value.is_finite() && (least..=most).contains(&value) {
         return Ok(());
     }

@@ -25,6 +25,29 @@ fn defaults_are_those_of_the_contract() {
 }
 
 #[test]
+fn a_schedule_says_how_long_a_load_is_and_its_last_rate_goes_on() {
+    let steps = r#"[{"rate": 100, "duration_s": 2}, {"rate": 100, "to_rate": 0, "duration_s": 4}]"#;
+    let read = |more: &str| {
+        let json = format!(r#"{{"url": "http://127.0.0.1/", "schedule": {steps}{more}}}"#);
+        LoadSpec::from_json(&json)
+    };
+    let spec = read("").unwrap();
+    assert_eq!(
+        (spec.length(), spec.mean_rate(), spec.model()),
+        (Length::Span(6_000_000_000), Some(400.0 / 6.0), "open")
+    );
+    let longer = read(r#", "duration_s": 8, "warmup_s": 1"#).unwrap();
+    assert_eq!(longer.length(), Length::Span(8_000_000_000));
+    assert_eq!(
+        longer.steps().len(),
+        3,
+        "what is held at the end is a step of its own"
+    );
+    assert_eq!(longer.mean_rate(), Some(50.0));
+    assert!(read(r#", "duration_s": 5.9"#).is_err());
+}
+
+#[test]
 fn every_absurd_value_is_named_in_one_sentence() {
     let rows = [
         ("", "neither duration_s nor requests"),
@@ -62,6 +85,26 @@ fn every_absurd_value_is_named_in_one_sentence() {
         (
             r#", "duration_s": 1, "headers": [["Content-Length", "7"]]"#,
             "written by the generator itself",
+        ),
+        (
+            r#", "rate": 5, "schedule": [{"rate": 1, "duration_s": 1}]"#,
+            "rate and schedule both",
+        ),
+        (
+            r#", "requests": 5, "schedule": [{"rate": 1, "duration_s": 1}]"#,
+            "a schedule ends by its time",
+        ),
+        (
+            r#", "schedule": [{"rate": -1, "duration_s": 1}]"#,
+            "schedule: rate: -1",
+        ),
+        (
+            r#", "schedule": [{"rate": 1, "duration_s": 0}]"#,
+            "schedule: duration_s: 0",
+        ),
+        (
+            r#", "schedule": [{"rate": 0, "duration_s": 1}]"#,
+            "nothing would be sent",
         ),
         (r#", "duration_s": 1, "colour": "red""#, "colour"),
         (r#", "duration_s": 1, "transport": "pigeon""#, "pigeon"),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use velodrome_engine::agenda::Agenda;
 use velodrome_engine::clock::{self, Nanos, SECOND};
 use velodrome_engine::course::Course;
-use velodrome_engine::pace::{Arrivals, Spread};
+use velodrome_engine::pace::{Arrivals, Schedule, Spread};
 use velodrome_engine::protocol::grpc::{Ask, Grpc, Kind, head};
 use velodrome_engine::record::Record;
 use velodrome_engine::transport::multiplexed::Multiplexed;
@@ -81,7 +81,7 @@ impl Calls {
         let transport = Multiplexed::new(below, self.connections, self.streams, self.keepalive);
         let arrivals = self
             .rate
-            .map(|rate| Arrivals::new(Spread::Constant, rate, 1, 0, 1));
+            .map(|rate| Arrivals::new(Spread::Constant, Schedule::constant(rate), 1, 0, 1));
         let agenda = Agenda::new(arrivals, self.requests);
         let span = self.requests.is_none().then_some(10 * SECOND);
         let course = Course::new(0, span, SECOND, 1);

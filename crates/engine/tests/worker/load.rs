@@ -5,10 +5,10 @@ use std::sync::Arc;
 use velodrome_engine::agenda::Agenda;
 use velodrome_engine::clock::{self, Nanos, SECOND};
 use velodrome_engine::course::Course;
-use velodrome_engine::pace::{Arrivals, Spread};
+use velodrome_engine::pace::{Arrivals, Schedule, Spread, Step};
 use velodrome_engine::protocol::Http1;
 use velodrome_engine::protocol::http1::Ask;
-use velodrome_engine::record::Record;
+use velodrome_engine::record::{Record, Steps};
 use velodrome_engine::transport::Token;
 use velodrome_engine::transport::simulated::{Act, Script, Simulated};
 use velodrome_engine::worker::{Orders, Worker};
@@ -39,6 +39,7 @@ impl<F: FnMut(u64, Nanos) -> Vec<(Nanos, Act)>> Script for Server<F> {
 /// A load of 10 s at most with a time-out of 2 s and a drain of 1 s, changed by each test as it needs.
 pub struct Load {
     pub rate: Option<f64>,
+    pub steps: Vec<Step>,
     pub requests: Option<u64>,
     pub connections: usize,
     pub keepalive: bool,
@@ -50,6 +51,7 @@ impl Default for Load {
     fn default() -> Self {
         Load {
             rate: None,
+            steps: Vec::new(),
             requests: None,
             connections: 1,
             keepalive: true,
@@ -84,13 +86,16 @@ impl Load {
                 answer,
             },
         );
-        let arrivals = self
-            .rate
-            .map(|rate| Arrivals::new(Spread::Constant, rate, 1, 0, 1));
+        let schedule = match self.steps.is_empty() {
+            true => self.rate.map(Schedule::constant),
+            false => Some(Schedule::new(&self.steps)),
+        };
+        let arrivals = schedule.map(|schedule| Arrivals::new(Spread::Constant, schedule, 1, 0, 1));
         let agenda = Agenda::new(arrivals, self.requests);
         let span = self.requests.is_none().then_some(10 * SECOND);
         let course = Course::new(self.warmup, span, SECOND, 1);
-        let record = Record::new(0, 5, None);
+        let mut record = Record::new(0, 5, None);
+        record.steps = Steps::new(self.steps.iter().map(|step| step.length));
         Worker::<Http1, _, _>::new(
             orders,
             ask,

@@ -10,6 +10,7 @@ mod sockets;
 use load::{Load, START, after, at, near};
 use velodrome_engine::clock::{MILLISECOND, SECOND};
 use velodrome_engine::outcome::Outcome;
+use velodrome_engine::pace::Step;
 
 #[test]
 fn a_stalled_server_shows_in_due_latency_and_not_in_sent_latency() {
@@ -149,4 +150,45 @@ fn a_count_ends_the_load_at_exactly_that_many() {
             "{rate:?}"
         );
     }
+}
+
+#[test]
+fn each_step_of_a_schedule_is_told_by_itself() {
+    let step = |rate| Step {
+        from: rate,
+        to: rate,
+        length: 2 * SECOND,
+    };
+    let load = Load {
+        steps: [50.0, 100.0, 200.0, 25.0, 50.0].map(step).to_vec(),
+        ..Load::default()
+    };
+    // One connection and 8 ms each: 125 a second and no more.
+    let record = load.run(|_, now| after(8 * MILLISECOND, now));
+    let steps: Vec<_> = record.steps.each().collect();
+    let due: Vec<u64> = steps
+        .iter()
+        .map(|step| step.share.outcomes.total())
+        .collect();
+    assert_eq!(due, [100, 200, 400, 50, 100]);
+    assert_eq!(record.outcomes.total(), 850);
+    let answered: Vec<u64> = steps.iter().map(|step| step.answered).collect();
+    assert_eq!(
+        answered,
+        [100, 200, 249, 201, 100],
+        "151 of the third were answered in the fourth"
+    );
+    assert!(
+        near(at(&steps[1].share.due, 1.0), 8.0),
+        "{}",
+        at(&steps[1].share.due, 1.0)
+    );
+    // The last of the third step waits behind 150 others.
+    let worst = at(&steps[2].share.due, 1.0);
+    assert!((1195.0..1215.0).contains(&worst), "{worst}");
+    assert!(near(at(&steps[2].share.sent, 1.0), 8.0));
+    assert!(
+        near(at(&steps[4].share.due, 1.0), 8.0),
+        "the backlog is gone"
+    );
 }

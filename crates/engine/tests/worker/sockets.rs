@@ -4,7 +4,7 @@ use velodrome_engine::agenda::Agenda;
 use velodrome_engine::clock::{self, MILLISECOND, Nanos, SECOND};
 use velodrome_engine::course::Course;
 use velodrome_engine::outcome::Outcome;
-use velodrome_engine::pace::{Arrivals, Spread};
+use velodrome_engine::pace::{Arrivals, Schedule, Spread};
 use velodrome_engine::protocol::Protocol;
 use velodrome_engine::protocol::websocket::broadcast::{self, Broadcast};
 use velodrome_engine::protocol::websocket::connect::{self, Connect};
@@ -60,7 +60,7 @@ impl Load {
         };
         let arrivals = self
             .rate
-            .map(|rate| Arrivals::new(Spread::Constant, rate, 1, 0, 1));
+            .map(|rate| Arrivals::new(Spread::Constant, Schedule::constant(rate), 1, 0, 1));
         let agenda = Agenda::new(arrivals, self.requests);
         let span = self.requests.is_none().then_some(10 * SECOND);
         let course = Course::new(0, span, SECOND, 1);
