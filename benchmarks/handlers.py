@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from velodrome.guest import catalog
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 
 INSIDE = Path(__file__).with_name("hand_written.py")
 

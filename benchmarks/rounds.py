@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from neighbours import Neighbours
 
-from velodrome.run import measuring_lock
+from velodrome.run.machine import measuring_lock
 
 ROUNDS = 5
 Contestant = TypeVar("Contestant")

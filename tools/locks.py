@@ -11,8 +11,8 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.plan import finding, matrix
 from velodrome.plan.known import Known
-from velodrome.run import lock
 from velodrome.run.drivers import choosing as drivers
+from velodrome.run.environments import lock
 from velodrome.run.experiments import choosing as experiments
 
 

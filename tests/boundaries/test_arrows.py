@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,21 @@ def test_a_module_imports_only_along_the_arrows(path: Path) -> None:
 def test_every_room_of_the_package_has_its_arrows() -> None:
     rooms = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
     assert rooms == set(MAY_IMPORT)
+
+
+def test_the_rooms_of_run_lean_on_each_other_without_a_circle() -> None:
+    leans: dict[str, set[str]] = {}
+    for path in (ROOT / "run").rglob("*.py"):
+        room = path.relative_to(ROOT / "run").parts[0].removesuffix(".py")
+        named = (name.split(".") for name in imported(ast.parse(path.read_text())))
+        leans.setdefault(room, set()).update(
+            parts[2] for parts in named if parts[:2] == ["velodrome", "run"] and len(parts) > 2
+        )
+        leans[room] -= {room}
+    order = [*TopologicalSorter(leans).static_order()]  # raises CycleError, which shows the circle
+    assert order.index("machine") < order.index("servers") < order.index("racing")
+
+
+def test_every_folder_of_the_host_says_what_belongs_in_it() -> None:
+    folders = [path for path in ROOT.rglob("__init__.py") if "guest" not in path.relative_to(ROOT).parts]
+    assert [path for path in folders if not ast.get_docstring(ast.parse(path.read_text()))] == []

@@ -10,7 +10,7 @@ import pytest
 
 import velodrome.guest
 from velodrome.model.errors import InterpreterNotFoundError
-from velodrome.run import interpreter
+from velodrome.run.environments import interpreter
 
 GUEST = Path(velodrome.guest.__path__[0])
 FILES = sorted(GUEST.rglob("*.py"))

@@ -15,7 +15,7 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import PROTO
 from velodrome.guest.recipe import RECIPE_VARIABLE, Body, Recipe
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 
 ONE = [sys.executable, "-m", "velodrome", "load"]
 SERVER = Path(__file__).with_name("reflecting_server.py")

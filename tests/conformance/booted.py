@@ -11,10 +11,10 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.run.drivers.driver import Target
-from velodrome.run.limits import Bounds
-from velodrome.run.ports import fresh_port
-from velodrome.run.readiness import NotReady, await_right_answer
-from velodrome.run.server import Server, Serving, Stopped
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers.readiness import NotReady, await_right_answer
+from velodrome.run.servers.server import Server, Serving, Stopped
 
 BOOT_S = 30.0
 STOP_S = 10.0

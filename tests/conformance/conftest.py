@@ -8,8 +8,8 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError
-from velodrome.run import environment, guest_tree
-from velodrome.run import upstream as third_party
+from velodrome.run.environments import environment, guest_tree
+from velodrome.run.third_party import upstream as third_party
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from tests.conformance.test_every_stack import check, check_connection, check_no
 from tests.conformance.wire import Wire
 
 from velodrome.guest import catalog
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 
 PAGE = Path(__file__).parents[2] / "docs" / "add-a-stack.md"
 WITH_MAIN = """

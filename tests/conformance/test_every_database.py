@@ -18,9 +18,9 @@ from velodrome.guest.client import Client
 from velodrome.guest.recipe import EMBEDDED, Body, Query, Recipe, Sleep, Step, Together, Write
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import CompanionMissingError
-from velodrome.run import environment
 from velodrome.run.companions import choosing
 from velodrome.run.companions.companion import Ground
+from velodrome.run.environments import environment
 
 STACKS = catalog.stacks()
 CLIENTS = client.clients()

@@ -13,11 +13,11 @@ from tests.conformance.wire import Wire
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.run.drivers.driver import Target
-from velodrome.run.limits import Bounds
-from velodrome.run.ports import fresh_port
-from velodrome.run.readiness import Ready, await_right_answer
-from velodrome.run.server import Server, Serving
-from velodrome.run.ward import Exit
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers.readiness import Ready, await_right_answer
+from velodrome.run.servers.server import Server, Serving
+from velodrome.run.supervision.ward import Exit
 
 PATIENCE_S = 20.0
 MANY = 1100

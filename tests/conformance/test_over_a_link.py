@@ -12,9 +12,9 @@ from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
-from velodrome.run import guest_tree
+from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.trial import run_heat
+from velodrome.run.racing.trial import run_heat
 
 pytestmark = [NEEDS_LINK, pytest.mark.measured]
 

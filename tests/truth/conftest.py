@@ -15,11 +15,11 @@ import pytest
 from velodrome.model.flag import Flag, FlagKind
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.run import measuring_lock
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.sampled import Sampled
-from velodrome.run.sampler import Sampler
+from velodrome.run.machine import measuring_lock
+from velodrome.run.measuring.sampled import Sampled
+from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.validity import Evidence, flags
 
 TARGETS = Path(__file__).parent / "targets"

@@ -13,11 +13,11 @@ import pytest
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import LoadFacts, UpstreamFacts
-from velodrome.run import upstream
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.sampler import Sampler
-from velodrome.run.upstream import Upstream
+from velodrome.run.measuring.sampler import Sampler
+from velodrome.run.third_party import upstream
+from velodrome.run.third_party.upstream import Upstream
 from velodrome.run.validity import Evidence, flags
 
 pytestmark = pytest.mark.measured

@@ -19,10 +19,12 @@ from velodrome.plan import finding, link_text, matrix, timing
 from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
 from velodrome.report.live import RaceView
-from velodrome.run import guest_tree, placement, race
 from velodrome.run.drivers import choosing
+from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
+from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
+from velodrome.run.racing import race
 
 RUNS = Path("runs")
 

@@ -17,7 +17,8 @@ from velodrome.cli import _websocket_options as websockets
 from velodrome.model import duration
 from velodrome.model.errors import MisplacedOptionError, UsageError
 from velodrome.report import conditions, hlog, load_text
-from velodrome.run import engine, idle
+from velodrome.run import engine
+from velodrome.run.clients import idle
 
 DEFAULT_SPAN = "10s"
 

@@ -10,7 +10,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.model.errors import BrokenPluginError, UnknownKnobError, UnknownNameError
 from velodrome.report import listing
-from velodrome.run import environment
+from velodrome.run.environments import environment
 
 YOUR_APP = "yourmodule:app"
 Extra = Annotated[

@@ -194,7 +194,7 @@ def _from_file(kind: Kind, path: str) -> Entry:
 
 
 def _module_of_file(kind: Kind, file: Path) -> ModuleType:
-    # Named as the copy that the server process will see (`run/guest_tree.py`), so that a stack can write
+    # Named as the copy that the server process will see (`run/environments/guest_tree.py`), so that a stack can write
     # `-m` and its own `__name__`. It is not entered in sys.modules: two files may have one name.
     name = kind.package + "." + file.stem
     spec = util.spec_from_file_location(name, file)

@@ -10,12 +10,12 @@ from velodrome.guest.stack import Stack
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
-from velodrome.run import placement
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver
-from velodrome.run.environment import Environment, environment_for
-from velodrome.run.limits import Hierarchy
-from velodrome.run.server import STOP_SECONDS
+from velodrome.run.environments.environment import Environment, environment_for
+from velodrome.run.machine import placement
+from velodrome.run.machine.limits import Hierarchy
+from velodrome.run.servers.server import STOP_SECONDS
 
 START_SECONDS = 10.0
 """To the first right answer, on top of what the recipe takes."""

@@ -10,7 +10,7 @@ from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import PROTO
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.model.errors import EnvironmentFailedError
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 
 TOOLS = ("grpcio-tools==1.85.1",)
 

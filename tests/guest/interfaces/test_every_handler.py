@@ -15,7 +15,7 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Call, Query, Recipe, Sleep, Together, Write, to_plain, wait_ms
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 
 AT_ONCE = Recipe(
     "at-once",

@@ -18,7 +18,7 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.recipe import RECIPE_VARIABLE, Recipe
 from velodrome.guest.stack import Launch, Stack
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 
 RECIPES = catalog.recipes()
 STACKS = [stack for stack in catalog.stacks().values() if stack.interface.startswith("socket_")]

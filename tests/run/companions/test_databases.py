@@ -13,11 +13,11 @@ import pytest
 
 from velodrome.guest import client
 from velodrome.model.errors import CompanionFailedError, CompanionMissingError
-from velodrome.run import guest_tree
 from velodrome.run.companions import choosing, database
 from velodrome.run.companions.choosing import Beside
 from velodrome.run.companions.companion import Ground
 from velodrome.run.companions.database import Database, Kind, Plan, Site
+from velodrome.run.environments import guest_tree
 
 STARTED = ("mariadb", "postgresql", "redis")
 GONE_S = 10.0
@@ -90,7 +90,7 @@ def test_a_killed_velodrome_leaves_no_database(tmp_path: Path, start: Start) -> 
     program = f"""
 import time
 from contextlib import ExitStack
-from velodrome.run import environment, guest_tree
+from velodrome.run.environments import environment, guest_tree
 from velodrome.run.companions import choosing
 from velodrome.run.companions.companion import Ground
 

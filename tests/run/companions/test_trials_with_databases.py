@@ -14,9 +14,9 @@ from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
-from velodrome.run import guest_tree
+from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.trial import run_heat
+from velodrome.run.racing.trial import run_heat
 
 ASKING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), Body(84)))
 SHORT = Load(Closed(4), 0.3)

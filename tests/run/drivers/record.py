@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from tests.run.drivers import samples
 
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run import grpc_call
+from velodrome.run.calls import grpc_call
+from velodrome.run.calls.grpc_call import GrpcCall
 from velodrome.run.drivers import ab, ghz, h2load, oha, wrk
 from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import spawn
-from velodrome.run.grpc_call import GrpcCall
 
 DIALECTS: dict[str, Dialect] = {
     module.TOOL.name: module.driver.args[0] for module in (ab, ghz, h2load, oha, wrk)

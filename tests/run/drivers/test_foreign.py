@@ -20,10 +20,10 @@ from velodrome.model.errors import (
     LinkRefusedError,
     StartRefusedError,
 )
-from velodrome.run import usage
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.drivers.foreign import Finished, spawn
 from velodrome.run.link import namespace
+from velodrome.run.measuring import usage
 
 SH = "/bin/sh"
 

@@ -9,13 +9,13 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Chat, ReadBody, Recipe, Sleep, Stream
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run import environment, guest_tree
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.limits import Bounds
-from velodrome.run.ports import fresh_port
-from velodrome.run.readiness import Ready, await_right_answer
-from velodrome.run.server import Server, Serving
+from velodrome.run.environments import environment, guest_tree
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers.readiness import Ready, await_right_answer
+from velodrome.run.servers.server import Server, Serving
 
 STACK = catalog.stack("grpc-aio")
 WAITS = Recipe("waits", "waits 20 ms", (Sleep(20), Body(84)))

@@ -11,14 +11,14 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Chat, Recipe, Sleep
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run import environment, guest_tree
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.limits import Bounds
-from velodrome.run.ports import fresh_port
-from velodrome.run.readiness import Ready, await_right_answer
-from velodrome.run.server import Server, Serving
+from velodrome.run.environments import environment, guest_tree
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers.readiness import Ready, await_right_answer
+from velodrome.run.servers.server import Server, Serving
 
 STACK = catalog.stack("websockets-asyncio")
 ECHO = Recipe("waits-chat", "waits 20 ms before each message", (Sleep(20), Chat()))

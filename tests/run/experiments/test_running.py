@@ -10,7 +10,7 @@ from tests.run.experiments.kinds import experiment as made
 
 from velodrome.guest import catalog
 from velodrome.model.experiment import Experiment, Finding, Setting
-from velodrome.run import guest_tree
+from velodrome.run.environments import guest_tree
 from velodrome.run.experiments import choosing
 from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment

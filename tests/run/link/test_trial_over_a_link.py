@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.run import made, short_race
+from tests.run import made
 from tests.run.link.possible import NEEDS_LINK
+from tests.run.racing import short_race
 
 from velodrome.model.errors import LinkRefusedError
 from velodrome.model.link import Link
@@ -16,12 +17,14 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement, Placement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
-from velodrome.run import ports, race, sock_diag
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 from velodrome.run.lab import Lab
 from velodrome.run.link import tun
-from velodrome.run.trial import run_heat
+from velodrome.run.machine import sock_diag
+from velodrome.run.racing import race
+from velodrome.run.racing.trial import run_heat
+from velodrome.run.servers import ports
 
 FAR = Link(20.0)
 SHORT = Load(Closed(2), duration_s=0.5)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.run import made
-from tests.run.short_race import HOSTILE, bare
+from tests.run.racing.short_race import HOSTILE, bare
 
 from velodrome.guest import catalog
 from velodrome.model import samples
@@ -18,7 +18,7 @@ from velodrome.model.errors import ProfilerError
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run import guest_tree
+from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling import pyspy
 from velodrome.run.profiling.taking import take

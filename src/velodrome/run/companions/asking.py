@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.run.companions.companion import Ground
-from velodrome.run.server import INHERITED
-from velodrome.run.ward import Exit, Order, Ward
+from velodrome.run.servers.server import INHERITED
+from velodrome.run.supervision.ward import Exit, Order, Ward
 
 PAUSE_S = 0.1
 """Between two looks whether the companion still lives."""

@@ -26,11 +26,11 @@ from velodrome.model.errors import CompanionFailedError, CompanionMissingError
 from velodrome.run.companions import launch
 from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
-from velodrome.run.environment import for_client
-from velodrome.run.limits import PREFIX
-from velodrome.run.ports import fresh_port
-from velodrome.run.server import INHERITED, descriptors
-from velodrome.run.ward import Exit, Order, Ward
+from velodrome.run.environments.environment import for_client
+from velodrome.run.machine.limits import PREFIX
+from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers.server import INHERITED, descriptors
+from velodrome.run.supervision.ward import Exit, Order, Ward
 
 START_S = 30.0
 """To the first right answer; an idle machine takes half a second, one that swaps takes long."""

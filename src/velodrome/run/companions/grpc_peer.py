@@ -9,11 +9,11 @@ from velodrome.guest.recipe import GRPC_PEER, GRPC_VARIABLE
 from velodrome.model.errors import CompanionFailedError
 from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
-from velodrome.run.environment import environment_for
-from velodrome.run.limits import Bounds
-from velodrome.run.ports import fresh_port
-from velodrome.run.server import Server, Serving
-from velodrome.run.ward import Exit
+from velodrome.run.environments.environment import environment_for
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers.server import Server, Serving
+from velodrome.run.supervision.ward import Exit
 
 STACK = "grpc-aio"
 TITLE = "the gRPC server that is called"

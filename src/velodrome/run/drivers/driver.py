@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.run import chat_call, grpc_call
-from velodrome.run.chat_call import ChatCall
-from velodrome.run.grpc_call import GrpcCall
+from velodrome.run.calls import chat_call, grpc_call
+from velodrome.run.calls.chat_call import ChatCall
+from velodrome.run.calls.grpc_call import GrpcCall
 
 
 @dataclass(frozen=True)

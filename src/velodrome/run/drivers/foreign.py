@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.model.errors import DriverError, DriverStoppedError, DriverTimedOutError, StartRefusedError
-from velodrome.run import lifeline
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
-from velodrome.run.lifeline import LAST_LINES, Child
+from velodrome.run.supervision import lifeline
+from velodrome.run.supervision.lifeline import LAST_LINES, Child
 
 MODULE = "velodrome.run.drivers.foreign_process"
 ASKED_EVERY_S = 0.25

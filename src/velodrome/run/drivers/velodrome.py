@@ -12,9 +12,9 @@ from typing import IO, Any
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.run import lifeline
 from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
+from velodrome.run.supervision import lifeline
 
 MODULE = "velodrome.run.drivers.engine_process"
 SLACK_S = 15.0

@@ -20,8 +20,7 @@ from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError
 from velodrome.model.experiment import Fact, Setting
 from velodrome.model.link import Link
-from velodrome.run import kernel, sock_diag
-from velodrome.run.environment import Environment
+from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.burst import Knock, burst
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.programs import VERSIONS, environment_of
@@ -30,6 +29,8 @@ from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
 from velodrome.run.link.settings import FOLDER
 from velodrome.run.link.site import Loopback, Site, between
+from velodrome.run.machine import sock_diag
+from velodrome.run.measuring import kernel
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: velodrome\r\nConnection: close\r\n\r\n"
 SHOWN = ("tcp_abort_on_overflow", "tcp_syncookies")

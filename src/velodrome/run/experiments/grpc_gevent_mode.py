@@ -10,7 +10,7 @@ from dataclasses import replace
 from velodrome.guest.grpc.greeter import PEER
 from velodrome.guest.stack import Process
 from velodrome.model.experiment import Fact, Setting
-from velodrome.run.environment import Environment
+from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.listening import address, listening
 from velodrome.run.experiments.programs import VERSIONS, environment_of, told

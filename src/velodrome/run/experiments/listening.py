@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from velodrome.guest.stack import Launch, Process
 from velodrome.model.errors import ServerNotReadyError
-from velodrome.run import ports
 from velodrome.run.experiments.serving import Served
 from velodrome.run.lab import Lab
-from velodrome.run.limits import Bounds
-from velodrome.run.server import Server, Serving
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers import ports
+from velodrome.run.servers.server import Server, Serving
 
 PAUSE_S = 0.02
 STOP_S = 1.0

@@ -20,7 +20,7 @@ from velodrome.model.errors import VelodromeError
 from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.lab import Lab
-from velodrome.run.limits import Hierarchy
+from velodrome.run.machine.limits import Hierarchy
 
 TASK_VARIABLE = "VELODROME_EXPERIMENT"
 """Not an argument: addresses of databases hold passwords, and everybody may read arguments."""

@@ -13,7 +13,7 @@ from typing import Any
 from velodrome.guest import catalog
 from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
-from velodrome.run.environment import Environment
+from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}

@@ -16,7 +16,7 @@ from velodrome.run.experiments import process
 from velodrome.run.experiments.choosing import choose
 from velodrome.run.experiments.experiment import Kind
 from velodrome.run.lab import Lab
-from velodrome.run.ward import Exit, Order, Ward
+from velodrome.run.supervision.ward import Exit, Order, Ward
 
 MODULE = "velodrome.run.experiments.process"
 STOP_S = 2.0

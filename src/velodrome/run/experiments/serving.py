@@ -13,15 +13,16 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process
 from velodrome.model.errors import ServerNotReadyError
-from velodrome.run import ports, readiness, upstream
 from velodrome.run.drivers.driver import Target
-from velodrome.run.environment import Environment
+from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.limits import Bounds
 from velodrome.run.link.namespace import entered
 from velodrome.run.link.site import Loopback, Site
-from velodrome.run.readiness import NotReady
-from velodrome.run.server import Server, Serving
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers import ports, readiness
+from velodrome.run.servers.readiness import NotReady
+from velodrome.run.servers.server import Server, Serving
+from velodrome.run.third_party import upstream
 
 LOOPBACK = Loopback()
 ANSWER_S = 10.0

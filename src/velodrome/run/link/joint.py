@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from velodrome.model.measurement import LinkFacts
-from velodrome.run.limits import PREFIX
 from velodrome.run.link.namespace import Namespace
+from velodrome.run.machine.limits import PREFIX
 
 CLIENT, SERVER, BITS = "198.18.0.1", "198.18.0.2", 30
 """Of the range set apart for measuring networks (RFC 2544)."""

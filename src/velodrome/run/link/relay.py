@@ -12,10 +12,10 @@ from typing import Any
 from velodrome.model.errors import LinkError
 from velodrome.model.link import Link
 from velodrome.model.measurement import LinkFacts, WayFacts
-from velodrome.run import lifeline
 from velodrome.run.link import tun
 from velodrome.run.link.joint import DEVICE, Ends
 from velodrome.run.link.namespace import entered
+from velodrome.run.supervision import lifeline
 
 MODULE = "velodrome.run.link.relay_process"
 PATIENCE_S = 10.0

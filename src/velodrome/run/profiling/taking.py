@@ -22,16 +22,16 @@ from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
-from velodrome.run import idle
-from velodrome.run.boot import Booted, ImpossibleError, boot, seed_of, sentence
+from velodrome.run.clients import idle
 from velodrome.run.drivers.choosing import OWN
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
+from velodrome.run.measuring.sampled import Sampled
+from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.profiling import pyspy, raw, speedscope
 from velodrome.run.profiling.pyspy import Recording
-from velodrome.run.sampled import Sampled
-from velodrome.run.sampler import Sampler
+from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of, sentence
 from velodrome.run.validity.machine import OTHER_TOLD
 
 FOLDER = "profiles"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from velodrome.model.flag import Flag
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import AnswerForm, IdleFacts, LinkFacts, LoadFacts, UpstreamFacts
-from velodrome.run.sampled import Sampled
+from velodrome.run.measuring.sampled import Sampled
 
 FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")
 """Outcomes that are a server's fault. `unfinished` is none: every closed loop ends with requests in flight.

@@ -1,0 +1,126 @@
+"""Idle connections: opened before a load, held open through it, nothing ever sent on them.
+
+with held(950, "http://127.0.0.1:8000/", cpus=(1,)) as idle:
+    ... the load ...
+    facts = idle.facts()
+
+They are held by a process of their own on the CPUs for load, so that their descriptors are not velodrome's.
+"""
+
+import ipaddress
+import json
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from velodrome.model.errors import IdleError, LoadRefusedError
+from velodrome.model.measurement import IdleFacts
+from velodrome.run.link.namespace import Namespace, entered
+from velodrome.run.machine import sock_diag
+from velodrome.run.supervision import lifeline
+
+MODULE = "velodrome.run.clients.idle_process"
+OPEN_S = 20.0
+"""To open them all: 4,000 take half a second on one machine, and 10 s at a round trip of 160 ms."""
+ACCEPT_S = 3.0
+"""From then till the server has taken all in, if it does; it needs some 50 us for each."""
+PATIENCE_S = 5.0
+"""For the process to answer, beyond what it was given."""
+
+
+class Idle:
+    """Connections that are held."""
+
+    def __init__(self, child: lifeline.Child, asked: int, opened: int) -> None:
+        self._child, self._asked, self._opened = child, asked, opened
+        self._accepted: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that holds them, for whoever accounts for CPU."""
+        return self._child.pid
+
+    def await_accepted(self, port: int) -> None:
+        """Wait till the server on a port of this machine has taken all of them in, or does not."""
+        until = time.monotonic() + ACCEPT_S
+        while True:
+            self._accepted = accepted(port)
+            if self._accepted is None or self._accepted >= self._opened or time.monotonic() >= until:
+                return
+            time.sleep(0.02)
+
+    def facts(self) -> IdleFacts:
+        """Return how many are open now. Raises IdleError when the process that held them is gone."""
+        told = _told(self._child, b"now\n", PATIENCE_S)
+        return IdleFacts(self._asked, self._opened, self._accepted, told["still_open"])
+
+
+def accepted(port: int) -> int | None:
+    """Return how many connections to a port of this machine a server has accepted; None where it cannot be told."""
+    sockets = sock_diag.established(port)
+    return None if sockets is None else sum(one.inode != 0 for one in sockets)
+
+
+@contextmanager
+def held(
+    count: int,
+    url: str,
+    cpus: Sequence[int] = (),
+    allow: Sequence[str] = (),
+    open_s: float = OPEN_S,
+    *,
+    server: Namespace | None = None,
+) -> Iterator[Idle | None]:
+    """Hold `count` connections to the server of `url` while the context lasts; None for none.
+
+    They come from the network this thread is in; `server` is the server's where that is another one of ours.
+    A server that does not take them, or ends them, is a fact; see `Idle.facts`. Raises LoadRefusedError for a
+    host that is neither this machine nor in `allow`, IdleError when they cannot be held here at all.
+    """
+    if not count:
+        yield None
+        return
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 80
+    address = address_of(host, allow)
+    with lifeline.start(MODULE, cpus=cpus) as child:
+        work = {"host": address, "port": port, "count": count, "open_s": open_s}
+        told = _told(child, json.dumps(work).encode() + b"\n", open_s + PATIENCE_S)
+        idle = Idle(child, count, told["opened"])
+        if _is_loopback(address) or server is not None:
+            with entered(server):
+                idle.await_accepted(port)
+        yield idle
+
+
+def address_of(host: str, allow: Sequence[str]) -> str:
+    """Return the address of a host that may be loaded. Raises LoadRefusedError, IdleError."""
+    try:
+        address: str = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise IdleError(f"{host} cannot be looked up ({error})") from error
+    if host not in allow and not _is_loopback(address):
+        raise LoadRefusedError(
+            f"refusing to hold connections to {host}: not this machine. "
+            f"If you are allowed to load it: --allow-target {host}"
+        )
+    return address
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _told(child: lifeline.Child, line: bytes, patience_s: float) -> Mapping[str, Any]:
+    """Send a line and return the answer. Raises IdleError when none comes in time."""
+    try:
+        child.input.write(line)
+        found: Mapping[str, Any] = json.loads(child.answer(patience_s))
+    except TimeoutError as error:
+        raise IdleError(str(error)) from error
+    except (EOFError, BrokenPipeError, ValueError) as error:
+        raise IdleError("its process has ended", child.last_lines()) from error
+    return found

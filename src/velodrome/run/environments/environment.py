@@ -1,0 +1,274 @@
+"""Environments: for each set of requirements and interpreter an environment of its own, made once by uv.
+
+    <cache>/envs/<hash>/bin/python        velodrome.json beside it says what is in it, and that it is whole
+    <cache>/envs/<hash>.lock              held by whoever makes it; others wait
+    <cache>/envs/<hash>.failed            why it could not be made the last time
+
+Stacks with the same requirements share one. What the hashed locks (`locks/`) cover is installed from
+them, the rest (third parties' stacks, older interpreters) is resolved anew from the pinned requirements.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from velodrome.guest import catalog
+from velodrome.guest.client import Client
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import EnvironmentFailedError, UvMissingError
+from velodrome.run import cache
+from velodrome.run.environments import lock
+from velodrome.run.environments.interpreter import Interpreter, find
+from velodrome.run.environments.requirements import with_versions
+from velodrome.run.environments.uv import find_uv, run_uv
+
+AS_PINNED: Mapping[str, str] = MappingProxyType({})
+GUEST_PYTHON = (3, 7)
+"""The oldest Python that guest code can be imported by."""
+LAYOUT = 1
+"""Raised when environments made by an older velodrome must not be used any more."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a stack's server runs in."""
+
+    python: Path
+    """Its interpreter; nothing else of it needs to be known to start a server."""
+    version: str
+    """Full version of that Python, e.g. `3.11.7`."""
+    packages: Mapping[str, str]
+    """Version of every installed package, by name."""
+    locked: bool
+    """Whether every package was checked against the hashes of a lock that ships."""
+
+
+def environment_for(
+    stack: Stack,
+    asked: str | None = None,
+    packages: Mapping[str, str] = AS_PINNED,
+    served: Recipe | None = None,
+) -> Environment:
+    """Return the environment of a stack on an interpreter (None: velodrome's own), made if need be.
+
+    `packages` are versions instead of those that stack and interface pin. For a recipe that asks databases the
+    clients are in it as well. Where no lock covers the result, it is resolved anew. Safe to be called by many
+    processes and threads at once. Raises EnvironmentFailedError, InterpreterNotFoundError or UvMissingError.
+    """
+    why = _cannot(stack, asked, packages)
+    if why is not None:
+        raise EnvironmentFailedError(stack.name, *why)
+    return _of(stack.name, with_versions(catalog.requires(stack, served), packages), find(asked))
+
+
+def for_client(client: Client) -> Environment:
+    """Return the environment in which velodrome itself asks a database through a client, made if need be.
+
+    Raises EnvironmentFailedError or UvMissingError.
+    """
+    return _of(f"the client {client.name}", tuple(sorted(client.requires)), find(None))
+
+
+def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Environment:
+    locked = lock.covering(requires, interpreter.minor)
+    home = cache.folder("envs") / _key(requires, locked, interpreter)
+    ready = _ready(home)
+    if ready is None:
+        with _held(home.with_suffix(".lock")):
+            ready = _ready(home) or _make(whose, home, requires, locked, interpreter)
+    return ready
+
+
+def prepare(
+    stacks: Iterable[Stack],
+    asked: str | None = None,
+    on_ready: Callable[[Stack, Environment | EnvironmentFailedError], None] | None = None,
+) -> dict[str, Environment | EnvironmentFailedError]:
+    """Make the environments of many stacks, two at a time; one that fails is told in its place.
+
+    `on_ready` is called, by several threads, as each is there.
+    Raises InterpreterNotFoundError or UvMissingError.
+    """
+
+    def one(stack: Stack) -> Environment | EnvironmentFailedError:
+        made: Environment | EnvironmentFailedError
+        try:
+            made = environment_for(stack, asked)
+        except EnvironmentFailedError as error:
+            made = error
+        if on_ready is not None:
+            on_ready(stack, made)
+        return made
+
+    wanted = list(stacks)
+    find(asked)
+    find_uv()  # here, because the tables of sysconfig that it reads are not made safely by two threads at once
+    # uv downloads in parallel by itself; two of it keep a second CPU busy with unpacking and compiling.
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip((stack.name for stack in wanted), pool.map(one, wanted), strict=True))
+
+
+def available(stack: Stack, asked: str | None = None) -> str | None:
+    """Return why a stack cannot run here, with the cure, or None if it can. Installs nothing.
+
+    None is no promise for a stack that has no environment yet: its packages may not be had.
+    Raises InterpreterNotFoundError.
+    """
+    try:
+        find_uv()
+    except UvMissingError as error:
+        return str(error)
+    return cannot_run(stack, asked) or _sentence(_failed_before(stack, asked))
+
+
+def cannot_run(stack: Stack, asked: str | None = None) -> str | None:
+    """Return why a stack cannot run on this system and interpreter, whatever is tried, or None.
+
+    Raises InterpreterNotFoundError.
+    """
+    return _sentence(_cannot(stack, asked))
+
+
+def _sentence(why: tuple[str, str] | None) -> str | None:
+    return f"{why[0]}. Cure: {why[1]}" if why else None
+
+
+def _cannot(
+    stack: Stack, asked: str | None, packages: Mapping[str, str] = AS_PINNED
+) -> tuple[str, str] | None:
+    if sys.platform not in stack.systems:
+        return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
+    try:
+        catalog.requires(stack)
+    except catalog.NoSuchNameError as error:
+        reason = f"cannot be loaded ({error.error})" if error.error else "does not exist"
+        return f"its interface '{stack.interface}' {reason}", f"one of: {', '.join(error.known)}"
+    interpreter = find(asked)
+    # What a stack says is for the versions it pins; older ones ran on older interpreters.
+    needed = GUEST_PYTHON if packages else stack.python
+    if interpreter.minor < needed:
+        oldest = ".".join(map(str, needed))
+        return f"it needs Python {oldest} or newer, not {interpreter.version}", f"--python {oldest}"
+    return None
+
+
+def _failed_before(stack: Stack, asked: str | None) -> tuple[str, str] | None:
+    interpreter = find(asked)
+    requires = catalog.requires(stack)
+    key = _key(requires, lock.covering(requires, interpreter.minor), interpreter)
+    try:
+        reason, cure = json.loads((cache.folder("envs") / f"{key}.failed").read_text())
+    except (OSError, ValueError):
+        return None
+    return f"the last time, {reason}", f"{cure}. The next run tries again"
+
+
+def _key(requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter) -> str:
+    text = locked.read_text() if locked else ""
+    facts = [LAYOUT, requires, text, str(interpreter.path), interpreter.version, platform.machine()]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _ready(home: Path) -> Environment | None:
+    """Return an environment if it is whole: its record, written last, is there, and so is its Python."""
+    python = home / "bin" / "python"
+    try:
+        told = json.loads((home / "velodrome.json").read_text())
+    except (OSError, ValueError):
+        return None
+    if not os.access(python, os.X_OK):  # the interpreter it was made of is gone
+        return None
+    return Environment(python, told["version"], told["packages"], told["locked"])
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # released with the file, also when its holder is killed
+        yield
+
+
+def _make(
+    stack: str, home: Path, requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter
+) -> Environment:
+    failed = home.with_suffix(".failed")
+    try:
+        shutil.rmtree(home, ignore_errors=True)  # a half-made one
+        _uv(stack, home, "venv", "--no-project", f"--python={interpreter.path}", str(home))
+        _install(stack, home, requires, locked)
+        packages = _packages(stack, home)
+    except EnvironmentFailedError as error:
+        failed.write_text(json.dumps([error.reason, error.cure]))
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    record = {"version": interpreter.version, "packages": packages, "locked": locked is not None}
+    partly = home / "velodrome.json.partly"
+    partly.write_text(json.dumps(record | {"requires": requires}))
+    partly.rename(home / "velodrome.json")
+    failed.unlink(missing_ok=True)
+    return Environment(home / "bin" / "python", interpreter.version, packages, locked is not None)
+
+
+def _install(stack: str, home: Path, requires: tuple[str, ...], locked: Path | None) -> None:
+    if not requires:
+        return
+    into = (f"--python={home / 'bin' / 'python'}", "--compile-bytecode")
+    if locked is not None:
+        _uv(stack, home, "pip", "sync", *into, "--require-hashes", str(locked))
+        return
+    # From a file: a requirement that begins with a dash must not become an option.
+    wanted = home / "requirements.txt"
+    wanted.write_text("".join(f"{line}\n" for line in requires))
+    _uv(stack, home, "pip", "install", *into, "--requirements", str(wanted))
+
+
+def _packages(stack: str, home: Path) -> dict[str, str]:
+    said = _uv(stack, home, "pip", "list", "--format=json", f"--python={home / 'bin' / 'python'}")
+    return {package["name"]: package["version"] for package in json.loads(said)}
+
+
+def _uv(stack: str, home: Path, *arguments: str) -> str:
+    said = run_uv(arguments, home.parent)
+    if said.returncode != 0:
+        lines = [line for line in said.stderr.splitlines() if line.strip()][-6:]
+        raise EnvironmentFailedError(stack, "its packages could not be installed", _cure(said.stderr), lines)
+    return said.stdout
+
+
+CURES = (
+    (
+        "MYSQLCLIENT_CFLAGS",
+        "install what it is built with (Debian: apt install libmariadb-dev pkg-config gcc)",
+    ),
+    ("No space left on device", f"free some space, or set {cache.VARIABLE} to a folder elsewhere"),
+    ("Permission denied", f"set {cache.VARIABLE} to a folder you may write to"),
+    (
+        "error sending request",
+        "see that the package index can be reached; uv's own settings name another one",
+    ),
+    ("Failed to fetch", "see that the package index can be reached; uv's own settings name another one"),
+    ("No solution found", "correct the stack's requires, or choose another interpreter"),
+    ("Hash mismatch", "the package index offers other files than the lock names; renew it: make lock"),
+    (
+        "Failed to build",
+        "install what the package needs to be built, or choose an interpreter it has a wheel for",
+    ),
+)
+
+
+def _cure(said: str) -> str:
+    for sign, cure in CURES:
+        if sign in said:
+            return cure
+    return "what uv says above; then run again"

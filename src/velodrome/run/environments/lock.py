@@ -1,0 +1,86 @@
+"""Locks: for every set of requirements that ships, the exact packages with their hashes (`locks/*.txt`).
+
+    .venv/bin/python tools/locks.py        renews them all; `make lock` does this too
+
+A lock is for Python 3.11 and newer on any system (`uv pip compile --universal`). It names packages and
+hashes, never where they come from.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from velodrome.guest import catalog, client
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
+from velodrome.run.environments.uv import run_uv
+
+FOLDER = Path(__file__).parent / "locks"
+OLDEST = (3, 11)
+"""The oldest Python the locks are resolved for; that of velodrome itself."""
+
+
+def path_of(requires: tuple[str, ...]) -> Path:
+    """Return where the lock of a set of requirements is, whether it is there or not."""
+    names = "+".join(re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].lower() for line in requires)
+    digest = hashlib.sha256("\n".join(requires).encode()).hexdigest()[:8]
+    return FOLDER / f"{names[:80]}-{digest}.txt"
+
+
+def covering(requires: tuple[str, ...], python: tuple[int, int]) -> Path | None:
+    """Return the lock for a set of requirements on a Python, or None: it has to be resolved anew."""
+    path = path_of(requires)
+    return path if requires and python >= OLDEST and path.is_file() else None
+
+
+def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
+    """Return the distinct sets of requirements of what ships, sorted.
+
+    That is the stacks, the clients that make databases ready, and the stacks that are `raced` on recipes.
+    """
+    shipped = [entry.thing for entry in catalog.shipped(catalog.STACK) if not entry.error]
+    preparers = [tuple(sorted(one.requires)) for one in client.clients().values() if one.prepare]
+    stacks = [catalog.requires(stack) for stack in shipped]
+    return sorted({*stacks, *preparers, *(catalog.requires(*pair) for pair in raced)} - {()})
+
+
+def renew(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
+    """Write the lock of each set, remove those nobody wants, and return what uv said where it failed."""
+    every = list(sets)
+    problems = write(every, folder)
+    for old in set(folder.glob("*.txt")) - {folder / path_of(requires).name for requires in every}:
+        old.unlink()
+    return problems
+
+
+def write(sets: Iterable[tuple[str, ...]], folder: Path = FOLDER) -> list[str]:
+    """Write the lock of each set, and return what uv said where it failed."""
+    folder.mkdir(exist_ok=True)
+    problems = [_compile(requires, folder / path_of(requires).name) for requires in sets]
+    return [problem for problem in problems if problem]
+
+
+def _compile(requires: tuple[str, ...], target: Path) -> str:
+    source = target.with_suffix(".in")
+    source.write_text("".join(f"{line}\n" for line in requires))
+    try:
+        said = run_uv(
+            (
+                "pip",
+                "compile",
+                "--quiet",
+                "--universal",
+                f"--python-version={OLDEST[0]}.{OLDEST[1]}",
+                "--generate-hashes",
+                "--no-header",
+                "--no-annotate",
+                "--upgrade",
+                f"--output-file={target}",
+                str(source),
+            ),
+            target.parent,
+        )
+    finally:
+        source.unlink()
+    return f"{' '.join(requires)}: {said.stderr.strip()}" if said.returncode else ""

@@ -1,0 +1,236 @@
+"""Watch a server's process tree and the machine around it while a load runs, from a thread of ours.
+
+sampler = Sampler(pid, port, span_s=load.duration_s)
+sampler.rest()                                 # what it uses with nothing to do; before any load
+sampler.accompany(upstream.pid)                # not to be taken for other load
+with sampler:                                  # samples every half second
+    facts = driver.run(load, target, sampler.on)
+sampled = sampler.result(boot_s=0.4)
+
+CPU is read when the engine tells that the measured span begins and ends; a sample in between costs about 2 ms
+of CPU (told as `Sampled.own_cpu_s`).
+"""
+
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from velodrome.model.measurement import ServerSample
+from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.link.namespace import Namespace, entered
+from velodrome.run.measuring import kernel, listeners, sampled, usage
+from velodrome.run.measuring.sampled import Moment, Rest, Sampled
+from velodrome.run.measuring.usage import TreeUse
+
+EVERY_S = 0.5
+"""Two samples for each second of the load's series: a peak of memory lasts longer than that."""
+REST_S = 0.1
+"""How long the server is watched with nothing to do."""
+SETTLE_S = 1.5
+"""How long it may take to come to rest: a worker that imports a large framework needs about a second."""
+BUSY_AT_REST = 0.05
+"""CPUs. An event loop's or a master's housekeeping takes below one per cent; a loop that polls takes a whole
+CPU.
+"""
+
+
+class Sampler:
+    """Samples one server through one load; make another for the next load."""
+
+    def __init__(
+        self,
+        root: int,
+        port: int,
+        span_s: float,
+        group: Path | None = None,
+        *,
+        every_s: float = EVERY_S,
+        inside: Namespace | None = None,
+    ) -> None:
+        """`group`: a control group that holds the server alone and accounts for CPU, if there is one.
+
+        `inside`: the server's network, where it is one of its own.
+        """
+        self._inside = inside
+        self.root, self.port, self.span_s, self.every_s = root, port, span_s, every_s
+        self._reader = usage.of(root, group)
+        self._queue = kernel.ListenQueue(port)
+        self._companions: set[int] = set()
+        self._trees: dict[str, usage.Reader] = {}
+        self._rest = Rest(root, tuple(process.pid for process in self._reader.use().processes), None, {})
+        self._begin: Moment | None = None
+        self._end: Moment | None = None
+        self._after_span: tuple[int | None, tuple[listeners.Listener, ...]] = (None, ())
+        self._samples: list[ServerSample] = []
+        self._connections: dict[int, int] | None = None
+        self._own_cpu_s = 0.0
+        self._wake = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    def rest(self) -> Rest:
+        """Watch the server do nothing, until it does nothing, at most `SETTLE_S`; blocks that long.
+
+        Workers that still import when the first one answers are waited for in passing.
+        """
+        until = time.monotonic() + SETTLE_S
+        while True:
+            before = self._reader.use()
+            time.sleep(REST_S)
+            self._rest = self._at_rest(before, self._reader.use())
+            if (self._rest.cpus or 0.0) <= BUSY_AT_REST or time.monotonic() >= until:
+                return self._rest
+
+    def _at_rest(self, before: TreeUse, after: TreeUse) -> Rest:
+        wall_s = (after.at_ns - before.at_ns) / 1e9
+        used = {pid: cpu_s / wall_s for pid, cpu_s in sampled.cpu_by_process(before, after).items()}
+        throughout = {process.pid for process in before.processes}
+        return Rest(
+            root=self.root,
+            processes=tuple(process.pid for process in after.processes if process.pid in throughout),
+            cpus=max(0.0, after.cpu_s - before.cpu_s) / wall_s,
+            busy={pid: cpus for pid, cpus in used.items() if cpus > BUSY_AT_REST},
+        )
+
+    def accompany(self, pid: int) -> None:
+        """Do not take this process for other load: the upstream. The generator's is learnt from `started`."""
+        self._companions.add(pid)
+
+    def accompany_tree(self, name: str, root: int) -> None:
+        """Do not take this process and its descendants for other load, and tell what CPU they used: a database."""
+        self._trees[name] = usage.of(root)
+
+    def on(self, event: LoadEvent) -> bool:
+        """Take note of a driver's event; always True, so that it can be a driver's `on_event` by itself."""
+        if event.kind == "started":
+            self.accompany(event.facts["pid"])
+        elif event.kind == "measuring":
+            self.begin(event.facts["monotonic_ns"])
+        elif event.kind == "span_ended":
+            self.end(event.facts["monotonic_ns"])
+        return True
+
+    def begin(self, monotonic_ns: int) -> None:
+        """The measured span began at this CLOCK_MONOTONIC."""
+        own_s = time.thread_time()
+        with entered(self._inside):
+            moment = self._moment(monotonic_ns)
+            self._queue.begin()
+        with self._wake:
+            self._begin = moment
+            self._own_cpu_s += time.thread_time() - own_s
+            self._wake.notify()
+
+    def end(self, monotonic_ns: int) -> None:
+        """The measured span ended at this CLOCK_MONOTONIC."""
+        own_s = time.thread_time()
+        with entered(self._inside):
+            moment = self._moment(monotonic_ns)
+        with self._wake:
+            if self._begin is None or self._end is not None:
+                return
+            self._end = moment
+            self._own_cpu_s += time.thread_time() - own_s
+            self._wake.notify()
+        # Reading PSS holds the process up, and listeners need a walk over every descriptor: only now.
+        pids = [process.pid for process in moment.use.processes]
+        with entered(self._inside):
+            self._after_span = self._reader.pss_bytes(pids), listeners.foreign(self.port, pids)
+
+    def result(self, boot_s: float) -> Sampled:
+        """Return what was seen. Raises ValueError when the load told no measured span."""
+        begin, end = self._begin, self._end
+        if begin is None or end is None:
+            raise ValueError("the load told no measured span")
+        pss_bytes, foreign = self._after_span
+        with entered(self._inside):
+            queue = self._queue.facts(begin.counters, end.counters)
+        server = sampled.server(
+            begin, end, self._samples, connections=self._connections, pss_bytes=pss_bytes, boot_s=boot_s
+        )
+        now = {process.pid for process in end.use.processes}
+        return Sampled(
+            server=server,
+            queue=queue,
+            host=sampled.machine(begin, end, server.cpu_s),
+            rest=self._rest,
+            root_alive=self.root in now,
+            gone=tuple(pid for pid in self._rest.processes if pid not in now),
+            came=tuple(sorted(now - set(self._rest.processes))),
+            foreign=foreign,
+            span_s=(end.use.at_ns - begin.use.at_ns) / 1e9,
+            late_s=begin.late_s + end.late_s,
+            own_cpu_s=self._own_cpu_s,
+            beside_cpu_s={
+                name: max(0.0, end.beside[name].cpu_s - use.cpu_s) for name, use in begin.beside.items()
+            },
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _moment(self, due_ns: int) -> Moment:
+        """Read everything; the server's CPU first, because that is what must be on time."""
+        use = self._reader.use()
+        companions = {}
+        for pid in self._companions:
+            try:
+                companions[pid] = usage.clock_s(pid)
+            except OSError:
+                continue
+        beside = {name: reader.use() for name, reader in self._trees.items()}
+        switches = self._reader.switches(process.pid for process in use.processes)
+        return Moment(due_ns, use, kernel.read(), companions, time.process_time(), switches, beside)
+
+    def _run(self) -> None:
+        """Sample from the beginning of the span to its end."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._begin is not None or self._stopped)
+        begin = self._begin
+        if begin is None:
+            return
+        number = 1
+        while True:
+            due_s = begin.due_ns / 1e9 + number * self.every_s
+            with self._wake:
+                over = self._wake.wait_for(
+                    lambda: self._end is not None or self._stopped, max(0.0, due_s - time.monotonic())
+                )
+            if over:
+                return
+            own_s = time.thread_time()
+            with entered(self._inside):
+                self._sample(begin)
+            self._own_cpu_s += time.thread_time() - own_s
+            # A late sample is not made up for: sampling must not cost more when the machine is busy.
+            number = max(number + 1, int((time.monotonic() - begin.due_ns / 1e9) / self.every_s) + 1)
+
+    def _sample(self, begin: Moment) -> None:
+        use = self._reader.use()
+        pids = [process.pid for process in use.processes]
+        at_s = (use.at_ns - begin.due_ns) / 1e9
+        self._samples.append(
+            ServerSample(
+                at_s=at_s,
+                cpu_s=max(0.0, use.cpu_s - begin.use.cpu_s),
+                rss_bytes=use.rss_bytes,
+                threads=use.threads,
+                processes=len(pids),
+                fds=self._reader.fds(pids),
+                listen_queue=self._queue.sample(),
+            )
+        )
+        if self._connections is None and at_s >= self.span_s / 2:
+            held = listeners.connections(self.port, pids)
+            self._connections = None if held is None else dict(held)

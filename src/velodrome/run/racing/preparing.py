@@ -1,0 +1,129 @@
+"""What a race needs before its first heat: environments made, interpreters asked how fast they compute."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Query, Recipe, Write
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import VelodromeError
+from velodrome.model.trial import Trial
+from velodrome.run.companions import choosing as companions
+from velodrome.run.companions.companion import Companion, Ground
+from velodrome.run.environments import cpu_turn
+from velodrome.run.environments.environment import Environment
+from velodrome.run.lab import Lab
+from velodrome.run.racing.follower import Follower
+
+Made = Environment | VelodromeError
+Pairs = tuple[tuple[str, str], ...]
+Wanted = tuple[str, str, Pairs, Pairs]
+"""What an environment is made of: stack, interpreter (empty: velodrome's own), versions, databases with drivers."""
+
+
+def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, follower: Follower) -> Lab:
+    """Make all environments first, two at a time: an installation beside a measurement would be measured too.
+
+    `experiments` are the names of the stacks that experiments start. Returns the lab with what was made; a
+    failed one fails the trials of its stack, when their turn comes.
+    """
+    wanted: dict[Wanted, tuple[str, Recipe | None]] = {
+        _wants(trial): (trial.contestant.label, trial.recipe) for trial in trials if _servable(trial, lab)
+    }
+    wanted |= {(stack, "", (), ()): (stack, None) for stack in experiments}
+    made: dict[Wanted, Made] = {}
+
+    def make(key: Wanted, label: str, served: Recipe | None) -> None:
+        follower.preparing(f"environment of {label}")
+        stack, python, packages, _ = key
+        try:
+            made[key] = lab.environment(lab.stacks[stack], python or None, dict(packages), served)
+        except VelodromeError as error:
+            made[key] = error
+            follower.preparing(str(error))
+
+    def look_up(
+        stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
+    ) -> Environment:
+        found = made[stack.name, python or "", tuple(sorted(packages.items())), _databases(served)]
+        if isinstance(found, VelodromeError):
+            raise found
+        return found
+
+    def install(name: str, companion: Companion) -> None:
+        follower.preparing(f"what asks {name} for its first row")
+        try:
+            companion.install(Ground(lab.guest_tree))
+        except VelodromeError as error:  # told again, as the reason of the trials that it fails
+            follower.preparing(str(error))
+
+    kinds = companions.known()
+    asked = dict.fromkeys(name for _, served in wanted.values() if served for name in served.companions)
+    _two_at_a_time(
+        [
+            *(partial(install, name, kinds[name]) for name in asked),
+            *(partial(make, key, *what) for key, what in wanted.items() if key[0] in lab.stacks),
+        ]
+    )
+    return replace(lab, environment=look_up, turn_ns=_calibrated(trials, made.values(), lab))
+
+
+def _wants(trial: Trial) -> Wanted:
+    contestant = trial.contestant
+    packages = tuple(sorted(contestant.packages.items()))
+    return contestant.stack, trial.interpreter, packages, _databases(trial.recipe)
+
+
+def _databases(served: Recipe | None) -> Pairs:
+    steps = served.every_step if served else ()
+    return tuple(sorted({(one.database, one.driver) for one in steps if isinstance(one, Query | Write)}))
+
+
+def _servable(trial: Trial, lab: Lab) -> bool:
+    """Whether there is anything to install for: a pair that cannot be served is told when its turn comes."""
+    stack = lab.stacks.get(trial.contestant.stack)
+    return stack is not None and catalog.serves(stack, trial.recipe) is None
+
+
+def _calibrated(trials: Sequence[Trial], made: Iterable[Made], lab: Lab) -> dict[str, str]:
+    """Ask each interpreter once how fast it computes, while nothing else runs, if any recipe computes."""
+    if not any(trial.recipe.cpu_us for trial in trials):
+        return {}
+    by_version = {one.version: one for one in made if isinstance(one, Environment)}
+    return {version: cpu_turn.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
+
+
+def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
+    """Run all tasks; raise the first exception of any.
+
+    By daemon threads, not by a pool of concurrent.futures: that one waits for its threads even when the process
+    is to end, and Ctrl-C must not wait for a download.
+    """
+    waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+    count = 0
+    for task in tasks:
+        waiting.put(task)
+        count += 1
+
+    def work() -> None:
+        while True:
+            try:
+                task = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                task()
+                ended.put(None)
+            except Exception as error:
+                ended.put(error)
+
+    for _ in range(min(2, count)):
+        threading.Thread(target=work, name="environment", daemon=True).start()
+    for _ in range(count):
+        error = ended.get()
+        if error is not None:
+            raise error

@@ -1,0 +1,192 @@
+"""A race: experiments, then the heats of a study in order, then profiles; each result on the disk before the next.
+
+finished = run(race, lab, follower)      # Ctrl-C: RaceInterruptedError; what was finished is kept
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+from velodrome import _native
+from velodrome.model.errors import RaceInterruptedError
+from velodrome.model.experiment import Experiment
+from velodrome.model.limits import Limits
+from velodrome.model.measurement import Failed, FailureKind
+from velodrome.model.results import Header, Results
+from velodrome.model.study import Study
+from velodrome.model.trial import Heat, Trial
+from velodrome.run.experiments.choosing import settings_of
+from velodrome.run.experiments.experiment import stacks_of
+from velodrome.run.experiments.running import run_experiment
+from velodrome.run.lab import Lab
+from velodrome.run.link import site
+from velodrome.run.machine import limits, machine, placement
+from velodrome.run.machine.measuring_lock import alone
+from velodrome.run.racing.course import Course
+from velodrome.run.racing.follower import Follower
+from velodrome.run.racing.preparing import prepared
+from velodrome.run.racing.store import Store
+
+RETRIED = (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
+"""Failures that `resume` tries again: what was missing may be there now."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """What to run and where to write it: plain data."""
+
+    study: Study
+    heats: tuple[Heat, ...]
+    out: Path
+    resume: bool = False
+    wait_s: float | None = 0.0
+    """How long to wait for another velodrome to end; None: as long as it takes."""
+    experiments: tuple[Experiment, ...] = ()
+    """Run before the heats."""
+    profiles: tuple[Trial, ...] = ()
+    """Taken after the heats, where the lab takes profiles."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a race ended."""
+
+    path: Path
+    done: int
+    total: int
+    how: str
+    """`complete` or `budget spent`."""
+
+
+def run(
+    race: Race, lab: Lab, follower: Follower, estimate_s: Callable[[Heat], float] | None = None
+) -> Finished:
+    """Run all that the file does not hold yet. `estimate_s`: how long a heat should take, if known.
+
+    Raises RaceInterruptedError on Ctrl-C or SIGTERM, BusyError, LimitError, OutputError, and for a resume
+    ResultsError or StudyChangedError. A stack's failure is a result and raises nothing.
+    """
+    _refuse_impossible(race.heats, lab)
+    total = sum(len(heat.trials) for heat in race.heats)
+    with alone(f"study {race.study.name}", race.wait_s, _tell_wait(follower)), _stoppable():
+        limits.sweep()
+        store, before = _open(race)
+        done = len(before.trials)
+        with store:
+            try:
+                _retell(before, follower)
+                lab = _prepared(race, _proven(race, lab), follower)
+                _experiment(race, before, store, lab, follower)
+                course = Course(race.heats, race.study.budget_s, before.trials, estimate_s)
+                for result in course.results(lab, follower):
+                    store.append(result)
+                    done += 1
+                    follower.finished(result)
+                _profile(race, before, store, lab, follower)
+            except KeyboardInterrupt:
+                raise RaceInterruptedError(str(store.path), done, total) from None
+    return Finished(store.path, done, total, course.how)
+
+
+def _retell(before: Results, follower: Follower) -> None:
+    """Show what a resumed race has already."""
+    for finding in before.findings:
+        follower.found(finding)
+    for result in before.trials:
+        follower.finished(result)
+    for profile in before.profiles:
+        follower.profiled(profile)
+
+
+def _prepared(race: Race, lab: Lab, follower: Follower) -> Lab:
+    trials = [trial for heat in race.heats for trial in heat.trials]
+    named = [stack for one in race.experiments for stack in stacks_of(settings_of(one))]
+    return prepared([*trials, *race.profiles], named, lab, follower)
+
+
+def _experiment(race: Race, before: Results, store: Store, lab: Lab, follower: Follower) -> None:
+    done = [finding.experiment for finding in before.findings]
+    for experiment in race.experiments:
+        if experiment not in done:
+            follower.experiment_started(experiment)
+            finding = run_experiment(experiment, lab)
+            store.append(finding)
+            follower.found(finding)
+
+
+def _profile(race: Race, before: Results, store: Store, lab: Lab, follower: Follower) -> None:
+    done = {profile.trial.key for profile in before.profiles}
+    if lab.profile is None:
+        return
+    for trial in race.profiles:
+        if trial.key not in done:
+            follower.profile_started(trial)
+            profile = lab.profile(trial, lab, race.out)
+            store.append(profile)
+            follower.profiled(profile)
+
+
+def _refuse_impossible(heats: Sequence[Heat], lab: Lab) -> None:
+    """Tell what is impossible before anything is prepared or measured. Raises LimitError or LinkRefusedError.
+
+    Where some heats have a link and others have none, the others go on and these fail, each with the reason.
+    """
+    for asked in {trial.limits for heat in heats for trial in heat.trials}:
+        placed = placement.place(lab.cpus, asked)
+        limits.bounds(asked, placed.server_cpus, lab.where)
+    links = [trial.link for heat in heats for trial in heat.trials]
+    if links and all(links):
+        site.refuse_impossible(link for link in links if link)
+
+
+def _proven(race: Race, lab: Lab) -> Lab:
+    """Find out which control groups may really be used, unless the lab was told."""
+    if lab.where or not race.heats:
+        return lab
+    every = {trial.limits for heat in race.heats for trial in heat.trials}
+    cpus = next((one.cpus for one in every if one.cpus is not None), None)
+    memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
+    asked = Limits(cpus, memory)
+    return replace(lab, where=limits.proven(asked, placement.place(lab.cpus, asked).server_cpus))
+
+
+def _tell_wait(follower: Follower) -> Callable[[str], None]:
+    return lambda holder: follower.preparing(f"waiting for another velodrome ({holder})")
+
+
+def _open(race: Race) -> tuple[Store, Results]:
+    """Open the file; return what of it is not to be run again."""
+    header = Header(race.study, race.study.seed, machine.facts(), _native.VERSION, _now())
+    if not race.resume:
+        return Store.create(race.out, header), Results(header, (), 0, torn=False)
+    store, found = Store.resume(race.out, header)
+    trials = tuple(r for r in found.trials if not (isinstance(r, Failed) and r.failure in RETRIED))
+    findings = tuple(one for one in found.findings if not one.failed)
+    profiles = tuple(one for one in found.profiles if not one.failed)
+    return store, replace(found, trials=trials, findings=findings, profiles=profiles)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Make SIGTERM end a race as Ctrl-C does: in order, with everything stopped."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's affair
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,248 @@
+"""A ward: a process and all its descendants under a warden, so that nothing of it survives velodrome.
+
+with Ward(Order(argv=("/usr/bin/python3", "-m", "http.server"), env={}, cwd="/tmp")) as ward:
+    ward.pid, ward.exit(), ward.tail.lines()
+"""
+
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from velodrome.model.errors import StartRefusedError
+from velodrome.run.supervision.tail import Tail
+
+MARK = "VELODROME_WARD"
+"""Environment variable whose value is unique to one tree: whoever carries it belongs to it."""
+WARDEN = Path(__file__).with_name("warden.py")
+START_SECONDS = 20.0
+"""A warden starts in 20 ms; on a machine that swaps it may take long, but not longer than this."""
+END_SECONDS = 15.0
+"""On top of the stop deadline: the warden's own limits for orphans, SIGKILL and control groups, and some."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A control group to create, with the files to write in it, in order; removed at the end."""
+
+    path: str
+    settings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to execute, within which bounds. `argv[0]` is an absolute path; `env` is the whole environment."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str = "/"
+    cpus: tuple[int, ...] = ()
+    rlimits: Mapping[str, int] = field(default_factory=dict)
+    """`RLIMIT_AS` and the like to values, soft and hard alike."""
+    groups: tuple[Group, ...] = ()
+    scratch: tuple[str, ...] = ()
+    """Folders removed with all their contents when the tree has ended."""
+    stop_signal: int = int(signal.SIGTERM)
+    orphan_deadline_s: float = 1.0
+    """How long the child may take to stop when velodrome is gone, before it is killed."""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the child itself ended."""
+
+    code: int
+    """As in `subprocess`: negative is the number of the signal that killed it."""
+    oom_kills: int
+    monotonic_ns: int
+
+    @property
+    def sentence(self) -> str:
+        """`exit 1`, `killed by SIGSEGV` or `killed: its memory limit was reached`."""
+        if self.code >= 0:
+            return f"exit {self.code}"
+        if self.oom_kills and -self.code == signal.SIGKILL:
+            return "killed: its memory limit was reached"
+        try:
+            return f"killed by {signal.Signals(-self.code).name}"
+        except ValueError:
+            return f"killed by signal {-self.code}"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the whole tree ended."""
+
+    exit: Exit | None
+    hung: bool
+    """Whether the child outlived the deadline after its stop signal and was killed."""
+    orphans: int
+    """Processes that outlived the child and were killed."""
+    stuck: tuple[int, ...]
+    """Processes that even SIGKILL did not end."""
+
+
+class Ward:
+    """Starts when created. Raises StartRefusedError when the kernel refuses a part of the order."""
+
+    def __init__(self, order: Order, stdout: int | None = None) -> None:
+        """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors."""
+        self.order = order
+        self._stdout = stdout
+        self.mark = secrets.token_hex(8)
+        self._lock = threading.Lock()
+        self._pending = b""
+        self._exit: Exit | None = None
+        self._ending: Ending | None = None
+        self._warden_gone = False
+        self.pid = 0
+        self._control, theirs = socket.socketpair()
+        try:
+            self._spawn(theirs)
+            self._await_start()
+        except BaseException:
+            theirs.close()
+            self.stop(0.0)
+            raise
+
+    def _spawn(self, theirs: socket.socket) -> None:
+        read, write = os.pipe()
+        self.tail = Tail(read)
+        output = write if self._stdout is None else self._stdout
+        try:
+            self._warden = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(WARDEN), str(theirs.fileno())],
+                pass_fds=(theirs.fileno(), write, output),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=write,
+                start_new_session=True,
+            )
+        finally:
+            os.close(write)
+        theirs.close()
+        order = asdict(self.order) | {"stdio": [0, output, write], "env": {**self.order.env, MARK: self.mark}}
+        self._control.sendall(json.dumps(order).encode() + b"\n")
+
+    def _await_start(self) -> None:
+        until = time.monotonic() + START_SECONDS
+        while not self.pid:
+            self._hear(until - time.monotonic())
+            if self._warden_gone or time.monotonic() > until:
+                raise StartRefusedError("warden", " ".join(self.tail.lines(3)), 0)
+
+    def _hear(self, timeout_s: float) -> None:
+        """Take in what the warden reports, waiting at most `timeout_s` for the first of it."""
+        with self._lock:
+            if self._warden_gone or not select.select([self._control], [], [], max(0.0, timeout_s))[0]:
+                return
+            try:
+                data = self._control.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                self._warden_gone = True
+            *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+
+    def _take(self, report: Mapping[str, Any]) -> None:
+        if report["event"] == "started":
+            self.pid = report["pid"]
+        elif report["event"] == "refused":
+            raise StartRefusedError(report["stage"], report["what"], report["errno"])
+        elif report["event"] == "exited":
+            self._exit = Exit(report["code"], report["oom_kills"], report["monotonic_ns"])
+        elif report["event"] == "ended":
+            self._ending = Ending(self._exit, report["hung"], report["orphans"], tuple(report["stuck"]))
+
+    def exit(self) -> Exit | None:
+        """Return how the child ended, or None while it runs. Cheap enough to be asked often."""
+        self._hear(0.0)
+        if self._exit is None and self._warden_gone:
+            return Exit(-int(signal.SIGKILL), 0, time.monotonic_ns())  # by PR_SET_PDEATHSIG, with its warden
+        return self._exit
+
+    def wait(self, timeout_s: float) -> Exit | None:
+        """Wait for the child to end by itself, at most `timeout_s`."""
+        until = time.monotonic() + timeout_s
+        while (ended := self.exit()) is None and time.monotonic() < until:
+            self._hear(until - time.monotonic())
+        return ended
+
+    def family(self) -> tuple[int, ...]:
+        """Return every living process that carries this tree's mark, the warden left out."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process.pid)
+            except (psutil.Error, OSError):
+                continue
+        return tuple(found)
+
+    def stop(self, deadline_s: float = 10.0) -> Ending:
+        """Stop signal, `deadline_s` to obey it, then SIGKILL to the whole tree. May be called again."""
+        until = time.monotonic() + deadline_s + END_SECONDS
+        with suppress(OSError):  # it may have ended already
+            self._control.sendall(json.dumps({"deadline_s": deadline_s}).encode() + b"\n")
+        while self._ending is None and not self._warden_gone and time.monotonic() < until:
+            self._hear(until - time.monotonic())
+        self._close()
+        if self._ending is None:
+            self._ending = Ending(self.exit(), hung=False, orphans=0, stuck=self._end_without_warden())
+        return self._ending
+
+    def _end_without_warden(self) -> tuple[int, ...]:
+        """The warden itself was killed: its duty falls to us, by the mark in the environment."""
+        until = time.monotonic() + END_SECONDS
+        while (left := self.family()) and time.monotonic() < until:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    continue
+            time.sleep(0.01)
+        for group in self.order.groups:
+            with suppress(OSError):
+                os.rmdir(group.path)
+        for folder in self.order.scratch:
+            shutil.rmtree(folder, ignore_errors=True)
+        return left
+
+    def _close(self) -> None:
+        warden: subprocess.Popen[bytes] | None = getattr(self, "_warden", None)
+        if warden is None:
+            self._control.close()
+            return
+        try:
+            warden.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            warden.kill()
+            warden.wait()
+        self._control.close()
+        self._warden_gone = True
+        self.tail.settle(2.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(0.0 if kind else 10.0)

@@ -1,0 +1,68 @@
+"""The head of an answer is told as it is, though every client forgives it."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from velodrome.model.measurement import AnswerForm
+from velodrome.run.asking.answer_form import head_of, seen
+from velodrome.run.drivers.driver import Target
+
+PATIENCE_S = 10.0
+
+
+@contextmanager
+def answering(*pieces: bytes, read: int = 65536) -> Iterator[Target]:
+    """A server that answers one request with these pieces and closes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection = listener.accept()[0]
+            with connection:
+                connection.recv(read)
+                for piece in pieces:
+                    connection.sendall(piece)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield Target(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        thread.join(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "length_told", "line_ends"),
+    [
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",), True, "CRLF"),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",), True, "CRLF"),
+        ((b"HTTP/1.1 200 OK\nContent-Type: text/html\n\nok",), False, "LF"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 2\n\r\nok",), True, "LF"),
+        ((b"HTTP/1.1 200 OK\r\n\r\nContent-Length: 2\n",), False, "CRLF"),
+        ((b"HTTP/1.1 200 OK\r\nConte", b"nt-Length: 1\r\n\r", b"\nx"), True, "CRLF"),
+    ],
+)
+def test_length_and_ends_of_lines_are_seen(
+    pieces: tuple[bytes, ...], length_told: bool, line_ends: str
+) -> None:
+    with answering(*pieces) as target:
+        assert seen(target, PATIENCE_S) == AnswerForm(length_told, line_ends)
+
+
+def test_no_whole_head_has_no_form() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n") as target:
+        assert seen(target, PATIENCE_S) is None
+    assert seen(target, PATIENCE_S) is None, "nobody listens"
+
+
+def test_a_reset_behind_the_head_takes_nothing_away() -> None:
+    with answering(b"HTTP/1.1 200 OK\nA: b\n\nbody", read=1) as target:
+        form = seen(target, PATIENCE_S)
+    assert form in (AnswerForm(False, "LF"), None), "the reset may overtake the head"
+
+
+def test_a_head_ends_at_the_first_blank_line() -> None:
+    assert head_of(b"a\r\nb: c\r\n\r\nd\n\n") == b"a\r\nb: c\r\n"
+    assert head_of(b"a\nb: c\n\nd\r\n\r\n") == b"a\nb: c\n"
+    assert head_of(b"a\r\nb: c\r\n") is None

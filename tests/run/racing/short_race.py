@@ -1,0 +1,150 @@
+"""A race of a few seconds in a process of its own, to be killed: `python -m tests.run.racing.short_race OUT`.
+
+Tells each result on standard output when it is on the disk. Its servers are the hardest to end: they ignore
+SIGTERM and have grandchildren in sessions of their own.
+"""
+
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tests.run import made
+from tests.run.link.possible import REFUSAL
+from tests.run.racing.plain_driver import plain
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Body, Call, Recipe
+from velodrome.guest.stack import Stack
+from velodrome.model.errors import VelodromeError
+from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
+from velodrome.model.load import Closed, Load
+from velodrome.model.profile import Profile
+from velodrome.model.results import Result
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run.drivers.choosing import choose
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.environment import AS_PINNED, Environment
+from velodrome.run.environments.interpreter import find
+from velodrome.run.lab import DriverOf, Lab
+from velodrome.run.racing.race import Race, run
+
+HOSTILE = str(Path(__file__).parents[2] / "truth" / "targets" / "hostile.py")
+CALLS = Recipe("calls", "asks a third party", (Call(latency_ms=5), Body(84)))
+LOADS = (Load(Closed(1), duration_s=0.1, drain_s=0.2), Load(Closed(2), duration_s=0.1, drain_s=0.2))
+CONTESTANTS = (
+    Contestant("hostile", {"does": "ignore-stop"}),
+    Contestant("hostile", {"does": "leave-children"}),
+)
+
+
+def bare(
+    stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
+) -> Environment:
+    """No environment at all: targets need none."""
+    interpreter = find(python)
+    return Environment(interpreter.path, interpreter.version, {}, locked=False)
+
+
+def study(recipe: Recipe = made.HELLO, blocks: int = 2, budget_s: float | None = None) -> Study:
+    question = Question(recipe.name, recipe, LOADS)
+    return Study("short", "A short race", (question,), CONTESTANTS, blocks=blocks, budget_s=budget_s)
+
+
+def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
+    return tuple(
+        Heat(
+            tuple(
+                Trial(
+                    of.name,
+                    question.name,
+                    question.recipe,
+                    contestant,
+                    load,
+                    limits or Limits(),
+                    block,
+                    link=question.link,
+                )
+                for load in question.loads
+            )
+        )
+        for block in range(of.blocks)
+        for question in of.questions
+        for contestant in of.contestants
+    )
+
+
+def whole() -> Study:
+    """The study this process runs: with engine, third party and link, so that there is most to leave behind."""
+    asked = study(CALLS, blocks=1)
+    between = None if REFUSAL else Link(2.0)
+    return replace(asked, questions=tuple(replace(one, link=between) for one in asked.questions))
+
+
+def lab(driver: DriverOf = plain) -> Lab:
+    return Lab(
+        stacks=catalog.stacks([HOSTILE]),
+        guest_tree=guest_tree.export([HOSTILE]),
+        driver=driver,
+        environment=bare,
+        stop_seconds=0.2,
+    )
+
+
+class Told:
+    """A follower that writes down what it is told."""
+
+    def __init__(self, aloud: bool = False) -> None:
+        self.aloud = aloud
+        self.prepared: list[str] = []
+        self.heats: list[tuple[str, float | None]] = []
+        self.results: list[Result] = []
+        self.findings: list[Finding] = []
+        self.profiles: list[Profile] = []
+        self.order: list[str] = []
+
+    def preparing(self, text: str) -> None:
+        self.prepared.append(text)
+
+    def heat_started(self, label: str, seconds_left: float | None) -> None:
+        self.heats.append((label, seconds_left))
+        self.order.append(f"heat {label}")
+
+    def experiment_started(self, experiment: Experiment) -> None:
+        self.order.append(f"experiment {experiment.name}")
+
+    def found(self, finding: Finding) -> None:
+        self.findings.append(finding)
+
+    def profile_started(self, trial: Trial) -> None:
+        self.order.append(f"profile {trial.cell}")
+
+    def profiled(self, profile: Profile) -> None:
+        self.profiles.append(profile)
+
+    def finished(self, result: Result) -> None:
+        self.results.append(result)
+        if self.aloud:
+            print(result.trial.key, type(result).__name__, flush=True)
+
+
+def main() -> int:
+    # A shell that runs the tests in the background has Ctrl-C ignored, and that is inherited.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    out, *options = sys.argv[1:]
+    asked = whole()
+    race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)
+    try:
+        run(race, lab(choose), Told(aloud=True))
+    except VelodromeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

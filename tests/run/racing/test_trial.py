@@ -1,0 +1,387 @@
+"""Each way a server can fail is a result with its reason, and nothing of any server is left."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.run import made
+from tests.run.racing.plain_driver import PlainDriver, plain
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Body, Recipe
+from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.model.errors import DriverError, EnvironmentFailedError
+from velodrome.model.flag import FlagKind, Severity
+from velodrome.model.limits import Limits
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import (
+    AnswerForm,
+    Failed,
+    FailureKind,
+    IdleFacts,
+    LoadFacts,
+    Measurement,
+    Placement,
+)
+from velodrome.model.results import Result
+from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run.drivers.choosing import available, choose
+from velodrome.run.drivers.driver import Driver, OnEvent, Target
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.environment import AS_PINNED, Environment
+from velodrome.run.environments.interpreter import find
+from velodrome.run.lab import Lab
+from velodrome.run.machine import limits
+from velodrome.run.racing.boot import seed_of
+from velodrome.run.racing.trial import run_heat
+
+HOSTILE = str(Path(__file__).parents[2] / "truth" / "targets" / "hostile.py")
+SHORT = Load(Closed(1), duration_s=0.3)
+LONGER = Load(Closed(2), duration_s=0.3)
+
+
+def bare(
+    stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
+) -> Environment:
+    """No environment at all: targets need none."""
+    interpreter = find(python)
+    return Environment(interpreter.path, interpreter.version, {}, locked=False)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Lab:
+    return Lab(
+        stacks=catalog.stacks([HOSTILE]),
+        guest_tree=guest_tree.export([HOSTILE]),
+        driver=plain,
+        where=limits.hierarchies(),
+        environment=bare,
+        start_seconds=3.0,
+        stop_seconds=0.5,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    yield
+    assert servers_of(os.getpid()) == []
+    assert scratch_folders() == []
+
+
+def trials(does: str, *loads: Load, recipe: Recipe = made.HELLO, limits: Limits | None = None) -> Heat:
+    contestant = Contestant("hostile", {"does": does})
+    return Heat(
+        tuple(
+            Trial("study", recipe.name, recipe, contestant, load, limits or Limits(), 0)
+            for load in loads or (SHORT,)
+        )
+    )
+
+
+def only(results: list[Result]) -> Result:
+    assert len(results) == 1
+    return results[0]
+
+
+def failure(results: list[Result]) -> Failed:
+    result = only(results)
+    assert isinstance(result, Failed), result
+    return result
+
+
+def kinds(result: Result) -> list[FlagKind]:
+    assert isinstance(result, Measurement), result
+    return [flag.kind for flag in result.flags]
+
+
+def servers_of(velodrome: int) -> list[int]:
+    """Return the processes whose home is a scratch folder of that velodrome."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if f"velodrome-{velodrome}-" in process.environ().get("HOME", ""):
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def scratch_folders() -> list[Path]:
+    return list(Path("/tmp").glob(f"velodrome-{os.getpid()}-*"))
+
+
+def test_a_heat_gives_one_measurement_for_each_load_of_one_server(lab: Lab) -> None:
+    results = list(run_heat(trials("answer", SHORT, LONGER), lab))
+    for result, load in zip(results, (SHORT, LONGER), strict=True):
+        assert isinstance(result, Measurement)
+        assert result.trial.load == load
+        assert result.load.ok > 10
+        assert result.server.boot_s > 0
+        assert result.server.cpu_s > 0
+        assert result.command[1:3] == ("-m", "velodrome.guest.stacks.hostile")
+        assert FlagKind.SERVER_DIED not in kinds(result)
+    first, second = results
+    assert isinstance(first, Measurement)
+    assert isinstance(second, Measurement)
+    assert first.command == second.command
+    assert scratch_folders() == []
+
+
+def test_idle_connections_are_held_through_a_load_and_gone_before_the_next(lab: Lab) -> None:
+    first, second = run_heat(trials("answer", replace(SHORT, idle=25), SHORT), lab)
+    assert isinstance(first, Measurement)
+    assert isinstance(second, Measurement)
+    assert first.idle == IdleFacts(asked=25, opened=25, accepted=25, still_open=25)
+    assert second.idle is None
+    held = [sample.fds for sample in (*first.server.samples, *second.server.samples)]
+    assert first.server.threads_peak > 25
+    assert second.server.threads_peak < 25, held
+    assert FlagKind.IDLE_NOT_HELD not in kinds(first)
+
+
+def test_a_model_that_cannot_hold_so_many_connections_has_died_in_its_own_words(lab: Lab) -> None:
+    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export())
+    select = Trial("study", "hello", made.HELLO, Contestant("io-select"), SHORT, Limits(), 0)
+    too_many = replace(select, load=replace(SHORT, idle=1100))
+    died, alive = run_heat(Heat((too_many, select)), real)
+    assert isinstance(died, Failed)
+    assert died.failure is FailureKind.DIED
+    assert died.reason.startswith("io-select died under load: ")
+    assert died.last_lines[-1] == "ValueError: filedescriptor out of range in select()"
+    assert isinstance(alive, Measurement), "the next load gets a fresh server"
+
+
+def test_the_faults_of_a_published_server_are_named(lab: Lab) -> None:
+    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export(), driver=choose)
+    recipe = replace(catalog.recipe("large"), cookie_bytes=2000)
+    load = replace(SHORT, keepalive=False)
+    trial = Trial("study", "cookie", recipe, Contestant("published-socketserver"), load, Limits(), 0)
+    told = only(list(run_heat(Heat((trial,)), real)))
+    assert isinstance(told, Measurement)
+    assert told.form == AnswerForm(length_told=False, line_ends="LF")
+    assert told.load.outcomes["reset"] > 0
+    assert {
+        FlagKind.CLOSED_UNREAD,
+        FlagKind.LENGTH_NOT_TOLD,
+        FlagKind.BARE_LINE_ENDS,
+        FlagKind.ERRORS,
+    } <= set(kinds(told))
+
+
+def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> None:
+    began = time.monotonic()
+    failed = failure(list(run_heat(trials("die-at-start"), lab)))
+    assert time.monotonic() - began < 2.5
+    assert failed.failure is FailureKind.START
+    assert "exit 1" in failed.reason
+    assert failed.last_lines[-1] == "RuntimeError: cannot <i>start</i>: no configuration"
+
+
+@pytest.mark.parametrize(
+    ("does", "kind", "sentence"),
+    [
+        ("answer-wrong", FailureKind.WRONG_ANSWER, "differs from byte 1 on: «script>alert(1)</script>"),
+        ("answer-500", FailureKind.WRONG_ANSWER, "it answers status 500, not 200"),
+        ("not-http", FailureKind.WRONG_ANSWER, "not HTTP: «220 mail.example ESMTP <ready>"),
+        ("never-answer", FailureKind.NEVER_ANSWERED, "takes the connection but does not finish"),
+        ("trickle", FailureKind.NEVER_ANSWERED, "takes the connection but does not finish"),
+        ("never-listen", FailureKind.NEVER_ANSWERED, "no answer within 3 s: nothing listens on its port"),
+    ],
+)
+def test_a_server_that_is_never_right_fails_with_what_came(
+    lab: Lab, does: str, kind: FailureKind, sentence: str
+) -> None:
+    failed = failure(list(run_heat(trials(does), lab)))
+    assert failed.failure is kind
+    assert sentence in failed.reason
+
+
+def test_a_server_wrong_only_while_it_boots_is_measured(lab: Lab) -> None:
+    result = only(list(run_heat(trials("answer-late"), lab)))
+    assert isinstance(result, Measurement)
+    assert result.server.boot_s > 0.4
+
+
+def test_a_failed_start_fails_every_trial_of_the_heat(lab: Lab) -> None:
+    results = list(run_heat(trials("die-at-start", SHORT, LONGER), lab))
+    assert [type(result) for result in results] == [Failed, Failed]
+    assert [result.trial.load for result in results] == [SHORT, LONGER]
+
+
+def test_a_server_that_dies_under_load_is_flagged_and_the_next_load_gets_a_fresh_one(lab: Lab) -> None:
+    results = list(run_heat(trials("die-under-load", SHORT, LONGER), lab))
+    assert len(results) == 2
+    for result in results:
+        assert isinstance(result, Measurement)
+        assert 0 < result.load.ok < 60
+        (flag,) = [flag for flag in result.flags if flag.kind is FlagKind.SERVER_DIED]
+        assert flag.severity is Severity.INVALID
+        assert "exit 7" in flag.sentence
+        assert result.last_lines[-1] == "MemoryError: <b>no more</b>"
+
+
+def test_a_server_that_dies_before_it_answered_anything_has_failed(lab: Lab) -> None:
+    failed = failure(list(run_heat(trials("die-at-once-under-load"), lab)))
+    assert failed.failure is FailureKind.DIED
+    assert "died under load: exit 7" in failed.reason
+    assert failed.last_lines[-1] == "MemoryError: <b>no more</b>"
+
+
+def test_a_server_that_ignores_its_stop_is_killed_and_said_to_have_hung(lab: Lab) -> None:
+    results = list(run_heat(trials("ignore-stop", SHORT, LONGER), lab))
+    assert FlagKind.HUNG_ON_STOP not in kinds(results[0])
+    assert isinstance(results[1], Measurement)
+    (flag,) = [flag for flag in results[1].flags if flag.kind is FlagKind.HUNG_ON_STOP]
+    assert flag.severity is Severity.NOTE
+    assert "did not end when it was asked to and was killed" in flag.sentence
+
+
+def test_grandchildren_left_behind_are_ended_and_told(lab: Lab) -> None:
+    result = only(list(run_heat(trials("leave-children"), lab)))
+    assert isinstance(result, Measurement)
+    (flag,) = [flag for flag in result.flags if flag.kind is FlagKind.HUNG_ON_STOP]
+    assert "left 3 of its processes running" in flag.sentence
+
+
+def test_files_in_the_home_and_working_folder_of_a_server_are_gone(lab: Lab) -> None:
+    result = only(list(run_heat(trials("leave-files"), lab)))
+    assert FlagKind.HUNG_ON_STOP not in kinds(result)
+    assert scratch_folders() == []
+
+
+def test_a_server_that_prints_without_end_is_measured(lab: Lab) -> None:
+    result = only(list(run_heat(trials("print"), lab)))
+    assert isinstance(result, Measurement)
+    assert result.load.ok > 0
+
+
+def test_abandoning_a_heat_stops_its_server_at_once(lab: Lab) -> None:
+    with closing(run_heat(trials("ignore-stop", SHORT, LONGER), lab)) as results:
+        first = next(results)
+        assert isinstance(first, Measurement)
+        assert len(servers_of(os.getpid())) == 1
+        began = time.monotonic()
+    assert time.monotonic() - began < 2
+    assert scratch_folders() == []
+
+
+def test_a_memory_limit_that_is_too_small_kills_the_server_and_says_so(lab: Lab) -> None:
+    if not lab.where.get("memory"):
+        pytest.skip("no control group for memory is writable here")
+    large = Recipe("huge", "answers much", (Body(60_000_000),))
+    results = list(run_heat(trials("answer", recipe=large, limits=Limits(memory_bytes=32 << 20)), lab))
+    assert "its memory limit was reached" in failure(results).reason
+    assert not list(lab.where["memory"].parent.glob(f"velodrome-*-{os.getpid()}-*"))
+
+
+def test_an_environment_that_will_not_install_fails_the_heat(lab: Lab) -> None:
+    def broken(
+        stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
+    ) -> Environment:
+        raise EnvironmentFailedError(
+            stack.name, "its packages could not be installed", "see above", ["no wheel"]
+        )
+
+    failed = failure(list(run_heat(trials("answer"), replace(lab, environment=broken))))
+    assert failed.failure is FailureKind.INSTALL
+    assert "its packages could not be installed" in failed.reason
+
+
+def test_a_stack_that_cannot_even_make_its_command_fails_the_heat(lab: Lab) -> None:
+    def command(launch: Launch) -> Process:
+        raise KeyError("workers")
+
+    stacks = {"hostile": replace(lab.stacks["hostile"], command=command)}
+    failed = failure(list(run_heat(trials("answer"), replace(lab, stacks=stacks))))
+    assert failed.failure is FailureKind.START
+    assert "KeyError: 'workers'" in failed.reason
+
+
+def test_a_stack_that_is_not_there_or_cannot_serve_is_unavailable(lab: Lab) -> None:
+    assert (
+        failure(list(run_heat(trials("answer"), replace(lab, stacks={})))).failure is FailureKind.UNAVAILABLE
+    )
+    stacks = {"hostile": replace(lab.stacks["hostile"], cannot={"body": "it has nothing to say"})}
+    failed = failure(list(run_heat(trials("answer"), replace(lab, stacks=stacks))))
+    assert failed.failure is FailureKind.UNAVAILABLE
+    assert "it has nothing to say" in failed.reason
+
+
+class BrokenDriver(PlainDriver):
+    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
+        raise DriverError("broken", -11, ("Segmentation fault",))
+
+
+def test_a_generator_that_crashes_fails_the_trial_and_not_the_heat(lab: Lab) -> None:
+    lab = replace(lab, driver=lambda name, placed, seed: BrokenDriver())
+    results = list(run_heat(trials("answer", SHORT, LONGER), lab))
+    assert [result.failure for result in results if isinstance(result, Failed)] == [FailureKind.LOAD] * 2
+    assert isinstance(results[0], Failed)
+    assert "the load generator broken was killed by signal 11" in results[0].reason
+
+
+def test_the_seed_of_arrivals_is_one_for_a_block_and_differs_between_blocks() -> None:
+    of = partial(made.trial, load=made.OPEN)
+    assert seed_of(of("uvicorn")) == seed_of(of("granian"))
+    assert len({seed_of(of(block=block)) for block in range(100)}) == 100
+
+
+def test_a_load_by_another_generator_is_a_measurement_with_what_that_tells(lab: Lab) -> None:
+    if choosing_why_not("wrk"):
+        pytest.skip(choosing_why_not("wrk"))
+    load = Load(Closed(2), duration_s=1, driver="wrk")
+    result = only(list(run_heat(trials("answer", load), replace(lab, driver=choose))))
+    assert isinstance(result, Measurement), result
+    assert (result.load.driver, result.load.ok) == ("wrk", result.load.requests)
+    assert result.cpu_us_per_request is not None
+    assert result.load.series == ()
+    assert not {FlagKind.LITTLES_LAW, FlagKind.CONNECTIONS_NEVER_IN} & set(kinds(result))
+    # Its process is told from other load by its clock, which is read before it is waited for.
+    assert result.host.busiest_other != "wrk"
+
+
+def choosing_why_not(driver: str) -> str:
+    return next(one.why_not for one in available() if one.name == driver)
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        (Load(Closed(1), duration_s=1, driver="wrk"), "wrk is not installed"),
+        (
+            Load(Closed(1), duration_s=1, requests=5, driver="wrk"),
+            "wrk cannot carry a load with requests = 5",
+        ),
+    ],
+)
+def test_a_load_that_cannot_be_had_here_is_a_row_and_the_others_go_on(
+    lab: Lab, load: Load, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def driver(name: str, placed: Placement, seed: int) -> Driver:
+        return choose(name, placed, seed) if name == "wrk" else PlainDriver()
+
+    refused, measured = run_heat(trials("answer", load, SHORT), replace(lab, driver=driver))
+    assert isinstance(refused, Failed)
+    assert refused.failure is FailureKind.UNAVAILABLE
+    assert refused.reason.startswith(reason)
+    assert refused.last_lines == ()
+    assert isinstance(measured, Measurement)
+
+
+def test_a_server_that_dies_under_another_generator_has_died(lab: Lab) -> None:
+    if choosing_why_not("wrk"):
+        pytest.skip(choosing_why_not("wrk"))
+    load = Load(Closed(2), duration_s=30, driver="wrk")
+    began = time.monotonic()
+    failed = failure(list(run_heat(trials("die-under-load", load), replace(lab, driver=choose))))
+    assert failed.failure is FailureKind.DIED
+    assert time.monotonic() - began < 15, "the load was not ended with its server"

@@ -1,0 +1,214 @@
+"""Nothing that a warden started outlives its order, its velodrome or itself."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+import pytest
+
+from velodrome.model.errors import StartRefusedError
+from velodrome.run.supervision.ward import MARK, WARDEN, Group, Order, Ward
+
+PYTHON = os.path.realpath(sys.executable)
+
+
+def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
+    until = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def order(code: str, **more: object) -> Order:
+    return Order(argv=(PYTHON, "-c", code), env={"PATH": "/usr/bin:/bin"}, **more)  # type: ignore[arg-type]
+
+
+FAMILY = """
+import os, signal, time
+if {deaf}: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(2):
+    if os.fork() == 0:
+        if {deaf}: os.setsid()
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork(): os._exit(0)   # a double fork: the classic daemon
+        time.sleep(600)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def wait_for(tree: Ward, line: str) -> None:
+    assert eventually(lambda: line in tree.tail.lines()), tree.tail.lines()
+
+
+def test_an_exit_is_reported_with_its_code_and_last_lines() -> None:
+    with Ward(order("print('one'); print('two'); raise SystemExit(7)")) as tree:
+        ended = tree.wait(10)
+        assert ended is not None
+        assert (ended.code, ended.sentence) == (7, "exit 7")
+        assert tree.tail.settle(5)
+        assert tree.tail.lines() == ("one", "two")
+
+
+def test_a_signal_is_reported_by_its_name() -> None:
+    with Ward(order("import os; os.kill(os.getpid(), 11)")) as tree:
+        ended = tree.wait(10)
+        assert ended is not None
+        assert ended.sentence == "killed by SIGSEGV"
+
+
+def test_a_program_that_is_not_there_is_refused_by_name() -> None:
+    with pytest.raises(StartRefusedError, match="/no/such/python cannot be executed: No such file"):
+        Ward(Order(argv=("/no/such/python",), env={}))
+
+
+def test_a_group_that_cannot_be_made_is_refused_by_its_path() -> None:
+    with pytest.raises(StartRefusedError, match="control group /proc/velodrome"):
+        Ward(order("pass", groups=(Group("/proc/velodrome-x", ()),)))
+
+
+def test_stop_ends_a_whole_tree_with_its_daemons() -> None:
+    tree = Ward(order(FAMILY.format(deaf=False)))
+    wait_for(tree, "up")
+    assert eventually(lambda: len(tree.family()) >= 5)
+    ending = tree.stop(5.0)
+    assert not ending.hung
+    assert ending.orphans >= 4
+    assert ending.stuck == ()
+    assert tree.family() == ()
+
+
+def test_a_tree_deaf_to_its_stop_signal_is_said_to_have_hung() -> None:
+    tree = Ward(order(FAMILY.format(deaf=True)))
+    wait_for(tree, "up")
+    began = time.monotonic()
+    ending = tree.stop(0.3)
+    assert ending.hung
+    assert time.monotonic() - began < 5
+    assert tree.family() == ()
+
+
+def test_workers_that_outlive_their_master_are_ended() -> None:
+    code = "import os, time\nif os.fork() == 0: time.sleep(600)\nos._exit(3)"
+    with Ward(order(code)) as tree:
+        assert tree.wait(10) is not None
+        assert eventually(lambda: tree.family() == ())
+        assert tree.stop().orphans == 1
+
+
+def test_the_warden_killed_takes_its_child_along_and_the_rest_is_swept() -> None:
+    tree = Ward(order(FAMILY.format(deaf=True)))
+    wait_for(tree, "up")
+    os.kill(psutil.Process(tree.pid).ppid(), signal.SIGKILL)
+    assert eventually(lambda: tree.exit() is not None)
+    tree.stop()
+    assert tree.family() == ()
+
+
+def test_scratch_folders_are_removed_but_not_what_they_link_to(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("dear")
+    scratch = tmp_path / "scratch"
+    (scratch / "deep").mkdir(parents=True)
+    (scratch / "deep" / "link").symlink_to(kept)
+    with Ward(order("open('deep/x', 'w')", cwd=str(scratch), scratch=(str(scratch),))) as tree:
+        tree.wait(10)
+    assert not scratch.exists()
+    assert (kept / "file").read_text() == "dear"
+
+
+def test_megabytes_of_output_neither_block_nor_are_kept() -> None:
+    code = "import sys\nfor _ in range(400): sys.stdout.write('x' * 100_000)\nprint('\\nend')"
+    with Ward(order(code)) as tree:
+        assert tree.wait(30) is not None
+        assert tree.tail.settle(10)
+        assert tree.tail.total_bytes > 40_000_000
+        assert tree.tail.lines()[-1] == "end"
+        assert sum(map(len, tree.tail.lines(10_000))) < 70_000
+
+
+def test_standard_output_can_be_kept_apart_from_errors(tmp_path: Path) -> None:
+    code = "import os, sys; print('out'); print(os.listdir('/proc/self/fd'), file=sys.stderr)"
+    with (tmp_path / "said").open("wb") as said, Ward(order(code), said.fileno()) as ward:
+        assert ward.wait(10) is not None
+        assert ward.tail.settle(5)
+        assert ward.tail.lines() == ("['0', '1', '2', '3']",)  # 3 is the folder it lists: nothing leaks in
+    assert (tmp_path / "said").read_text() == "out\n"
+
+
+def test_affinity_and_limits_hold_inside() -> None:
+    cpu = max(os.sched_getaffinity(0))
+    code = "import os, resource; print(os.sched_getaffinity(0), resource.getrlimit(resource.RLIMIT_NOFILE))"
+    with Ward(order(code, cpus=(cpu,), rlimits={"RLIMIT_NOFILE": 99})) as tree:
+        tree.wait(10)
+        assert tree.tail.settle(5)
+        assert tree.tail.lines() == (f"{{{cpu}}} (99, 99)",)
+
+
+PARENT = """
+import sys, time
+sys.path.insert(0, {src!r})
+from velodrome.run.supervision.ward import Order, Ward
+tree = Ward(Order(argv=({python!r}, "-c", {code!r}), env={{}}, scratch=({scratch!r},)))
+while "up" not in tree.tail.lines(): time.sleep(0.01)
+print(tree.mark, flush=True)
+time.sleep(600)
+"""
+
+
+def test_velodrome_gone_before_its_server_is_up_leaves_nothing(tmp_path: Path) -> None:
+    # The warden learns of it when it reports the start: nobody takes the report.
+    ours, theirs = socket.socketpair()
+    code = f"import time; open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(600)"
+    output = os.open(os.devnull, os.O_WRONLY)
+    plain = asdict(order(code)) | {"stdio": [0, output, output]}
+    argv = [PYTHON, "-I", "-S", str(WARDEN), str(theirs.fileno())]
+    keep = (theirs.fileno(), output)
+    with subprocess.Popen(argv, pass_fds=keep, stdin=subprocess.DEVNULL) as warden:
+        theirs.close()
+        os.close(output)
+        ours.sendall(json.dumps(plain).encode() + b"\n")
+        ours.close()
+        assert warden.wait(10) == 0
+
+
+def carriers(mark: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark:
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_nothing_survives_the_kill_of_velodrome(tmp_path: Path, deaf: bool) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = PARENT.format(
+        src=str(Path(__file__).parents[3] / "src"),
+        python=PYTHON,
+        code=FAMILY.format(deaf=deaf),
+        scratch=str(scratch),
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as velodrome:
+        assert velodrome.stdout is not None
+        mark = velodrome.stdout.readline().strip()
+        assert len(carriers(mark)) >= 3
+        velodrome.kill()
+    assert eventually(lambda: carriers(mark) == [])
+    assert eventually(lambda: not scratch.exists())
