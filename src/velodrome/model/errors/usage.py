@@ -1,0 +1,75 @@
+"""What was asked makes no sense, names something unknown, or leaves nothing to do."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from velodrome.model.errors.root import UsageError
+from velodrome.model.problem import Problem
+
+
+class UnknownNameError(UsageError):
+    """Raised when a stack, recipe or study is asked for that does not exist."""
+
+    def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        plural = {"study": "studies"}.get(kind, f"{kind}s")
+        hint = f" Nearest: {', '.join(near)}." if near else ""
+        super().__init__(f"no {kind} is called '{name}'.{hint} All: velodrome {plural}")
+
+
+class BadOptionError(UsageError):
+    """Raised when an option of the command line has a value that makes no sense."""
+
+    def __init__(self, option: str, value: str, reason: str) -> None:
+        super().__init__(f"{option} {value}: {reason}")
+
+
+class MisplacedOptionError(UsageError):
+    """Raised when an option is given that says nothing to the kind of server that the URL names."""
+
+    def __init__(self, option: str, url: str, wanted: str) -> None:
+        super().__init__(
+            f"{option} goes with {wanted}:// URLs, and {url} is none: leave it out, or correct the URL"
+        )
+
+
+class UnknownKnobError(UsageError):
+    """Raised when a stack is given a setting it does not have, or one without a value."""
+
+    def __init__(self, stack: str, knob: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"'{knob}' is no setting of {stack}; write one of these as name=value: {', '.join(known)}"
+        )
+
+
+class BrokenPluginError(UsageError):
+    """Raised when a stack or recipe is asked for whose file could not be loaded."""
+
+    def __init__(self, kind: str, name: str, reason: str) -> None:
+        super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")
+
+
+class StudyFileError(UsageError):
+    """Raised when a study file has problems: holds all of them, in the order of the file."""
+
+    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+        self.path, self.problems = path, tuple(sorted(problems))
+        places = [f"line {problem.line}, column {problem.column}" for problem in self.problems]
+        width = max(map(len, places), default=0)
+        lines = [
+            f"  {place:<{width}}   {problem.sentence}"
+            for place, problem in zip(places, self.problems, strict=True)
+        ]
+        count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+        super().__init__("\n".join([f"{path} has {count}; nothing was run", *lines]))
+
+
+class NothingSelectedError(UsageError):
+    """Raised when `--only` leaves no trial of a study."""
+
+    def __init__(self, pattern: str, cells: Sequence[str]) -> None:
+        near = get_close_matches(pattern, cells, n=3, cutoff=0.4)
+        hint = f"Nearest: {', '.join(near)}." if near else f"Cells of this study: {', '.join(cells[:8])}"
+        more = f" and {len(cells) - 8} more" if not near and len(cells) > 8 else ""
+        super().__init__(f"--only '{pattern}' matches no question/contestant of this study. {hint}{more}")
