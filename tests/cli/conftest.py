@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +22,13 @@ def third_party() -> Iterator[str]:
         _, facts = process.communicate(timeout=10)
         assert json.loads(facts)["requests"] > 0
         assert process.returncode == 0
+
+
+@pytest.fixture
+def shop() -> Iterator[str]:
+    """Yield the URL of a server with several pages, which remembers what it was asked."""
+    command = [sys.executable, str(Path(__file__).with_name("shop.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        process.communicate(timeout=10)

@@ -11,8 +11,8 @@ use crate::record::Span;
 pub struct Request {
     /// When it was due.
     pub due: Nanos,
-    /// It was sent before and met the close of an idle connection.
-    pub again: bool,
+    /// It was sent before, as the one of this number, and met the close of an idle connection.
+    pub again: Option<u64>,
 }
 
 /// See the module. Closed loop: a request is due when a slot has nothing to do. Open loop: when the pace says so; the
@@ -26,7 +26,8 @@ pub struct Agenda {
     /// Measured requests not yet due; None where time ends the load.
     left: Option<u64>,
     waiting: u64,
-    again: VecDeque<Nanos>,
+    /// Due times and numbers.
+    again: VecDeque<(Nanos, u64)>,
 }
 
 #[derive(Debug)]
@@ -125,14 +126,17 @@ impl Agenda {
     /// The next request for a connection that has been free since `free_since`; None: there is none to send.
     #[inline]
     pub fn take(&mut self, free_since: Nanos, now: Nanos) -> Option<Request> {
-        if let Some(due) = self.again.pop_front() {
-            return Some(Request { due, again: true });
+        if let Some((due, number)) = self.again.pop_front() {
+            return Some(Request {
+                due,
+                again: Some(number),
+            });
         }
         if let Some(cursors) = &mut self.pace {
             self.waiting = self.waiting.checked_sub(1)?;
             let due = self.origin + cursors.send.due();
             cursors.send.advance();
-            return Some(Request { due, again: false });
+            return Some(Request { due, again: None });
         }
         if now >= self.end || self.left == Some(0) {
             return None;
@@ -144,13 +148,13 @@ impl Agenda {
         }
         Some(Request {
             due: free_since,
-            again: false,
+            again: None,
         })
     }
 
     /// Puts a request that was sent in vain at the head of those that wait.
-    pub fn send_again(&mut self, due: Nanos) {
-        self.again.push_back(due);
+    pub fn send_again(&mut self, due: Nanos, number: u64) {
+        self.again.push_back((due, number));
     }
 
     /// The next of the requests that wait when all is over.
@@ -227,16 +231,16 @@ mod tests {
             agenda.take(1_500, 1_600),
             Some(Request {
                 due: 1_500,
-                again: false
+                again: None
             })
         );
         assert_eq!(agenda.take(3_900, 4_000), None);
-        agenda.send_again(1_500);
+        agenda.send_again(1_500, 7);
         assert_eq!(
             agenda.take(3_900, 4_100),
             Some(Request {
                 due: 1_500,
-                again: true
+                again: Some(7)
             })
         );
     }
@@ -245,7 +249,7 @@ mod tests {
     fn what_waits_at_the_end_is_abandoned_one_by_one() {
         let mut agenda = open(None);
         agenda.fall_due();
-        agenda.send_again(700);
+        agenda.send_again(700, 7);
         assert_eq!(
             std::iter::from_fn(|| agenda.abandon()).collect::<Vec<_>>(),
             [700, 1_000]

@@ -1,7 +1,7 @@
 //! Open- and closed-loop load, the simulated third party, and the relay between two networks. Pure Rust: nothing here knows Python.
 //!
-//! The parts, from the plan to the result: [`spec`] and [`target`] check what is asked; [`pace`] says when requests are
-//! due; [`agenda`] which one is next; [`worker`] sends and reads them over a [`transport`] in a [`protocol`];
+//! The parts, from the plan to the result: [`spec`] and [`target`] check what is asked; [`requests`], [`calls`] and
+//! [`conversation`] say what is sent; [`pace`] when; [`agenda`] which one is next; [`worker`] sends and reads them over a [`transport`] in a [`protocol`];
 //! [`record`] keeps what happened and [`results`] writes it down; [`engine`] runs the threads.
 
 pub mod agenda;
@@ -20,10 +20,12 @@ pub mod progress;
 pub mod protocol;
 mod reading;
 pub mod record;
+pub mod requests;
 pub mod results;
 pub mod slot;
 pub mod spec;
 pub mod target;
+pub mod template;
 pub mod timeline;
 pub mod transport;
 pub mod upstream;

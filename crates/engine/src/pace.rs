@@ -10,6 +10,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::chance::{mix, unit};
 use crate::clock::Nanos;
 use schedule::{Count, ONE};
 pub use schedule::{NEVER, Schedule, Step};
@@ -28,14 +29,9 @@ pub enum Spread {
 /// Gap before request `n` of a Poisson process with one request per unit of time, by inversion of the exponential
 /// distribution.
 ///
-/// The uniform number comes from SplitMix64 (Steele, Lea, Flood 2014, <https://doi.org/10.1145/2714064.2660195>) at
-/// position `n`, so any thread can compute any gap.
+/// The uniform number is the `n`-th of SplitMix64, so any thread can compute any gap.
 pub fn unit_gap(seed: u64, n: u64) -> f64 {
-    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    let uniform = (z >> 11) as f64 / (1u64 << 53) as f64;
+    let uniform = unit(mix(seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
     -(1.0 - uniform).ln()
 }
 

@@ -99,6 +99,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let outcome = P::judge(answer, &self.ask, now - slot.since);
         self.record.landed(now);
         self.record.settle(slot.due, Some(slot.since), now, outcome);
+        if let Some(which) = slot.protocol.which() {
+            self.record
+                .settle_one(which, slot.due, slot.since, now, outcome);
+        }
         if slot.sending && self.record.span.holds(slot.due) {
             self.record.answered_early += 1;
         }
@@ -156,7 +160,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             return false;
         }
         self.record.landed(now);
-        self.agenda.send_again(slot.due);
+        self.agenda.send_again(slot.due, slot.number);
         slot.free_since = now;
         slot.sending = false;
         slot.state = State::Answered;
@@ -204,12 +208,13 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// on a connection that never served, it is a `reset`.
     fn lost(&mut self, index: u32, why: &str) {
         let slot = &self.slots[index as usize];
-        if !(slot.reused && self.orders.idempotent && !slot.again) {
+        let idempotent = self.orders.idempotent && slot.protocol.is_idempotent(&self.ask);
+        if !(slot.reused && idempotent && !slot.again) {
             return self.fail(index, Outcome::Reset, || why.to_owned());
         }
         let now = self.clock.now();
         self.record.landed(now);
-        self.agenda.send_again(slot.due);
+        self.agenda.send_again(slot.due, slot.number);
         self.retire(index, false, now);
     }
 
@@ -220,6 +225,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let slot = &self.slots[index as usize];
         self.record.landed(now);
         self.record.settle(slot.due, Some(slot.since), now, outcome);
+        if let Some(which) = slot.protocol.which() {
+            self.record
+                .settle_one(which, slot.due, slot.since, now, outcome);
+        }
         self.record.example(outcome, why);
         // A time-out has waited long enough; what fails at once must not be tried again at once for ever.
         self.retire(index, outcome != Outcome::Timeout, now);

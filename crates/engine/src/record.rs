@@ -77,6 +77,8 @@ pub struct Record {
     pub deliveries: Option<Box<Deliveries>>,
     /// What each step of a schedule came to; empty: the rate does not change.
     pub steps: Steps,
+    /// What each of several requests came to, of those that were sent; empty: there is one.
+    pub by_request: Vec<Share>,
     /// See [`RoomCounts`]; None: there is no room.
     pub room: Option<RoomCounts>,
     /// Slots the server has no room for.
@@ -110,6 +112,7 @@ impl Record {
             connections: Connections::default(),
             deliveries: None,
             steps: Steps::default(),
+            by_request: Vec::new(),
             room: None,
             parked: 0,
             cpu: CpuTime::default(),
@@ -230,6 +233,23 @@ impl Record {
         }
     }
 
+    /// The same, of one of several requests.
+    #[inline]
+    pub fn settle_one(
+        &mut self,
+        which: usize,
+        due: Nanos,
+        sent: Nanos,
+        done: Nanos,
+        outcome: Outcome,
+    ) {
+        if self.span.holds(due)
+            && let Some(share) = self.by_request.get_mut(which)
+        {
+            share.settle(due, Some(sent), done, outcome);
+        }
+    }
+
     fn settle_step(&mut self, due: Nanos, sent: Option<Nanos>, done: Nanos, outcome: Outcome) {
         if self.span.holds(due)
             && let Some(step) = self.steps.at(due)
@@ -319,6 +339,13 @@ impl Record {
             deliveries.sent.add(&theirs.sent);
         }
         self.steps.add(other.steps);
+        if self.by_request.is_empty() {
+            self.by_request = other.by_request;
+        } else {
+            for (mine, theirs) in self.by_request.iter_mut().zip(other.by_request) {
+                mine.add(theirs);
+            }
+        }
         // A room has one thread.
         self.room = self.room.or(other.room);
         self.parked += other.parked;

@@ -1,6 +1,7 @@
 //! The result of a load, as schema `velodrome/load/1`.
 
 mod percentiles;
+mod requests;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crate::spec::{LoadSpec, Mode, StepSpec};
 use crate::target::Target;
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
+use requests::RequestResult;
 use steps::StepResult;
 
 #[derive(Debug, Serialize)]
@@ -154,6 +156,8 @@ pub struct LoadResult {
     series: Vec<Second>,
     /// Of a schedule.
     steps: Vec<StepResult>,
+    /// Of several requests.
+    by_request: Vec<RequestResult>,
     hdr: Hdr,
     load: Load,
     examples: Vec<Example>,
@@ -224,6 +228,7 @@ impl LoadResult {
             flags,
             series,
             steps: StepResult::all(spec, &record),
+            by_request: RequestResult::all(target.requests(), &record),
             hdr: Hdr {
                 due: encode(&record.due),
                 sent: encode(&record.sent),

@@ -41,6 +41,8 @@ pub struct Slot<P> {
     pub since: Nanos,
     /// When the slot last had nothing to do: a closed loop's next request is due then.
     pub free_since: Nanos,
+    /// Number of the request among those of its worker.
+    pub number: u64,
     /// The request has been sent before.
     pub again: bool,
     /// The request is not yet out whole.
@@ -67,6 +69,7 @@ impl<P: Protocol> Default for Slot<P> {
             due: 0,
             since: 0,
             free_since: 0,
+            number: 0,
             again: false,
             sending: false,
             received: false,
@@ -91,7 +94,7 @@ impl<P: Protocol> Slot<P> {
     /// A new connection is being made.
     pub fn connecting(&mut self, index: u32, now: Nanos) -> Token {
         self.generation = self.generation.wrapping_add(1);
-        self.protocol = P::new();
+        self.protocol.renew();
         self.state = State::Connecting;
         self.since = now;
         self.reused = false;
@@ -110,7 +113,7 @@ impl<P: Protocol> Slot<P> {
     pub fn begin(&mut self, request: Request, now: Nanos) {
         self.state = State::Busy;
         self.due = request.due;
-        self.again = request.again;
+        self.again = request.again.is_some();
         self.since = now;
         self.received = false;
     }
@@ -128,6 +131,12 @@ pub fn explain(error: &io::Error) -> String {
             "no file descriptor is free; raise `ulimit -n` or use fewer connections".into()
         }
         Some(libc::ECONNREFUSED) => "connection refused: nothing listens there".into(),
+        Some(libc::EAGAIN) => {
+            "the listen queue of the unix socket is full: the server takes connections in too slowly; \
+             use fewer (-c), or give it a longer queue (backlog)"
+                .into()
+        }
+        Some(libc::ENOENT) => "there is no such unix socket: is the server running?".into(),
         _ => format!("cannot connect: {error}"),
     }
 }

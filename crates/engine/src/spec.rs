@@ -2,13 +2,17 @@
 
 mod call;
 mod check;
+mod request;
 mod schedule;
+mod tls;
 mod websocket;
 
 use serde::Deserialize;
 
 pub use call::CallSpec;
+pub use request::RequestSpec;
 pub use schedule::StepSpec;
+pub use tls::{TlsSpec, Version};
 pub use websocket::{Mode, WebSocketSpec};
 
 use crate::clock::{Nanos, nanos};
@@ -41,7 +45,7 @@ pub struct LoadSpec {
     /// Connections at most (open loop), or exactly (closed loop).
     #[serde(default = "fifty")]
     pub connections: u64,
-    /// Requests that each connection carries at once; more than 1 over gRPC only.
+    /// Requests that each connection carries at once; more than 1 over HTTP/2 only.
     #[serde(default = "one")]
     pub streams: u64,
     /// Worker threads; connections and requests are dealt among them.
@@ -86,6 +90,15 @@ pub struct LoadSpec {
     /// The right status; none: any 2xx.
     #[serde(default)]
     pub expect_status: Option<u16>,
+    /// What the right body has in it, anywhere.
+    #[serde(default)]
+    pub expect_contains: Option<String>,
+    /// Several requests by weight, instead of one.
+    #[serde(default)]
+    pub mix: Vec<RequestSpec>,
+    /// Paths, header values and bodies are templates.
+    #[serde(default)]
+    pub template: bool,
     /// Every n-th body is compared whole; lengths always are.
     #[serde(default = "one")]
     pub check_every: u64,
@@ -95,15 +108,30 @@ pub struct LoadSpec {
     /// How WebSockets are loaded.
     #[serde(default)]
     pub websocket: Option<WebSocketSpec>,
+    /// Each connection keeps the cookies that the server sets, and tells them again.
+    #[serde(default)]
+    pub cookies: bool,
+    /// HTTP/2 instead of HTTP/1.1: without asking over http, by ALPN over https.
+    #[serde(default)]
+    pub http2: bool,
     /// Accept any certificate.
     #[serde(default)]
     pub insecure: bool,
     /// File with certificates of authorities to trust; none: those the system trusts.
     #[serde(default)]
     pub cacert: Option<std::path::PathBuf>,
+    /// What else is to be said of TLS.
+    #[serde(default)]
+    pub tls: TlsSpec,
     /// See [`TransportChoice`].
     #[serde(default)]
     pub transport: TransportChoice,
+    /// Connect to this socket in the file system instead of to the URL's host.
+    #[serde(default)]
+    pub unix: Option<std::path::PathBuf>,
+    /// Connect elsewhere than the URL says: `HOST:PORT:ADDRESS:PORT`, the first that is about it.
+    #[serde(default)]
+    pub connect_to: Vec<String>,
     /// Hosts that may be loaded although they are not loopback.
     #[serde(default)]
     pub allow_target: Vec<String>,

@@ -1,16 +1,18 @@
 //! Who is loaded and with which bytes; a machine that is not this one only by name.
 
+mod elsewhere;
 mod place;
 mod secure;
-
-use std::net::SocketAddr;
 
 pub use place::{Place, Scheme};
 pub use secure::Secure;
 
 use crate::calls::Plan;
 use crate::conversation::Conversation;
-use crate::spec::{LoadSpec, SpecError};
+use crate::protocol::http2::Heads;
+use crate::requests::Requests;
+use crate::spec::{LoadSpec, SpecError, TransportChoice};
+use crate::transport::Endpoint;
 
 /// Raised when a target cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +38,8 @@ pub enum TargetError {
 /// Where requests go and what they are.
 #[derive(Debug)]
 pub struct Target {
-    /// The address every connection is made to.
-    pub address: SocketAddr,
+    /// Where every connection is made to.
+    pub endpoint: Endpoint,
     /// How connections are encrypted, if they are.
     pub secure: Option<Secure>,
     /// See [`What`].
@@ -47,25 +49,14 @@ pub struct Target {
 /// What is asked.
 #[derive(Debug)]
 pub enum What {
-    /// One HTTP/1.1 request, byte for byte.
-    Http(Request),
+    /// HTTP requests.
+    Http(Requests),
+    /// The same over HTTP/2, and their heads.
+    Http2(Requests, Vec<Heads>),
     /// A gRPC call.
     Grpc(Plan),
     /// Messages over WebSockets.
     WebSocket(Box<Conversation>),
-}
-
-/// An HTTP/1.1 request.
-#[derive(Debug)]
-pub struct Request {
-    /// Head and body.
-    pub bytes: Vec<u8>,
-    /// Whether the method is HEAD, whose answers have no body.
-    pub head: bool,
-    /// Whether it may be sent again when it met the close of an idle connection (RFC 9110, section 9.2.2).
-    pub idempotent: bool,
-    /// The right body, where it is known.
-    pub expected: Option<Vec<u8>>,
 }
 
 impl Target {
@@ -76,18 +67,21 @@ impl Target {
         expected: Option<&[u8]>,
     ) -> Result<Target, TargetError> {
         let place = Place::parse(&spec.url)?;
-        let address = place.locate(&spec.allow_target)?;
+        let endpoint = place.locate(spec)?;
         if let Some(sentence) = misfit(spec, place.scheme) {
             return fault(sentence);
+        }
+        if endpoint.is_unix() && spec.transport == TransportChoice::IoUring {
+            return fault("transport: a unix socket is loaded over epoll; leave it at auto");
         }
         let secure = match place.scheme.secure {
             true => Some(Secure::new(spec, &place)?),
             false => None,
         };
         if place.scheme.grpc {
-            let plan = Plan::new(spec, &place, address, secure.as_ref(), body, expected)?;
+            let plan = Plan::new(spec, &place, &endpoint, secure.as_ref(), body, expected)?;
             return Ok(Target {
-                address,
+                endpoint,
                 secure,
                 what: What::Grpc(plan),
             });
@@ -96,22 +90,23 @@ impl Target {
             let said = Conversation::new(spec, &place, body, expected)?;
             let what = What::WebSocket(Box::new(said));
             return Ok(Target {
-                address,
+                endpoint,
                 secure,
                 what,
             });
         }
-        let request = Request {
-            bytes: compose(spec, &place, body),
-            head: spec.method == "HEAD",
-            idempotent: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
-                .contains(&spec.method.as_str()),
-            expected: expected.map(<[u8]>::to_vec),
+        let requests = Requests::new(spec, &place, body, expected)?;
+        let what = match spec.http2 {
+            false => What::Http(requests),
+            true => {
+                let heads = heads(&requests, place.scheme)?;
+                What::Http2(requests, heads)
+            }
         };
         Ok(Target {
-            address,
+            endpoint,
             secure,
-            what: What::Http(request),
+            what,
         })
     }
 
@@ -119,6 +114,7 @@ impl Target {
     pub fn protocol(&self) -> &'static str {
         match self.what {
             What::Http(_) => "http",
+            What::Http2(..) => "http2",
             What::Grpc(_) => "grpc",
             What::WebSocket(_) => "websocket",
         }
@@ -128,6 +124,14 @@ impl Target {
     pub fn plan(&self) -> Option<&Plan> {
         match &self.what {
             What::Grpc(plan) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// The requests, where there are several and they have names.
+    pub fn requests(&self) -> Option<&Requests> {
+        match &self.what {
+            What::Http(requests) | What::Http2(requests, _) if requests.are_named => Some(requests),
             _ => None,
         }
     }
@@ -147,58 +151,54 @@ fn misfit(spec: &LoadSpec, scheme: Scheme) -> Option<&'static str> {
         Some("grpc: a call needs a URL that begins with grpc:// or grpcs://")
     } else if spec.websocket.is_some() && !scheme.websocket {
         Some("websocket: messages need a URL that begins with ws:// or wss://")
-    } else if spec.streams > 1 && !scheme.grpc {
-        Some("streams: a connection carries one request at a time; more at once need grpc://")
+    } else if !spec.mix.is_empty() && (scheme.grpc || scheme.websocket) {
+        Some("mix: several requests need a URL that begins with http:// or https://")
+    } else if spec.expect_contains.is_some() && (scheme.grpc || scheme.websocket) {
+        Some(
+            "expect_contains: a body with something in it needs a URL that begins with http:// or https://",
+        )
+    } else if spec.cookies && (scheme.grpc || scheme.websocket) {
+        Some("cookies: they need a URL that begins with http:// or https://")
+    } else if spec.http2 && (scheme.grpc || scheme.websocket) {
+        Some(
+            "http2: gRPC is HTTP/2 by itself, and WebSockets are opened over HTTP/1.1; leave it out",
+        )
+    } else if spec.streams > 1 && !scheme.grpc && !spec.http2 {
+        Some(
+            "streams: a connection carries one request at a time; more at once need grpc:// or HTTP/2",
+        )
     } else {
         None
     }
+}
+
+fn heads(requests: &Requests, scheme: Scheme) -> Result<Vec<Heads>, SpecError> {
+    let all = requests.all.iter();
+    all.map(|request| Heads::of(request, scheme.name()))
+        .collect::<Result<_, _>>()
+        .map_err(|fault| SpecError(format!("headers: {fault}")))
 }
 
 fn fault(sentence: &str) -> Result<Target, TargetError> {
     Err(SpecError(sentence.into()).into())
 }
 
-fn compose(spec: &LoadSpec, place: &Place, body: &[u8]) -> Vec<u8> {
-    let given = |name: &str| {
-        spec.headers
-            .iter()
-            .any(|(key, _)| key.eq_ignore_ascii_case(name))
-    };
-    let mut head = format!("{} {} HTTP/1.1\r\n", spec.method, place.path());
-    if !given("host") {
-        head += &format!("Host: {}\r\n", place.authority());
-    }
-    if !given("user-agent") {
-        head += concat!("User-Agent: velodrome/", env!("CARGO_PKG_VERSION"), "\r\n");
-    }
-    for (name, value) in &spec.headers {
-        head += &format!("{name}: {value}\r\n");
-    }
-    // RFC 9110, section 8.6: a method that anticipates content tells its length even when that is 0.
-    if !body.is_empty() || ["POST", "PUT", "PATCH"].contains(&spec.method.as_str()) {
-        head += &format!("Content-Length: {}\r\n", body.len());
-    }
-    if !spec.keepalive {
-        head += "Connection: close\r\n";
-    }
-    head += "\r\n";
-    let mut request = head.into_bytes();
-    request.extend_from_slice(body);
-    request
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::http1::Lines;
 
     fn target(fields: &str, body: &[u8]) -> Result<Target, TargetError> {
         let json = format!(r#"{{"duration_s": 1, {fields}}}"#);
         Target::new(&LoadSpec::from_json(&json).unwrap(), body, None)
     }
 
-    fn bytes(target: Target) -> Vec<u8> {
+    fn bytes(target: Target, keepalive: bool) -> Vec<u8> {
         match target.what {
-            What::Http(request) => request.bytes,
+            What::Http(requests) => Lines::new(requests.plain().unwrap(), keepalive)
+                .fixed()
+                .unwrap()
+                .to_vec(),
             _ => panic!("that is no HTTP request"),
         }
     }
@@ -267,12 +267,12 @@ mod tests {
         let plain = target(r#""url": "http://127.0.0.1:8000/a?b=c#d""#, b"").unwrap();
         let agent = concat!("User-Agent: velodrome/", env!("CARGO_PKG_VERSION"));
         let wanted = format!("GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n{agent}\r\n\r\n");
-        assert_eq!(bytes(plain), wanted.as_bytes());
+        assert_eq!(bytes(plain, true), wanted.as_bytes());
         let upload = target(
             r#""url": "http://127.0.0.1", "method": "POST", "keepalive": false, "headers": [["host", "x"], ["USER-AGENT", "y"]]"#,
             b"abc",
         );
         let wanted = b"POST / HTTP/1.1\r\nhost: x\r\nUSER-AGENT: y\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
-        assert_eq!(bytes(upload.unwrap()), wanted);
+        assert_eq!(bytes(upload.unwrap(), false), wanted);
     }
 }

@@ -256,6 +256,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                 self.record.landed(now);
                 self.record
                     .settle(slot.due, Some(slot.since), now, Outcome::Unfinished);
+                if let Some(which) = slot.protocol.which() {
+                    self.record
+                        .settle_one(which, slot.due, slot.since, now, Outcome::Unfinished);
+                }
             }
         }
         while let Some(due) = self.agenda.abandon() {

@@ -276,10 +276,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
 
     #[inline]
     fn send(&mut self, index: u32, request: Request, now: Nanos) {
-        let number = self.requests;
-        self.requests += 1;
+        let number = request.again.unwrap_or(self.requests);
+        self.requests += u64::from(request.again.is_none());
         let slot = &mut self.slots[index as usize];
         slot.begin(request, now);
+        slot.number = number;
         let token = slot.token(index);
         self.record.sent(now);
         let outgoing = slot.protocol.begin(&mut self.ask, number);

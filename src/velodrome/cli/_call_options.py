@@ -11,7 +11,7 @@ from velodrome.cli._file_or_text import read_text
 Streams = Annotated[
     int | None,
     typer.Option(
-        "-m", "--streams", help="gRPC: calls that each connection carries at once (1; open loop 100)."
+        "-m", "--streams", help="gRPC, HTTP/2: requests each connection carries at once (1; open loop 100)."
     ),
 ]
 Call = Annotated[

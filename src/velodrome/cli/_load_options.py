@@ -8,7 +8,7 @@ import typer
 Url = Annotated[
     str,
     typer.Argument(
-        help="http://127.0.0.1:8000/path, grpc://127.0.0.1:50051/package.Service/Method, ws://…; https, grpcs, wss"
+        help="http://127.0.0.1:8000/path, grpc://127.0.0.1:50051/package.Service/Method, ws://…; https, grpcs, wss; http+unix://"
     ),
 ]
 Connections = Annotated[

@@ -40,7 +40,7 @@ def said(
 
     Raises UsageError for options that do not go with the URL.
     """
-    if url.partition("://")[0].lower() not in SCHEMES:
+    if url.partition("://")[0].lower().removesuffix("+unix") not in SCHEMES:
         for option, value in (("--ws-mode", mode), ("--message", message), ("--ws-at-once", at_once)):
             if value is not None:
                 raise UsageError(f"{option} is for WebSockets: give a URL that begins with ws://")

@@ -10,8 +10,10 @@ import typer
 
 from velodrome.cli import _call_options as calls
 from velodrome.cli import _condition_options as judging
+from velodrome.cli import _connection_options as connecting
 from velodrome.cli import _file_or_text as file_or_text
 from velodrome.cli import _load_options as options
+from velodrome.cli import _request_options as requests_of
 from velodrome.cli import _schedule_options as schedules
 from velodrome.cli import _websocket_options as websockets
 from velodrome.model import duration
@@ -67,6 +69,10 @@ def command(
     body: options.Body = None,
     expect_status: options.ExpectStatus = None,
     expect_body: options.ExpectBody = None,
+    expect_contains: requests_of.ExpectContains = None,
+    requests_file: requests_of.RequestsFile = None,
+    template: requests_of.Template = True,
+    cookies: requests_of.Cookies = False,
     call: calls.Call = None,
     proto: calls.Proto = None,
     include: calls.Include = None,
@@ -76,6 +82,14 @@ def command(
     ws_mode: websockets.WsMode = None,
     message: websockets.Message = None,
     ws_at_once: websockets.WsAtOnce = None,
+    http2: connecting.Http2 = False,
+    unix: connecting.Unix = None,
+    connect_to: connecting.ConnectTo = None,
+    sni: connecting.Sni = None,
+    alpn: connecting.Alpn = None,
+    cert: connecting.Cert = None,
+    key: connecting.Key = None,
+    tls_min: connecting.TlsMin = None,
     insecure: options.Insecure = False,
     cacert: options.CaCert = None,
     transport: options.Transport = "auto",
@@ -93,13 +107,16 @@ def command(
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
     pace = schedules.pace(rate, step, every, ramp)
-    of_http = {
-        "--method": method,
-        "--body": body,
-        "--expect-body": expect_body,
-        "--expect-status": expect_status,
+    http = requests_of.Asked(
+        method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2
+    )
+    of_grpc = {
+        "--streams": None if http2 else streams,
+        "--call": call,
+        "--proto": proto,
+        "--include": include,
+        "--data": data,
     }
-    of_grpc = {"--streams": streams, "--call": call, "--proto": proto, "--include": include, "--data": data}
     of_grpc |= {"--messages": messages, "--expect-data": expect_data}
     spec: dict[str, Any] = {
         "url": url,
@@ -117,15 +134,17 @@ def command(
         "insecure": insecure,
         "cacert": str(cacert) if cacert is not None else None,
         "allow_target": list(allow_target or ()),
+        "tls": connecting.tls(url, sni, alpn, cert, key, tls_min),
+        **connecting.spec(unix, connect_to, idle_connections, url),
     }
     if url.lower().startswith("grpc"):
-        _only(url, "http", of_http)
+        _only(url, "http", http.given)
         spec["grpc"] = calls.spec(call, proto, include, data, messages, expect_data)
         many_connections, many_streams = 10, 100
     else:
         _only(url, "grpc", of_grpc)
-        spec |= {"method": method or "GET", "expect_status": expect_status}
-        many_connections, many_streams = 1000, 1
+        spec |= http.spec(template=template)
+        many_connections, many_streams = (10, 100) if http2 else (1000, 1)
     spec["connections"] = _or(connections, many_connections if pace.is_open else 50)
     spec["streams"] = _or(streams, many_streams if pace.is_open else 1)
     if requests is not None:

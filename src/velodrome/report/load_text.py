@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from velodrome.model import quantity
-from velodrome.report import load_steps, typeset
+from velodrome.report import load_requests, load_steps, typeset
 from velodrome.report.text_plot import Curve, plot
 
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
@@ -81,6 +81,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     found = [*heading(document, width), ""]
     found += latency_table(document)
     found += load_steps.table(document)
+    found += load_requests.table(document)
     found += ["", *_wrapped(limit_sentence(document), width)]
     for flag in document.get("flags", ()):
         if not flag.startswith("generator-"):

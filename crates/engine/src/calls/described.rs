@@ -3,11 +3,12 @@
 use prost_reflect::MessageDescriptor;
 use serde_json::Value;
 
-use super::message::{Template, encode, read};
+use super::message::{encode, read};
 use super::plan::{Content, Made, Told};
 use super::schema::Described;
 use crate::protocol::grpc::Right;
 use crate::spec::{CallSpec, SpecError};
+use crate::template::{Occasion, Template};
 
 /// What is asked, and what is right.
 pub fn read_call(call: &CallSpec, described: &Described) -> Result<Told, SpecError> {
@@ -55,7 +56,7 @@ fn content(call: &CallSpec, described: &Described) -> Result<Content, SpecError>
         }
         value => vec![("data".to_owned(), value); call.messages.unwrap_or(1) as usize],
     };
-    if Template::read("data", text)?.is_none() {
+    if Template::read("data", text.as_bytes(), 0)?.is_fixed() {
         let encoded = values
             .iter()
             .map(|(path, value)| encode(value, &described.input, path));
@@ -63,9 +64,13 @@ fn content(call: &CallSpec, described: &Described) -> Result<Content, SpecError>
     }
     let mut templates = Vec::new();
     for (index, (path, value)) in (0..).zip(&values) {
-        let text = value.to_string();
-        let template = Template::read("data", &text)?.unwrap_or_else(|| Template::fixed(&text));
-        let first = read(path, &template.fill(0, 0, index))?;
+        let template = Template::read("data", value.to_string().as_bytes(), 0)?;
+        let occasion = Occasion {
+            index,
+            ..Occasion::default()
+        };
+        let first = String::from_utf8_lossy(&template.filled(occasion)).into_owned();
+        let first = read(path, &first)?;
         encode(&first, &described.input, path)?;
         templates.push(template);
     }

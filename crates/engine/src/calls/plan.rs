@@ -1,12 +1,11 @@
 //! A call that is ready to be made, again and again.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use prost_reflect::MessageDescriptor;
 
 use super::comparer::Comparer;
-use super::message::{Composer, Template};
+use super::message::Composer;
 use super::reflection::{self, Door};
 use super::{described, encoded, schema};
 use crate::clock::nanos;
@@ -14,6 +13,8 @@ use crate::protocol::grpc::{Ask, Kind, Right, head};
 use crate::protocol::http2::RequestHead;
 use crate::spec::{CallSpec, LoadSpec, SpecError};
 use crate::target::{Place, Secure};
+use crate::template::Template;
+use crate::transport::Endpoint;
 
 /// What a call consists of.
 #[derive(Debug)]
@@ -59,11 +60,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads what is to be asked; where nothing else describes the call, the server at `address` is asked for it.
+    /// Reads what is to be asked; where nothing else describes the call, the server at `endpoint` is asked for it.
     pub fn new(
         spec: &LoadSpec,
         place: &Place,
-        address: SocketAddr,
+        endpoint: &Endpoint,
         secure: Option<&Secure>,
         body: &[u8],
         expected: Option<&[u8]>,
@@ -82,7 +83,7 @@ impl Plan {
         let mut told = match call.kind {
             Some(kind) => encoded::read(kind, body, expected)?,
             None if call.proto.is_empty() => {
-                let pool = reflection::describe(spec, place, &Door { address, secure }, name)?;
+                let pool = reflection::describe(spec, place, &Door { endpoint, secure }, name)?;
                 described::read_call(&call, &schema::find(&pool, name)?)?
             }
             None => {

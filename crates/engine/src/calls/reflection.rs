@@ -3,8 +3,6 @@
 mod conversation;
 mod messages;
 
-use std::net::SocketAddr;
-
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
@@ -14,6 +12,7 @@ use super::schema::unknown;
 use crate::protocol::grpc::status_name;
 use crate::spec::{LoadSpec, SpecError};
 use crate::target::{Place, Secure};
+use crate::transport::Endpoint;
 use conversation::{Conversation, Ended};
 use messages::{Answer, Question, Request, Response};
 
@@ -30,7 +29,7 @@ const MOST_FILES: usize = 2_000;
 /// Where a server is asked.
 pub struct Door<'a> {
     /// Its address.
-    pub address: SocketAddr,
+    pub endpoint: &'a Endpoint,
     /// How connections are encrypted, if they are.
     pub secure: Option<&'a Secure>,
 }

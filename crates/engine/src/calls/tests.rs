@@ -6,7 +6,6 @@ use prost_reflect::DescriptorPool;
 
 use super::comparer::Comparer;
 use super::described::read_call;
-use super::message::Template;
 use super::plan::Content;
 use super::schema::{compile, find};
 use crate::protocol::grpc::{Equal, frame};
@@ -158,28 +157,6 @@ fn several_messages_are_a_list_or_one_again_and_again() {
     assert!(count("shop.Till/Scan", both).is_err_and(|error| error.contains("give one of them")));
     let wrong = count("shop.Till/Scan", data(r#"[{}, {"count": []}]"#)).unwrap_err();
     assert!(wrong.starts_with("data[1].count: [] where"), "{wrong}");
-}
-
-#[test]
-fn a_template_makes_other_messages_for_each_call_and_the_same_for_the_same() {
-    let text = r#"{"name": "{{n}}-{{ i }}", "count": "{{random}}"}"#;
-    let template = Template::read("data", text).unwrap().unwrap();
-    let filled = template.fill(7, 12, 3);
-    assert!(
-        filled.starts_with(r#"{"name": "12-3", "count": ""#),
-        "{filled}"
-    );
-    assert_eq!(filled, template.fill(7, 12, 3));
-    assert_ne!(
-        template.fill(7, 13, 3),
-        filled.replace("12", "13"),
-        "another number is drawn"
-    );
-    assert!(
-        Template::read("data", r#"{"name": "{n}"}"#)
-            .unwrap()
-            .is_none()
-    );
 }
 
 #[test]

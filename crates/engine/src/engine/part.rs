@@ -1,7 +1,6 @@
 //! One thread's part of a load: its transport, its worker, its record.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -13,19 +12,22 @@ use crate::course::Course;
 use crate::pace::Arrivals;
 use crate::protocol::Protocol;
 use crate::protocol::grpc::Grpc;
-use crate::protocol::http1::{self, Http1};
+use crate::protocol::http1::{self, Http1, Lines, Varied, VariedAsk};
+use crate::protocol::http2::{Heads, Plain, PlainAsk};
 use crate::protocol::websocket::broadcast::{self, Broadcast};
 use crate::protocol::websocket::connect::Connect;
 use crate::protocol::websocket::echo::Echo;
-use crate::record::{Record, Slice, Steps};
+use crate::record::{Record, Share, Slice, Steps};
+use crate::requests::{Draw, Requests};
 use crate::spec::{Length, LoadSpec, Mode, TransportChoice};
-use crate::target::{Request, Target, What};
+use crate::target::{Target, What};
 use crate::transport::epoll::Epoll;
 use crate::transport::multiplexed::{self, Multiplexed};
 use crate::transport::tls::Tls;
 #[cfg(target_os = "linux")]
 use crate::transport::uring::Uring;
-use crate::transport::{ByteTransport, Transport};
+use crate::transport::written::Fresh;
+use crate::transport::{ByteTransport, Endpoint, Transport};
 use crate::worker::{Orders, Worker};
 
 /// See the module.
@@ -60,8 +62,8 @@ impl<'a> Part<'a> {
 
     /// Carries it out, to the end of the drain.
     pub fn work(self) -> Done {
-        match Bottom::open(self.spec.transport, self.target.address, self.sockets()) {
-            Ok(Bottom::Epoll(transport)) => self.sealed(transport),
+        match Bottom::open(self.spec.transport, &self.target.endpoint, self.sockets()) {
+            Ok(Bottom::Epoll(transport)) => self.sealed(*transport),
             #[cfg(target_os = "linux")]
             Ok(Bottom::Uring(transport)) => self.sealed(*transport),
             Err(error) => {
@@ -80,7 +82,7 @@ impl<'a> Part<'a> {
     fn sockets(&self) -> usize {
         match self.target.what {
             What::Http(_) | What::WebSocket(_) => self.connections(),
-            What::Grpc(_) => multiplexed::lines(self.connections()),
+            What::Http2(..) | What::Grpc(_) => multiplexed::lines(self.connections()),
         }
     }
 
@@ -97,23 +99,44 @@ impl<'a> Part<'a> {
     fn over(self, transport: impl ByteTransport) -> Done {
         let target = self.target;
         match &target.what {
-            What::Http(request) => self.ask(request, transport),
+            What::Http(requests) => self.ask(requests, transport),
+            What::Http2(requests, heads) => self.ask_by_streams(requests, heads, transport),
             What::Grpc(plan) => self.call(plan, transport),
             What::WebSocket(said) => self.converse(said, transport),
         }
     }
 
-    fn ask(self, request: &Request, transport: impl ByteTransport) -> Done {
+    fn ask(self, requests: &Requests, transport: impl ByteTransport) -> Done {
+        let (slots, keepalive) = (self.connections(), self.spec.keepalive);
+        let Some(request) = requests.plain() else {
+            let draw = Draw::new(requests, self.spec, self.thread);
+            let ask = VariedAsk::new(requests, draw, keepalive, self.target.secure.is_some());
+            return self.go::<Varied, _>(ask, true, Fresh::new(transport), slots);
+        };
+        let bytes = Lines::new(request, keepalive);
         let ask = http1::Ask {
             // A copy per thread: the count of an Arc that all share would travel between CPUs with each request.
-            request: Arc::from(request.bytes.as_slice()),
-            head: request.head,
-            expected: request.expected.as_deref().map(Arc::from),
-            status: self.spec.expect_status,
+            request: Arc::from(bytes.fixed().unwrap_or_default()),
+            head: request.is_head(),
+            expected: request.right.body.as_deref().map(Arc::from),
+            status: request.right.status,
             check_every: self.spec.check_every,
         };
-        let slots = self.connections();
-        self.go::<Http1, _>(ask, request.idempotent, transport, slots)
+        self.go::<Http1, _>(ask, request.is_idempotent(), transport, slots)
+    }
+
+    fn ask_by_streams(
+        self,
+        requests: &Requests,
+        heads: &[Heads],
+        transport: impl ByteTransport,
+    ) -> Done {
+        let (connections, streams) = (self.connections(), self.spec.streams as u32);
+        let transport = Multiplexed::new(transport, connections, streams, self.spec.keepalive);
+        let draw = Draw::new(requests, self.spec, self.thread);
+        let ask = PlainAsk::new(requests, heads, draw);
+        let slots = connections * streams as usize;
+        self.go::<Plain, _>(ask, true, transport, slots)
     }
 
     fn call(self, plan: &Plan, transport: impl ByteTransport) -> Done {
@@ -153,10 +176,10 @@ impl<'a> Part<'a> {
     ) -> Done {
         let Part {
             spec,
+            target,
             course,
             thread,
             slices,
-            ..
         } = self;
         let orders = Orders {
             idempotent,
@@ -171,6 +194,8 @@ impl<'a> Part<'a> {
             Length::Requests(requests) => Some(share(requests, thread, spec.threads)),
         };
         let mut record = Record::new(thread, spec.max_examples, Some(slices));
+        let named = target.requests().map_or(0, |requests| requests.all.len());
+        record.by_request = (0..named).map(|_| Share::default()).collect();
         record.steps = Steps::new(spec.steps().iter().map(|step| step.length));
         let name = transport.name();
         let agenda = Agenda::new(arrivals, requests);
@@ -182,34 +207,39 @@ impl<'a> Part<'a> {
 
 /// The transports of bytes a real load can use.
 enum Bottom {
-    Epoll(Epoll),
+    Epoll(Box<Epoll>),
     #[cfg(target_os = "linux")]
     Uring(Box<Uring>),
 }
 
 impl Bottom {
+    fn epoll(target: &Endpoint, slots: usize) -> io::Result<Bottom> {
+        Epoll::new(target.clone(), slots).map(|epoll| Bottom::Epoll(Box::new(epoll)))
+    }
+
     #[cfg(target_os = "linux")]
-    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Bottom> {
-        if choice == TransportChoice::Epoll {
-            return Epoll::new(address, slots).map(Bottom::Epoll);
+    fn open(choice: TransportChoice, target: &Endpoint, slots: usize) -> io::Result<Bottom> {
+        // A unix socket whose listen queue is full has to be waited for, and a ring cannot do that and be ended.
+        if choice == TransportChoice::Epoll || target.is_unix() {
+            return Bottom::epoll(target, slots);
         }
-        match (choice, Uring::new(address, slots)) {
+        match (choice, Uring::new(target.clone(), slots)) {
             (_, Ok(uring)) => Ok(Bottom::Uring(Box::new(uring))),
             (TransportChoice::IoUring, Err(error)) => Err(io::Error::other(format!(
                 "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission (kernel.io_uring_disabled, \
                  seccomp filters of containers); --transport auto takes epoll then"
             ))),
-            _ => Epoll::new(address, slots).map(Bottom::Epoll),
+            _ => Bottom::epoll(target, slots),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn open(choice: TransportChoice, address: SocketAddr, slots: usize) -> io::Result<Bottom> {
+    fn open(choice: TransportChoice, target: &Endpoint, slots: usize) -> io::Result<Bottom> {
         match choice {
             TransportChoice::IoUring => Err(io::Error::other(
                 "io_uring is Linux'; leave --transport at auto",
             )),
-            _ => Epoll::new(address, slots).map(Bottom::Epoll),
+            _ => Bottom::epoll(target, slots),
         }
     }
 }

@@ -14,16 +14,23 @@
 //! passes and never kept, a head is kept only while it is incomplete and never beyond [`MAX_HEAD_BYTES`].
 
 pub(crate) mod chunked;
+mod cookies;
 mod error;
 mod exchange;
 mod head;
 mod partial;
 #[cfg(test)]
 mod tests;
+mod varied;
+mod written;
 
 pub use super::body::BodyCheck;
 pub use error::ProtocolError;
 pub use exchange::{Ask, Heard};
+pub use varied::{Varied, VariedAsk};
+pub use written::Lines;
+
+use std::sync::Arc;
 
 use super::body::Body;
 use chunked::Chunks;
@@ -67,6 +74,12 @@ enum State {
     UntilClose,
 }
 
+/// The head of an answer, for whoever reads more in it than the parser.
+#[derive(Debug, Default)]
+struct Kept {
+    head: Vec<u8>,
+}
+
 /// The parser of one connection.
 #[derive(Debug)]
 pub struct Http1 {
@@ -79,6 +92,8 @@ pub struct Http1 {
     head_request: bool,
     /// Whether any byte of an answer came since `begin`, a 1xx answer included.
     started: bool,
+    /// The last head, for whom it is kept; apart, because for most it is not.
+    kept: Option<Box<Kept>>,
 }
 
 impl Default for Http1 {
@@ -99,6 +114,25 @@ impl Http1 {
             keep_alive: false,
             head_request: false,
             started: false,
+            kept: None,
+        }
+    }
+
+    /// Keeps the head of each answer, a copy, to be asked for with [`Http1::head`].
+    pub fn keep_heads(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
+    /// The head that came last, where heads are kept.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        self.kept.as_ref().map_or(&[], |kept| kept.head.as_slice())
+    }
+
+    fn keep(&mut self, head: &[u8]) {
+        if let Some(kept) = &mut self.kept {
+            kept.head.clear();
+            kept.head.extend_from_slice(head);
         }
     }
 
@@ -107,9 +141,14 @@ impl Http1 {
     pub fn begin(&mut self, head: bool, compare: bool) {
         self.state = State::Head;
         self.partial.forget();
-        self.body = Body::new(compare);
+        self.body.restart(compare);
         self.head_request = head;
         self.started = false;
+    }
+
+    /// What the body of every answer from the next `begin` on must have in it; None: nothing in particular.
+    pub fn seek(&mut self, wanted: Option<&Arc<[u8]>>) {
+        self.body.seek(wanted);
     }
 
     /// Whether no answer is expected: none was begun, or it ended, or it failed.
@@ -239,6 +278,7 @@ impl Http1 {
         }
         self.started = true;
         if let Some(head) = head::parse(bytes, self.head_request)? {
+            self.keep(&bytes[..head.len]);
             return Ok((blank + head.len, Some(head)));
         }
         let (used, head) = self.gather(bytes)?;
@@ -254,7 +294,10 @@ impl Http1 {
             return Ok((used, None));
         };
         match head::parse(&gathered, self.head_request)? {
-            Some(head) => Ok((used, Some(head))),
+            Some(head) => {
+                self.keep(&gathered);
+                Ok((used, Some(head)))
+            }
             None => Err(ProtocolError::bad_head("it ends within a line", &gathered)),
         }
     }

@@ -5,6 +5,7 @@ mod excerpt;
 pub mod grpc;
 pub mod http1;
 pub mod http2;
+mod search;
 pub mod websocket;
 
 pub use body::BodyCheck;
@@ -73,6 +74,25 @@ pub trait Protocol {
 
     /// More of the request: what a message of its answer is replied with.
     fn reply<'a>(&mut self, ask: &'a mut Self::Ask) -> &'a Outgoing<Self::Medium>;
+
+    /// Which of the load's requests was sent last, where it has several; see [`crate::requests`].
+    #[inline]
+    fn which(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether the request sent last may be sent again, where not all are alike.
+    fn is_idempotent(&self, _ask: &Self::Ask) -> bool {
+        true
+    }
+
+    /// A new connection in the place of one that is gone.
+    fn renew(&mut self)
+    where
+        Self: Sized,
+    {
+        *self = Self::new();
+    }
 
     /// When parts of the answer came of which the last piece told: each is a delivery of its own.
     #[inline]

@@ -41,6 +41,7 @@ impl LoadSpec {
             check_rate("rate", rate)?;
         }
         self.check_schedule()?;
+        self.tls.check()?;
         whole("check_every", self.check_every, 1, u64::MAX)?;
         whole("max_examples", self.max_examples as u64, 0, 1_000)?;
         if let Some(status) = self.expect_status {
@@ -72,44 +73,55 @@ impl LoadSpec {
     }
 
     fn check_head(&self) -> Result<(), SpecError> {
-        if !is_token(&self.method) {
+        check_method(&self.method)?;
+        check_fields(&self.headers)?;
+        self.check_mix()
+    }
+}
+
+pub(super) fn check_method(method: &str) -> Result<(), SpecError> {
+    if !is_token(method) {
+        return Err(SpecError(format!(
+            "method: {method:?} is not an HTTP method"
+        )));
+    }
+    if method == "CONNECT" {
+        return fault("method: CONNECT makes a tunnel, and a tunnel has no answer to measure");
+    }
+    Ok(())
+}
+
+pub(super) fn check_fields(headers: &[(String, String)]) -> Result<(), SpecError> {
+    for (name, value) in headers {
+        if !is_token(name) {
             return Err(SpecError(format!(
-                "method: {:?} is not an HTTP method",
-                self.method
+                "headers: {name:?} is not the name of a header field"
             )));
         }
-        if self.method == "CONNECT" {
-            return fault("method: CONNECT makes a tunnel, and a tunnel has no answer to measure");
+        if !value.bytes().all(is_field_byte) {
+            return Err(SpecError(format!(
+                "headers: the value of {name} has a control character in it"
+            )));
         }
-        for (name, value) in &self.headers {
-            if !is_token(name) {
-                return Err(SpecError(format!(
-                    "headers: {name:?} is not the name of a header field"
-                )));
-            }
-            if value
-                .bytes()
-                .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
-            {
-                return Err(SpecError(format!(
-                    "headers: the value of {name} has a control character in it"
-                )));
-            }
-            let framing = [
-                "content-length",
-                "transfer-encoding",
-                "connection",
-                "expect",
-                "upgrade",
-            ];
-            if framing.contains(&name.to_ascii_lowercase().as_str()) {
-                return Err(SpecError(format!(
-                    "headers: {name} is written by the generator itself; leave it out (for connections use keepalive)"
-                )));
-            }
+        let framing = [
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "expect",
+            "upgrade",
+        ];
+        if framing.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(SpecError(format!(
+                "headers: {name} is written by the generator itself; leave it out (for connections use keepalive)"
+            )));
         }
-        Ok(())
     }
+    Ok(())
+}
+
+/// What may stand in the value of a header field (RFC 9110, section 5.5).
+fn is_field_byte(byte: u8) -> bool {
+    (byte >= b' ' || byte == b'\t') && byte != 0x7f
 }
 
 pub(super) fn fault<T>(sentence: &str) -> Result<T, SpecError> {

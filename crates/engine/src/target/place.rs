@@ -1,12 +1,15 @@
 //! Where a URL points, and whether that may be loaded.
 
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use url::{Host, Position, Url};
+use url::{Position, Url};
 
 use super::TargetError;
-use crate::spec::SpecError;
+use super::elsewhere::Elsewhere;
+use crate::spec::{LoadSpec, SpecError};
+use crate::transport::Endpoint;
 
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +22,12 @@ pub struct Scheme {
     pub secure: bool,
 }
 
+/// Behind a scheme: what follows is no host but a socket in the file system, its slashes written as %2F.
+const UNIX: &str = "+unix";
+
 impl Scheme {
     fn of(name: &str) -> Option<Scheme> {
+        let name = name.strip_suffix(UNIX).unwrap_or(name);
         let secure = match name {
             "http" | "grpc" | "ws" => false,
             "https" | "grpcs" | "wss" => true,
@@ -50,6 +57,8 @@ pub struct Place {
     /// What is spoken there.
     pub scheme: Scheme,
     url: Url,
+    /// Of `http+unix://%2Frun%2Fserver.sock/path`: the socket. The host is then `localhost`.
+    socket: Option<PathBuf>,
 }
 
 impl Place {
@@ -67,6 +76,16 @@ impl Place {
                 Err(error) => fault(&format!("is not a URL ({error})")),
             };
         };
+        let (socket, rest) = match name.to_ascii_lowercase().ends_with(UNIX) {
+            false => (None, rest.to_owned()),
+            true => {
+                let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+                let Some(path) = decoded(&rest[..end]) else {
+                    return fault("names no socket: write http+unix://%2Frun%2Fserver.sock/path");
+                };
+                (Some(path), format!("localhost{}", &rest[end..]))
+            }
+        };
         // Hosts and ports are read by the rules of http, which a parser of URLs does not have for other schemes.
         let url = match Url::parse(&format!("{}://{rest}", scheme.name())) {
             Ok(url) => url,
@@ -81,7 +100,11 @@ impl Place {
         if url.port() == Some(0) {
             return fault("names port 0, where nothing can listen");
         }
-        Ok(Place { scheme, url })
+        Ok(Place {
+            scheme,
+            url,
+            socket,
+        })
     }
 
     /// The host, without the brackets of an IPv6 address.
@@ -103,23 +126,31 @@ impl Place {
         }
     }
 
-    /// The address, if it may be loaded.
-    pub fn locate(&self, allowed: &[String]) -> Result<SocketAddr, TargetError> {
-        let host = self.host().to_owned();
-        let port = self.url.port().unwrap_or(self.scheme.port());
-        let named = allowed
-            .iter()
-            .any(|name| name.trim_matches(['[', ']']).eq_ignore_ascii_case(&host));
-        let candidates: Vec<SocketAddr> = match self.url.host() {
-            Some(Host::Ipv4(ip)) => vec![SocketAddr::new(IpAddr::V4(ip), port)],
-            Some(Host::Ipv6(ip)) => vec![SocketAddr::new(IpAddr::V6(ip), port)],
-            _ => (host.as_str(), port)
-                .to_socket_addrs()
-                .map_err(|source| TargetError::Unknown {
-                    host: host.clone(),
-                    source,
-                })?
-                .collect(),
+    /// Where connections are made to, if that may be loaded: what matters is the address that is connected to.
+    pub fn locate(&self, spec: &LoadSpec) -> Result<Endpoint, TargetError> {
+        if let Some(path) = self.unix(spec)? {
+            let endpoint = Endpoint::unix(path).map_err(|error| {
+                SpecError(format!(
+                    "unix: {} cannot be a socket: {error}",
+                    path.display()
+                ))
+            });
+            return Ok(endpoint?);
+        }
+        let mut place = (self.host().to_owned(), self.port());
+        for rule in &spec.connect_to {
+            if let Some(other) = Elsewhere::parse(rule)?.of(&place.0, place.1) {
+                place = other;
+                break;
+            }
+        }
+        let (host, port) = place;
+        let named = |name: &String| name.trim_matches(['[', ']']).eq_ignore_ascii_case(&host);
+        let named = spec.allow_target.iter().any(named);
+        let found = (host.as_str(), port).to_socket_addrs();
+        let candidates: Vec<SocketAddr> = match found {
+            Ok(found) => found.collect(),
+            Err(source) => return Err(TargetError::Unknown { host, source }),
         };
         if !named && !candidates.iter().all(|address| address.ip().is_loopback()) {
             return Err(TargetError::NotAllowed(host));
@@ -131,12 +162,47 @@ impl Place {
             .find(|address| {
                 TcpStream::connect_timeout(address, Duration::from_millis(500)).is_ok()
             });
-        answering
-            .or(candidates.first())
-            .copied()
+        let chosen = answering.or(candidates.first()).copied();
+        chosen
+            .map(Endpoint::from)
             .ok_or_else(|| TargetError::Unknown {
                 host,
                 source: std::io::Error::other("it has no address"),
             })
     }
+
+    /// The socket in the file system, where one is named.
+    fn unix<'a>(&'a self, spec: &'a LoadSpec) -> Result<Option<&'a Path>, SpecError> {
+        let fault = |sentence: &str| Err(SpecError(sentence.into()));
+        match (&self.socket, &spec.unix) {
+            (Some(_), Some(_)) => fault("unix: the URL names a socket already; give one of them"),
+            (None, None) => Ok(None),
+            _ if !spec.connect_to.is_empty() => {
+                fault("connect_to goes to an address, and unix to a socket; give one of them")
+            }
+            (in_url, given) => Ok(in_url.as_deref().or(given.as_deref())),
+        }
+    }
+
+    fn port(&self) -> u16 {
+        self.url.port().unwrap_or(self.scheme.port())
+    }
+}
+
+/// `%2Ftmp%2Fserver.sock` as a path.
+fn decoded(text: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    let path = String::from_utf8(bytes)
+        .ok()
+        .filter(|path| !path.is_empty())?;
+    Some(PathBuf::from(path))
 }

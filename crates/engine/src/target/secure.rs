@@ -9,11 +9,12 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 use super::Place;
-use crate::spec::{LoadSpec, SpecError};
+use crate::spec::{LoadSpec, SpecError, TlsSpec, Version};
 use verifiers::{Anybody, Named};
 
 /// How connections are encrypted.
@@ -23,56 +24,96 @@ pub struct Secure {
     pub config: Arc<ClientConfig>,
     /// Whom the certificate must name.
     pub name: ServerName<'static>,
+    /// What is spoken, as ALPN names it.
+    pub spoken: &'static [u8],
 }
 
 impl Secure {
     /// Reads what the spec says of trust.
     pub fn new(spec: &LoadSpec, place: &Place) -> Result<Secure, SpecError> {
         let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| SpecError(format!("TLS: {error}")))?;
-        let verifier: Arc<dyn ServerCertVerifier> = match spec.insecure {
-            true => Arc::new(Anybody(provider)),
-            false => {
-                let named = certificates(spec.cacert.as_deref())?;
-                let by_authority = by_authority(named.as_deref(), provider)?;
-                let named = named.unwrap_or_default();
-                Arc::new(Named {
-                    named,
-                    by_authority,
-                })
-            }
+        let versions: &[&SupportedProtocolVersion] = match spec.tls.minimum {
+            Version::Tls12 => &[&TLS12, &TLS13],
+            Version::Tls13 => &[&TLS13],
         };
-        let mut config = builder
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .map_err(|error| SpecError(format!("TLS: {error}")))?;
+        let verifier = verifier(spec, provider)?;
+        let builder = builder
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        let offered: &[u8] = if place.scheme.grpc {
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match own(&spec.tls)? {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| {
+                SpecError(format!("tls: cert and key do not go together: {error}"))
+            })?,
+        };
+        let spoken: &[u8] = if place.scheme.grpc || spec.http2 {
             b"h2"
         } else {
             b"http/1.1"
         };
-        config.alpn_protocols = vec![offered.to_vec()];
-        let name = ServerName::try_from(place.host().to_owned())
-            .map_err(|_| SpecError(format!("url: no certificate can name {:?}", place.host())))?;
+        config.alpn_protocols = match &spec.tls.alpn {
+            None => vec![spoken.to_vec()],
+            Some(names) => names.iter().map(|name| name.clone().into_bytes()).collect(),
+        };
+        let host = spec.tls.sni.as_deref().unwrap_or(place.host());
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| SpecError(format!("url: no certificate can name {host:?}")))?;
         Ok(Secure {
             config: Arc::new(config),
             name,
+            spoken,
         })
     }
 }
 
-/// The certificates in a file.
-fn certificates(file: Option<&Path>) -> Result<Option<Vec<CertificateDer<'static>>>, SpecError> {
-    let Some(file) = file else { return Ok(None) };
-    let fault = |why: String| SpecError(format!("cacert: {}: {why}", file.display()));
+fn verifier(
+    spec: &LoadSpec,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, SpecError> {
+    if spec.insecure {
+        return Ok(Arc::new(Anybody(provider)));
+    }
+    let named = match spec.cacert.as_deref() {
+        None => None,
+        Some(file) => Some(certificates("cacert", file)?),
+    };
+    let by_authority = by_authority(named.as_deref(), provider)?;
+    Ok(Arc::new(Named {
+        named: named.unwrap_or_default(),
+        by_authority,
+    }))
+}
+
+/// This side's own certificate, where the server wants one, and its key.
+type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn own(tls: &TlsSpec) -> Result<Option<Own>, SpecError> {
+    let Some(cert) = tls.cert.as_deref() else {
+        return Ok(None);
+    };
+    let chain = certificates("tls: cert", cert)?;
+    let file = tls.key.as_deref().unwrap_or(cert);
+    let key = PrivateKeyDer::from_pem_file(file).map_err(|error| {
+        SpecError(format!(
+            "tls: key: {}: it has no key in it (PEM): {error}",
+            file.display()
+        ))
+    })?;
+    Ok(Some((chain, key)))
+}
+
+/// The certificates in a file; `field` is what to call it in a fault.
+fn certificates(field: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, SpecError> {
+    let fault = |why: String| SpecError(format!("{field}: {}: {why}", file.display()));
     let certificates = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| fault(format!("cannot be read: {error}")))?;
     match certificates.is_empty() {
         true => Err(fault("it has no certificate in it (PEM)".into())),
-        false => Ok(Some(certificates)),
+        false => Ok(certificates),
     }
 }
 

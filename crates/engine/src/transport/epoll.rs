@@ -3,7 +3,7 @@
 //! A request on a kept-alive connection costs one `send`, one `recv` and its share of one `epoll_pwait2`.
 
 use std::io::{self, ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 
 use super::socket::Sockets;
 use super::unsent::{self, Unsent};
-use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
 
 /// With 8 kB, reading a body of 20 MB costs twice the CPU: 18 k against 41 k answers of 220 kB per second.
 const READ_BUFFER: usize = 512 * 1024;
@@ -39,7 +39,7 @@ pub struct Epoll {
 
 impl Epoll {
     /// A transport for up to `slots` connections to `target`.
-    pub fn new(target: SocketAddr, slots: usize) -> io::Result<Epoll> {
+    pub fn new(target: impl Into<Endpoint>, slots: usize) -> io::Result<Epoll> {
         // SAFETY: takes flags only; the result is checked before it is used as a descriptor.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if fd < 0 {

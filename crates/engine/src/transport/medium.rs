@@ -23,6 +23,15 @@ impl Medium for Bytes {
     type Incoming<'a> = &'a [u8];
 }
 
+/// The same, where each request is made anew and its bytes are the maker's to use again.
+#[derive(Debug)]
+pub struct Written;
+
+impl Medium for Written {
+    type Outgoing = Vec<u8>;
+    type Incoming<'a> = &'a [u8];
+}
+
 /// Streams of a connection that carries many requests at once.
 #[derive(Debug)]
 pub struct Streams;

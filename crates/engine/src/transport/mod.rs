@@ -8,6 +8,7 @@ use crate::clock::{Nanos, SECOND};
 
 #[cfg(target_os = "linux")]
 mod buffers;
+mod endpoint;
 #[cfg(target_os = "linux")]
 pub mod epoll;
 #[cfg(not(target_os = "linux"))]
@@ -28,9 +29,11 @@ mod unsent;
 #[cfg(target_os = "linux")]
 pub mod uring;
 pub mod websocket;
+pub mod written;
 
+pub use endpoint::Endpoint;
 pub use medium::{
-    Bytes, Delivered, Incoming, Medium, Messages, Outgoing, Rounds, StreamRequest, Streams,
+    Bytes, Delivered, Incoming, Medium, Messages, Outgoing, Rounds, StreamRequest, Streams, Written,
 };
 
 use crate::record::{Connections, RoomCounts};

@@ -3,7 +3,7 @@
 //! One-shot registrations renewed after each wait: slower than epoll's edges, the same events.
 
 use std::io::{self, ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::clock::Nanos;
 
 use super::socket::Sockets;
 use super::unsent::{self, Unsent};
-use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
 
 const READ_BUFFER: usize = 512 * 1024;
 
@@ -35,7 +35,7 @@ pub struct Epoll {
 
 impl Epoll {
     /// A transport for up to `slots` connections to `target`.
-    pub fn new(target: SocketAddr, slots: usize) -> io::Result<Epoll> {
+    pub fn new(target: impl Into<Endpoint>, slots: usize) -> io::Result<Epoll> {
         Ok(Epoll {
             sockets: Sockets::new(target),
             poller: Poller::new()?,

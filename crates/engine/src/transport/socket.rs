@@ -2,30 +2,37 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
-/// Makes sockets for connections to one address.
+use super::Endpoint;
+
+/// Makes sockets for connections to one endpoint.
 pub struct Sockets {
-    target: SocketAddr,
+    target: Endpoint,
     /// Number of the loopback address that connections come from; 0: the system chooses.
     source: u8,
 }
 
 /// Source addresses tried when the ports of one are used up: 127.0.0.2 and so on.
 const SOURCES: u8 = 200;
+/// How long a place in the full listen queue of a unix socket is waited for. The thread stands still meanwhile, and a
+/// server that runs takes its connections in within much less.
+const IN_LINE: Duration = Duration::from_millis(50);
 
 impl Sockets {
     /// Sockets that will connect to `target`.
-    pub fn new(target: SocketAddr) -> Sockets {
-        Sockets { target, source: 0 }
+    pub fn new(target: impl Into<Endpoint>) -> Sockets {
+        Sockets {
+            target: target.into(),
+            source: 0,
+        }
     }
 
-    /// A socket without Nagle's delay, which would hold back the last segment of a request.
+    /// A socket that is not connected.
     pub fn open(&self) -> io::Result<Socket> {
-        let domain = Domain::for_address(self.target);
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_tcp_nodelay(true)?;
+        let socket = self.target.socket()?;
         if self.source > 0 {
             #[cfg(target_os = "linux")]
             super::os::bind_address_no_port(&socket)?;
@@ -40,8 +47,12 @@ impl Sockets {
         loop {
             let socket = self.open()?;
             socket.set_nonblocking(true)?;
-            match socket.connect(&self.target.into()) {
+            match socket.connect(self.target.address()) {
                 Ok(()) => return Ok(socket),
+                Err(error) if self.target.is_unix() && is_full(&error) => {
+                    self.stand_in_line(&socket)?;
+                    return Ok(socket);
+                }
                 Err(error) if is_under_way(&error) => return Ok(socket),
                 Err(error)
                     if error.kind() == io::ErrorKind::AddrNotAvailable && self.next_source() => {}
@@ -50,11 +61,23 @@ impl Sockets {
         }
     }
 
+    /// Connects to a unix socket whose listen queue is full. Nothing tells when there is room again (unlike TCP, whose
+    /// client tries by itself), so this waits for it, and not long.
+    #[cold]
+    fn stand_in_line(&self, socket: &Socket) -> io::Result<()> {
+        socket.set_nonblocking(false)?;
+        socket.set_write_timeout(Some(IN_LINE))?;
+        socket.connect(self.target.address())?;
+        socket.set_write_timeout(None)?;
+        socket.set_nonblocking(true)
+    }
+
     /// Goes on to the next source address. A source has some 28 000 ports, and each is kept for 60 s after its
     /// connection (TIME_WAIT), so a load without keep-alive uses them up; loopback has 16 million addresses.
     /// Returns false where there is none to go on to.
     pub fn next_source(&mut self) -> bool {
-        let spreadable = matches!(self.target, SocketAddr::V4(target) if target.ip().is_loopback());
+        let target = self.target.address().as_socket_ipv4();
+        let spreadable = target.is_some_and(|target| target.ip().is_loopback());
         if !spreadable || self.source >= SOURCES || cfg!(not(target_os = "linux")) {
             return false;
         }
@@ -65,8 +88,12 @@ impl Sockets {
     /// The address in the kernel's form.
     #[cfg(target_os = "linux")]
     pub fn target(&self) -> socket2::SockAddr {
-        self.target.into()
+        self.target.address().clone()
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EAGAIN)
 }
 
 fn is_under_way(error: &io::Error) -> bool {

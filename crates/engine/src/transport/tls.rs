@@ -95,11 +95,24 @@ impl<T: ByteTransport> Tls<T> {
         };
         if session.is_shaken() {
             session.open = true;
+            if let Err(error) = self.agreed(token) {
+                self.forget(token);
+                return events.push(Event::NotConnected(token, error));
+            }
             events.push(Event::Connected(token));
-            if !session.ready.is_empty() || session.closed {
+            let waits = self
+                .session(token)
+                .is_some_and(|session| !session.ready.is_empty() || session.closed);
+            if waits {
                 events.push(Event::Readable(token, Reading::default()));
             }
         }
+    }
+
+    fn agreed(&mut self, token: Token) -> io::Result<()> {
+        let spoken = self.secure.spoken;
+        self.session(token)
+            .map_or(Ok(()), |session| session.agrees_on(spoken))
     }
 
     /// Decrypts the next piece from below into what is ready.

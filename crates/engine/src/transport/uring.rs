@@ -9,7 +9,7 @@ mod flights;
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::clock::{Nanos, SECOND};
 use super::buffers::{Buffers, GROUP};
 use super::label::{MAX_SLOTS, Operation, label, unlabel};
 use super::socket::Sockets;
-use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
 use flights::Flights;
 
 const ENTRIES: u32 = 2048;
@@ -62,7 +62,7 @@ pub struct Uring {
 
 impl Uring {
     /// A transport for up to `slots` connections to `target`; an error where this system has no such io_uring.
-    pub fn new(target: SocketAddr, slots: usize) -> io::Result<Uring> {
+    pub fn new(target: impl Into<Endpoint>, slots: usize) -> io::Result<Uring> {
         if slots > MAX_SLOTS {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         }

@@ -1,6 +1,7 @@
 //! Whole loads over real sockets against small servers of known behaviour: both transports count the same.
 
 mod chat;
+mod mixes;
 mod schedules;
 mod server;
 mod websocket;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 /// A body of 20 MB.
@@ -27,6 +27,58 @@ impl Server {
                 if !serve(&mut peer, length) {
                     return;
                 }
+            }
+        })
+    }
+
+    /// Answers each request with what `answer` says to its first line and its body, and whether the connection stays.
+    pub fn saying(answer: fn(&str, &str) -> (String, bool)) -> Server {
+        Server::listen(move |mut peer| {
+            let mut reader = BufReader::new(peer.try_clone().unwrap());
+            let mut first = String::new();
+            while reader.read_line(&mut first).is_ok_and(|read| read > 0) {
+                let Some(length) = read_head(&mut reader) else {
+                    return;
+                };
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).unwrap();
+                let (said, stays) = answer(first.trim_end(), &String::from_utf8(body).unwrap());
+                if peer.write_all(said.as_bytes()).is_err() || !stays {
+                    return;
+                }
+                first.clear();
+            }
+        })
+    }
+
+    /// Greets a client without a cookie with 201 and a number of its own, and one with a number that was given with 200.
+    pub fn greeting() -> Server {
+        static GIVEN: AtomicUsize = AtomicUsize::new(0);
+        Server::listen(move |mut peer| {
+            let mut reader = BufReader::new(peer.try_clone().unwrap());
+            let (mut line, mut known) = (String::new(), None);
+            while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+                if let Some(told) = line.strip_prefix("Cookie: id=") {
+                    known = told.trim_end().parse::<usize>().ok();
+                }
+                if line == "\r\n" {
+                    let (status, more) = match known.take() {
+                        Some(number) if number < GIVEN.load(Ordering::SeqCst) => {
+                            (200, String::new())
+                        }
+                        Some(_) => (400, String::new()),
+                        None => {
+                            let number = GIVEN.fetch_add(1, Ordering::SeqCst);
+                            (201, format!("Set-Cookie: id={number}; Path=/\r\n"))
+                        }
+                    };
+                    let answer =
+                        format!("HTTP/1.1 {status} As told\r\n{more}Content-Length: 0\r\n\r\n");
+                    if peer.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+                line.clear();
             }
         })
     }

@@ -34,6 +34,14 @@ class MisplacedOptionError(UsageError):
         )
 
 
+class RequestsFileError(UsageError):
+    """Raised when a file of requests cannot be loaded with; all that is wrong at once."""
+
+    def __init__(self, path: str, faults: Sequence[str]) -> None:
+        self.path, self.faults = path, tuple(faults)
+        super().__init__(f"{path}: {'; '.join(faults)}")
+
+
 class UnknownKnobError(UsageError):
     """Raised when a stack is given a setting it does not have, or one without a value."""
 

@@ -1,7 +1,6 @@
 //! One call with a stream in each direction, question by question, before any load: blocking, over its own connection.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustls::{ClientConnection, StreamOwned};
@@ -141,10 +140,7 @@ impl Conversation {
 }
 
 fn connected(door: &Door<'_>, patience: Duration) -> io::Result<Box<dyn Pipe>> {
-    let socket = TcpStream::connect_timeout(&door.address, patience)?;
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(patience))?;
-    socket.set_write_timeout(Some(patience))?;
+    let socket = door.endpoint.reach(patience)?;
     let Some(secure) = door.secure else {
         return Ok(Box::new(socket));
     };

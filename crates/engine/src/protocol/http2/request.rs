@@ -27,9 +27,23 @@ pub struct RequestHead {
     pub(super) number: u64,
     pub(super) first: Box<[u8]>,
     pub(super) again: Box<[u8]>,
-    pub(super) plain: Box<[u8]>,
+    /// Each field, kept by nobody.
+    pub(super) spelt: Vec<u8>,
     /// What its fields take in the server's table.
     pub(super) size: usize,
+}
+
+/// A head to be made: it has room for a spelling, and no table has room for it.
+impl Default for RequestHead {
+    fn default() -> RequestHead {
+        RequestHead {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            first: Box::default(),
+            again: Box::default(),
+            spelt: Vec::new(),
+            size: usize::MAX,
+        }
+    }
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -91,7 +105,7 @@ impl RequestHead {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             first: first.into(),
             again: again.into(),
-            plain: plain.into(),
+            spelt: plain,
             size,
         }
     }
@@ -160,11 +174,11 @@ impl Table {
             hpack::resize(before, self.size);
         }
         if head.size > self.size {
-            return &head.plain;
+            return &head.spelt;
         }
         match self.holds {
             Some(number) if number == head.number => &head.again,
-            Some(_) => &head.plain,
+            Some(_) => &head.spelt,
             None => {
                 self.holds = Some(head.number);
                 &head.first

@@ -37,6 +37,21 @@ impl Session {
         !self.tls.is_handshaking()
     }
 
+    /// The handshake is complete: whether what is spoken is what was agreed on, if anything was.
+    pub fn agrees_on(&self, spoken: &[u8]) -> io::Result<()> {
+        match self.tls.alpn_protocol() {
+            Some(agreed) if agreed != spoken => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "the server chose {} of the protocols offered (ALPN), and {} is spoken: leave --alpn out",
+                    String::from_utf8_lossy(agreed),
+                    String::from_utf8_lossy(spoken)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Encrypts.
     pub fn seal(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         // Without a bound, memory takes every byte.
@@ -102,6 +117,18 @@ pub fn explained(error: &Error, open: bool) -> io::Error {
             io::ErrorKind::InvalidData,
             "the server does not speak what is asked over TLS here (no ALPN protocol in common)"
                 .into(),
+        ),
+        Error::AlertReceived(
+            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
+        ) => (
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "the server ended the handshake ({error}): does it want a certificate (--cert FILE --key FILE)?"
+            ),
+        ),
+        Error::AlertReceived(AlertDescription::ProtocolVersion) => (
+            io::ErrorKind::InvalidData,
+            "the server speaks no version of TLS that is allowed here (--tls-min)".into(),
         ),
         Error::InvalidMessage(_) if !open => (
             io::ErrorKind::InvalidData,

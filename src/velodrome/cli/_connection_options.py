@@ -1,0 +1,68 @@
+"""The options of `velodrome load` that say where connections go and how they are made."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from velodrome.model.errors import UsageError
+
+Unix = Annotated[
+    Path | None,
+    typer.Option(help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
+]
+ConnectTo = Annotated[
+    list[str] | None,
+    typer.Option(help="HOST:PORT:ADDRESS:PORT: connect there instead, as curl does; repeatable."),
+]
+Http2 = Annotated[
+    bool, typer.Option("--http2", help="HTTP: speak HTTP/2, over http:// without asking; -m streams at once.")
+]
+Sni = Annotated[str | None, typer.Option(help="TLS: the name asked for, which the certificate must have.")]
+Alpn = Annotated[
+    list[str] | None,
+    typer.Option(help="TLS: a protocol offered (the one spoken); repeatable; 'none' offers nothing."),
+]
+Cert = Annotated[
+    Path | None, typer.Option(help="TLS: our own certificate (PEM), for a server that wants one.")
+]
+Key = Annotated[Path | None, typer.Option(help="TLS: its key (PEM); in the same file where left out.")]
+TlsMin = Annotated[Literal["1.2", "1.3"] | None, typer.Option(help="TLS: the least version (1.2).")]
+
+
+def spec(unix: Path | None, connect_to: Sequence[str] | None, idle: int, url: str) -> dict[str, Any]:
+    """Return where connections go. Raises UsageError for idle connections, which go to the URL's host only."""
+    elsewhere = unix is not None or connect_to or "+unix://" in url.lower()
+    if idle and elsewhere:
+        raise UsageError("--idle holds connections to the host of the URL: leave out --unix and --connect-to")
+    return {"unix": None if unix is None else str(unix), "connect_to": list(connect_to or ())}
+
+
+def tls(
+    url: str,
+    sni: str | None,
+    alpn: Sequence[str] | None,
+    cert: Path | None,
+    key: Path | None,
+    least: str | None,
+) -> dict[str, Any]:
+    """Return what the engine takes as `tls`. Raises UsageError where none is spoken, and for protocols beside none."""
+    given = {"--sni": sni, "--alpn": alpn, "--cert": cert, "--key": key, "--tls-min": least}
+    for option, value in given.items():
+        if value and not _is_secure(url):
+            raise UsageError(f"{option} is about TLS, and {url} has none: write https://, grpcs:// or wss://")
+    if alpn and "none" in alpn and len(alpn) > 1:
+        raise UsageError("--alpn none offers nothing: leave out the others")
+    return {
+        "sni": sni,
+        "alpn": None if not alpn else [name for name in alpn if name != "none"],
+        "cert": None if cert is None else str(cert),
+        "key": None if key is None else str(key),
+        "minimum": least or "1.2",
+    }
+
+
+def _is_secure(url: str) -> bool:
+    scheme = url.partition("://")[0].lower().removesuffix("+unix")
+    return scheme in ("https", "grpcs", "wss")
