@@ -99,6 +99,9 @@ def test_paths_headers_and_bodies_are_templates(shop: str) -> None:
 
 
 def test_without_templates_braces_are_braces(shop: str) -> None:
+    ended = load(shop, "--body", "{{x}}", "-n", "1")
+    assert ended.returncode == 2
+    assert "--no-template sends braces as they stand" in ended.stderr
     load(shop, "-X", "POST", "--body", "{{x}}", "--no-template", "-n", "1", "-c", "1")
     assert seen(shop) == ["POST / {{x}}"]
 

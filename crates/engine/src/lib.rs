@@ -1,8 +1,9 @@
 //! Open- and closed-loop load, the simulated third party, and the relay between two networks. Pure Rust: nothing here knows Python.
 //!
 //! The parts, from the plan to the result: [`spec`] and [`target`] check what is asked; [`requests`], [`calls`] and
-//! [`conversation`] say what is sent; [`pace`] when; [`agenda`] which one is next; [`worker`] sends and reads them over a [`transport`] in a [`protocol`];
-//! [`record`] keeps what happened and [`results`] writes it down; [`engine`] runs the threads.
+//! [`conversation`] say what is sent; [`pace`] says when requests are due; [`agenda`] which one is next; [`worker`] sends
+//! and reads them over a [`transport`] in a [`protocol`]; [`record`] keeps what happened and [`results`] writes it down;
+//! [`engine`] runs the threads.
 
 pub mod agenda;
 pub mod calls;

@@ -197,7 +197,12 @@ impl Reader<'_> {
 
     fn template(&self, field: &str, text: &[u8], salt: u64) -> Result<Template, SpecError> {
         match self.spec.template {
-            true => Template::read(field, text, salt),
+            true => Template::read(field, text, salt).map_err(|fault| {
+                SpecError(format!(
+                    "{}; --no-template sends braces as they stand",
+                    fault.0
+                ))
+            }),
             false => Ok(Template::fixed(text)),
         }
     }
