@@ -1,11 +1,13 @@
 """The generators that are raced: how each is told what to do, and what it reports."""
 
 import json
+import math
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from track import program
@@ -13,12 +15,21 @@ from track import program
 
 @dataclass(frozen=True)
 class Shot:
-    """What a generator is to do: closed loop, or `rate` requests per second."""
+    """What a generator is to do: closed loop, or `rate` requests per second.
+
+    `answer_bytes` are those of a whole answer, for the floors; `right` holds the right body, for who compares it.
+    """
 
     url: str
     connections: int
     duration_s: float
     rate: float | None = None
+    keepalive: bool = True
+    threads: int = 1
+    poisson: bool = False
+    seed: int = 1
+    answer_bytes: int = 0
+    right: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,10 @@ class Generator:
     version: str = ""
 
 
-ENGINE = "import sys; from velodrome import _native; print(_native.load(sys.argv[1], b'', None, None))"
+ENGINE = (
+    "import sys; from velodrome import _native; right = open(sys.argv[2], 'rb').read() if sys.argv[2:] else None; "
+    "print(_native.load(sys.argv[1], b'', right, None))"
+)
 """The engine alone, without the command line around it: start-up counts as it does for the others."""
 
 
@@ -51,8 +65,14 @@ def _velodrome(shot: Shot, transport: str) -> list[str]:
         "duration_s": shot.duration_s,
         "rate": shot.rate,
         "transport": transport,
+        "keepalive": shot.keepalive,
+        "threads": shot.threads,
+        "arrivals": "poisson" if shot.poisson else "constant",
+        "seed": shot.seed,
+        "insecure": shot.url.startswith("https"),
     }
-    return [sys.executable, "-c", ENGINE, json.dumps(spec)]
+    right = [str(shot.right)] if shot.right else []
+    return [sys.executable, "-c", ENGINE, json.dumps(spec), *right]
 
 
 def _read_velodrome(text: str) -> Report:
@@ -85,6 +105,10 @@ def _oha(shot: Shot, path: str, corrected: bool) -> list[str]:
         command += ["-q", f"{shot.rate:g}"]
     if corrected:
         command.append("--latency-correction")
+    if not shot.keepalive:
+        command.append("--disable-keepalive")
+    if shot.url.startswith("https"):
+        command.append("--insecure")
     return [*command, shot.url]
 
 
@@ -136,11 +160,12 @@ def wrk() -> Generator | None:
     def command(shot: Shot) -> list[str]:
         return [
             path or "",
-            "-t1",
+            f"-t{shot.threads}",
             f"-c{shot.connections}",
-            f"-d{shot.duration_s:g}s",
+            f"-d{math.ceil(shot.duration_s)}s",
             "--timeout",
             "10s",
+            *([] if shot.keepalive else ["-H", "Connection: close"]),
             shot.url,
         ]
 

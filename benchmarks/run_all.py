@@ -1,24 +1,32 @@
 """Every benchmark, one after the other, alone on the machine: `make bench`.
 
-`--record` also puts the tables into benchmarks/README.md.
+`--only arrivals truth` runs some; `--record` also puts their tables into benchmarks/README.md, each below its machine.
 """
 
 import platform
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 import arrivals
 import closed_loop
 import freeze
 import grpc
+import start
 import ten_thousand
+import threads
 import upstream
 from rounds import Table, alone, arguments, measured
 from track import cpus
 
-BENCHMARKS = (closed_loop, grpc, arrivals, freeze, ten_thousand, upstream)
+import truth
+
+HANDLERS = "handlers"
+BENCHMARKS = (closed_loop, threads, grpc, arrivals, truth, freeze, ten_thousand, start, upstream)
 PAGE = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- last result: written by run_all.py --record -->", "<!-- end of last result -->"
 
@@ -41,30 +49,46 @@ def model() -> str:
     return f"{len(names)} × {names[0]}" if names else "an unnamed CPU"
 
 
-def record(where: str, tables: list[Table]) -> None:
-    """Replace the last result in the page."""
+def record(where: str, made: Mapping[str, list[Table]]) -> None:
+    """Replace the last results of these benchmarks in the page; the others' stay."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    body = "\n".join(table.markdown() for table in tables)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{where}\n\n{body}\n{END}{after}")
+    kept, _, after = rest.partition(END)
+    _, *parts = re.split(r"<!-- (\w+) -->\n", kept)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    for name, tables in made.items():
+        body = "\n".join(table.markdown() for table in tables)
+        sections[name] = f"\n{where}\n\n{body}\n"
+    names = [name for name in map(named, BENCHMARKS) if name in sections]
+    whole = "".join(f"<!-- {name} -->\n{sections[name]}" for name in names)
+    PAGE.write_text(f"{before}{BEGIN}\n{whole}{END}{after}")
+
+
+def named(benchmark: ModuleType) -> str:
+    """Return what `--only` calls it."""
+    return benchmark.__name__
 
 
 def main() -> int:
-    """Run them all; the exit status is that of the handlers' benchmark, the only one that judges."""
+    """Run them; the exit status is that of the handlers' benchmark, the only one that judges."""
     parser = arguments(__doc__)
     parser.add_argument("--record", action="store_true", help="put the result into README.md")
+    every = [*map(named, BENCHMARKS), HANDLERS]
+    parser.add_argument("--only", nargs="+", choices=every, default=every, help="run these")
     asked = parser.parse_args()
-    tables: list[Table] = []
+    made: dict[str, list[Table]] = {}
     with alone("make bench"):
         print(machine(), end="\n\n", flush=True)
         for benchmark in BENCHMARKS:
-            for table in measured(benchmark.tables, max(1, asked.rounds)):
-                tables.append(table)
-                print(table.text(), flush=True)
-        handlers = subprocess.run([sys.executable, str(Path(__file__).with_name("handlers.py"))], check=False)
-    if asked.record:
-        record(machine(), tables)
-    return handlers.returncode
+            if named(benchmark) in asked.only:
+                made[named(benchmark)] = measured(benchmark.tables, max(1, asked.rounds))
+                for table in made[named(benchmark)]:
+                    print(table.text(), flush=True)
+        if asked.record:
+            record(machine(), made)
+        if HANDLERS not in asked.only:
+            return 0
+        script = Path(__file__).with_name(f"{HANDLERS}.py")
+        return subprocess.run([sys.executable, str(script)], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import resource
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -166,7 +167,7 @@ class ThirdParty(Target):
 
 
 class Nginx(Target):
-    """nginx, one process, a constant answer of 84 bytes of body, everything else as it comes."""
+    """nginx, one process, a constant answer of 84 bytes of body, everything else as it comes; `tls`: over TLS 1.3."""
 
     CONFIG = """
 daemon off; master_process off; worker_processes 1; pid {folder}/pid; error_log stderr crit;
@@ -176,27 +177,37 @@ http {{
   client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
   uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
   server {{
-    listen 127.0.0.1:{port} backlog=4096;
+    listen 127.0.0.1:{port} backlog=4096 {tls};
     location / {{ return 200 "{body}"; }}
     location = /status {{ stub_status; }}
   }}
 }}
 """
 
-    def __init__(self) -> None:
+    TLS = "ssl; ssl_certificate {folder}/cert; ssl_certificate_key {folder}/key; ssl_protocols TLSv1.3"
+    CERTIFICATE = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+
+    def __init__(self, tls: bool = False) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="velodrome-bench-")
-        port = free_port()
-        config = Path(self._folder.name, "nginx.conf")
-        config.write_text(
-            self.CONFIG.format(folder=self._folder.name, port=port, body="Hello, World!" * 6 + "Hello.")
-        )
+        folder, port = self._folder.name, free_port()
+        if tls:
+            files = ["-keyout", f"{folder}/key", "-out", f"{folder}/cert"]
+            command = [program("openssl") or "openssl", *self.CERTIFICATE.split(), *files]
+            subprocess.run(command, check=True, capture_output=True)
+        config = Path(folder, "nginx.conf")
+        body, sealed = "Hello, World!" * 6 + "Hello.", self.TLS.format(folder=folder) if tls else ""
+        config.write_text(self.CONFIG.format(folder=folder, port=port, body=body, tls=sealed))
+        # A certificate made a moment ago, for one run: there is nobody to check it with.
+        self._context = ssl._create_unverified_context() if tls else None
         self.start([program("nginx") or "nginx", "-e", "stderr", "-c", str(config)], pipes=False)
-        self.url = f"http://127.0.0.1:{port}/"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{port}/"
         until(lambda: self._status() is not None, "nginx answers")
 
     def _status(self) -> str | None:
         try:
-            with urllib.request.urlopen(self.url + "status", timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(
+                self.url + "status", timeout=PATIENCE_S, context=self._context
+            ) as answer:
                 return str(answer.read().decode())
         except OSError:
             return None
@@ -234,17 +245,22 @@ class Recorder(Target):
         self._folder.cleanup()
 
 
-def example(name: str) -> Path:
-    """Build an example of the engine, optimised, and return its path. Raises RuntimeError."""
-    command = ["cargo", "build", "--release", "--quiet", "-p", "velodrome-engine", "--example", name]
-    built = subprocess.run(
+def built(package: str, kind: str, name: str) -> Path:
+    """Build a program (`--bin` or `--example`), optimised, and return its path. Raises RuntimeError."""
+    command = ["cargo", "build", "--release", "--quiet", "-p", package, kind, name]
+    done = subprocess.run(
         [*command, "--message-format", "json"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    for line in built.stdout.splitlines():
+    for line in done.stdout.splitlines():
         message = json.loads(line)
         if message.get("executable") and message["target"]["name"] == name:
             return Path(message["executable"])
-    raise RuntimeError(f"cargo could not build the example {name}: {built.stderr[-2000:]}")
+    raise RuntimeError(f"cargo could not build {name}: {done.stderr[-2000:]}")
+
+
+def example(name: str) -> Path:
+    """Build an example of the engine and return its path. Raises RuntimeError."""
+    return built("velodrome-engine", "--example", name)
 
 
 def program(name: str) -> str | None:

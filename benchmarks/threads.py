@@ -1,0 +1,90 @@
+"""Several threads: whether a request costs each of two threads what it costs one alone.
+
+Two threads and a target do not fit on two CPUs, so requests per second cannot show on such a machine whether threads
+add up. What can be told: CPU for each request. Were anything shared on the way of a request, it would rise. Generator
+and target may use every CPU here, so these figures compare with each other only.
+"""
+
+import os
+import subprocess
+
+import generators
+from closed_loop import Seen, ratio
+from floors import Plain
+from generators import Generator, Shot
+from rounds import Table, interleaved, middle, show, spread
+from track import cpus
+
+DURATION_S = 1.0
+CONNECTIONS = 64
+COUNTS = (1, 2, 4)
+
+
+def run(target: Plain, generator: Generator, threads: int) -> Seen:
+    """So many threads once, on all CPUs but the target's where there are more than two."""
+    before = target.requests()
+    shot = Shot(target.url, CONNECTIONS, DURATION_S, threads=threads)
+    allowed = os.sched_getaffinity(0)
+    free = allowed - {cpus()[0]} if len(allowed) > 2 else allowed
+    child = subprocess.Popen(
+        generator.command(shot),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, free),  # noqa: PLW1509 - there are no threads
+    )
+    assert child.stdout
+    text = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"{generator.name} failed: {text[-500:]}")
+    report, cpu_s = generator.read(text), usage.ru_utime + usage.ru_stime
+    requests = target.requests() - before
+    return Seen(
+        requests / cpu_s,
+        requests / DURATION_S,
+        cpu_s / DURATION_S,
+        report.errors,
+        report.requests / max(1, requests),
+    )
+
+
+def tables(rounds: int) -> list[Table]:
+    """The table of this benchmark."""
+    ours, wrk = generators.velodrome("auto"), generators.wrk()
+    contestants = [(each, count) for each in (ours, wrk) if each for count in COUNTS]
+    with Plain() as target:
+        seen = interleaved(contestants, lambda one: run(target, *one), rounds)
+    alone = {each.name: runs for (each, count), runs in zip(contestants, seen, strict=True) if count == 1}
+    rows = tuple(
+        (
+            f"{each.name} {each.version}, {count} thread{'s' if count > 1 else ''}",
+            f"{middle(one.per_cpu_s for one in runs) / 1000:.1f} k",
+            spread([one.per_cpu_s for one in runs]),
+            f"{ratio(runs, alone[each.name]):.2f}",
+            f"{middle(one.per_s for one in runs) / 1000:.1f} k",
+            f"{middle(one.busy for one in runs) * 100:.0f} %",
+            f"{sum(one.errors for one in runs)}",
+        )
+        for (each, count), runs in zip(contestants, seen, strict=True)
+    )
+    count = len(os.sched_getaffinity(0))
+    columns = ("requests per CPU-second", "spread", "of one thread's", "requests/s", "of a CPU", "errors")
+    return [
+        Table(
+            "Several threads",
+            f"{CONNECTIONS} connections in all, {rounds} interleaved rounds of {DURATION_S:g} s, medians.",
+            ("generator", *columns),
+            rows,
+            (
+                f"{count} CPUs, one of them the target's: requests per second tell nothing of threads here; "
+                "CPU for each request does."
+                if count <= 2
+                else f"{count} CPUs, one of them the target's.",
+            ),
+        )
+    ]
+
+
+if __name__ == "__main__":
+    show(tables, __doc__)
