@@ -4,39 +4,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from velodrome.cli._declared import Option
 from velodrome.cli._file_or_text import read_text
 
 Streams = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "-m", "--streams", help="gRPC, HTTP/2: requests each connection carries at once (1; open loop 100)."
     ),
 ]
-Call = Annotated[
-    str | None, typer.Option(help="gRPC: package.Service/Method, where the URL does not say it.")
-]
+Call = Annotated[str | None, Option(help="gRPC: package.Service/Method, where the URL does not say it.")]
 Proto = Annotated[
     list[Path] | None,
-    typer.Option(help="gRPC: file that describes the call; without one the server is asked (reflection)."),
+    Option(help="gRPC: file that describes the call; without one the server is asked (reflection)."),
 ]
 Include = Annotated[
-    list[Path] | None, typer.Option("-I", "--include", help="gRPC: folder where imports are; repeatable.")
+    list[Path] | None, Option("-I", "--include", help="gRPC: folder where imports are; repeatable.")
 ]
 Data = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="gRPC: the message as JSON, or @file; a list where a call sends several. {{n}}, {{i}} and {{random}} "
         "in its strings are the number of the call, that of the message in it, and a random number."
     ),
 ]
-Messages = Annotated[
-    int | None, typer.Option(min=1, help="gRPC: send the message so many times in each call.")
-]
+Messages = Annotated[int | None, Option(min=1, help="gRPC: send the message so many times in each call.")]
 ExpectData = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="gRPC: the right answer as JSON, or @file; of several messages all as a list, or what each is like."
     ),
 ]

@@ -1,20 +1,20 @@
 """The options of `velodrome load` that judge it, and the exit code they come to."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import typer
+from velodrome.cli._declared import Option
 
-from velodrome.model.condition import Condition, Decided, decide
-from velodrome.model.condition_text import read
-from velodrome.report.conditions import sentence
+if TYPE_CHECKING:
+    # What they import in turn must not delay the first request of a load that is not judged.
+    from velodrome.model.condition import Condition, Decided
 
 FAILED, CANNOT_TELL = 1, 4
 """Exit codes: a condition holds; none does, but of one it cannot be told."""
 
 FailIf = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--fail-if",
         help="'p99 > 50ms', 'errors > 0.1% or rate < 950/s': end with exit code 1 where it holds, 4 where that "
         "cannot be told; repeatable.",
@@ -22,31 +22,38 @@ FailIf = Annotated[
 ]
 
 
-def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
+def conditions(texts: Sequence[str] | None) -> "tuple[Condition, ...]":
     """Return the conditions given. Raises ConditionError, UnknownLoadMetricError."""
-    return tuple(map(read, texts or ()))
+    if not texts:
+        return ()
+    from velodrome.model.condition_text import read  # noqa: PLC0415
+
+    return tuple(map(read, texts))
 
 
-def decided(asked: Sequence[Condition], document: Mapping[str, Any]) -> tuple[Decided, ...]:
+def decided(asked: "Sequence[Condition]", document: Mapping[str, Any]) -> "tuple[Decided, ...]":
     """Return what became of each in a load."""
     if not asked:
         return ()
     # numpy, which percentiles are asked of, must not delay the first request.
     from velodrome.judge.load_figures import figures  # noqa: PLC0415
+    from velodrome.model.condition import decide  # noqa: PLC0415
 
     look_up = figures(document)
     return tuple(decide(condition, look_up) for condition in asked)
 
 
-def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
+def exit_code(document: Mapping[str, Any], found: "Sequence[Decided]") -> int:
     """Return what the command ends with."""
     if document["ok"] == 0 or any(one.holds for one in found):
         return FAILED
     return CANNOT_TELL if any(one.holds is None for one in found) else 0
 
 
-def tell(found: Sequence[Decided], stream: TextIO) -> None:
+def tell(found: "Sequence[Decided]", stream: TextIO) -> None:
     """Write what did not pass: for whoever reads the document by a program."""
+    from velodrome.report.conditions import sentence  # noqa: PLC0415
+
     for one in found:
         if one.holds is not False:
             stream.write(f"velodrome: {sentence(one)}\n")

@@ -4,31 +4,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
+from velodrome.cli._declared import Option
 from velodrome.model.errors import UsageError
 
 Unix = Annotated[
     Path | None,
-    typer.Option(help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
+    Option(help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
 ]
 ConnectTo = Annotated[
     list[str] | None,
-    typer.Option(help="HOST:PORT:ADDRESS:PORT: connect there instead, as curl does; repeatable."),
+    Option(help="HOST:PORT:ADDRESS:PORT: connect there instead, as curl does; repeatable."),
 ]
 Http2 = Annotated[
-    bool, typer.Option("--http2", help="HTTP: speak HTTP/2, over http:// without asking; -m streams at once.")
+    bool, Option("--http2", help="HTTP: speak HTTP/2, over http:// without asking; -m streams at once.")
 ]
-Sni = Annotated[str | None, typer.Option(help="TLS: the name asked for, which the certificate must have.")]
+Sni = Annotated[str | None, Option(help="TLS: the name asked for, which the certificate must have.")]
 Alpn = Annotated[
     list[str] | None,
-    typer.Option(help="TLS: a protocol offered (the one spoken); repeatable; 'none' offers nothing."),
+    Option(help="TLS: a protocol offered (the one spoken); repeatable; 'none' offers nothing."),
 ]
-Cert = Annotated[
-    Path | None, typer.Option(help="TLS: our own certificate (PEM), for a server that wants one.")
-]
-Key = Annotated[Path | None, typer.Option(help="TLS: its key (PEM); in the same file where left out.")]
-TlsMin = Annotated[Literal["1.2", "1.3"] | None, typer.Option(help="TLS: the least version (1.2).")]
+Cert = Annotated[Path | None, Option(help="TLS: our own certificate (PEM), for a server that wants one.")]
+Key = Annotated[Path | None, Option(help="TLS: its key (PEM); in the same file where left out.")]
+TlsMin = Annotated[Literal["1.2", "1.3"] | None, Option(help="TLS: the least version (1.2).")]
 
 
 def spec(unix: Path | None, connect_to: Sequence[str] | None, idle: int, url: str) -> dict[str, Any]:

@@ -10,14 +10,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import typer
-
+from velodrome.cli._declared import Option
 from velodrome.model import duration
 from velodrome.model.errors import UsageError
 
 Rate = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "-R",
         "-q",
         "--rate",
@@ -26,10 +25,10 @@ Rate = Annotated[
     ),
 ]
 Step = Annotated[
-    float | None, typer.Option(help="-R A..B: go from A to B in steps of so many requests per second.")
+    float | None, Option(help="-R A..B: go from A to B in steps of so many requests per second.")
 ]
-Every = Annotated[str | None, typer.Option(help="--step: how long each step takes (10s).")]
-Ramp = Annotated[str | None, typer.Option(help="-R A..B: go from A to B in a straight line, in this time.")]
+Every = Annotated[str | None, Option(help="--step: how long each step takes (10s).")]
+Ramp = Annotated[str | None, Option(help="-R A..B: go from A to B in a straight line, in this time.")]
 
 PARTS_OF_A_RAMP = 10
 """A ramp is told in so many parts, since a latency over all its rates says nothing about any of them."""

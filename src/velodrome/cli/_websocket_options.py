@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import typer
-
 from velodrome.cli import _file_or_text as file_or_text
+from velodrome.cli._declared import Option
 from velodrome.model.errors import UsageError
 
 Mode = Literal["echo", "connect", "broadcast"]
@@ -13,15 +12,15 @@ SCHEMES = ("ws", "wss")
 
 WsMode = Annotated[
     Mode | None,
-    typer.Option(
+    Option(
         help="ws://: a message until it is back, a connection until it stands, or a message to all (echo)."
     ),
 ]
 Message = Annotated[
-    str | None, typer.Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
+    str | None, Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
 ]
 WsAtOnce = Annotated[
-    int | None, typer.Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
+    int | None, Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
 ]
 
 

@@ -1,12 +1,14 @@
-"""`velodrome load`: put load on one URL and tell what came back, honestly."""
+"""`velodrome load`: put load on one URL and tell what came back, honestly.
+
+Nothing is imported here that the first request does not need: a generator that is slow to start is started less.
+"""
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
-
-import typer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from velodrome.cli import _call_options as calls
 from velodrome.cli import _condition_options as judging
@@ -16,11 +18,16 @@ from velodrome.cli import _load_options as options
 from velodrome.cli import _request_options as requests_of
 from velodrome.cli import _schedule_options as schedules
 from velodrome.cli import _websocket_options as websockets
+from velodrome.cli._declared import typed
 from velodrome.model import duration
 from velodrome.model.errors import MisplacedOptionError, UsageError
-from velodrome.report import conditions, hlog, load_text
 from velodrome.run import engine
-from velodrome.run.clients import idle
+
+if TYPE_CHECKING:
+    import typer
+
+    from velodrome.model.condition import Decided
+    from velodrome.report.load_text import Progress
 
 DEFAULT_SPAN = "10s"
 
@@ -155,13 +162,63 @@ def command(
     conversation = websockets.said(url, ws_mode, message, ws_at_once, body)
     if conversation is not None:
         spec["websocket"], payload = conversation.spec, conversation.message
-    progress = load_text.Progress(sys.stderr)
-    with idle.held(idle_connections, url, allow=allow_target or ()) as held:
-        document = engine.load(spec, payload, file_or_text.read("--expect-body", expect_body), progress.event)
+    right = file_or_text.read("--expect-body", expect_body)
+    telling = _Telling()
+    if idle_connections:
+        document = _beside_idle(
+            idle_connections,
+            url,
+            allow_target or (),
+            lambda: engine.load(spec, payload, right, telling.event),
+        )
+    else:
+        document = engine.load(spec, payload, right, telling.event)
+    telling.end()
+    found = judging.decided(asked, document)
+    _tell(document, found, as_json, hdr)
+    if code := judging.exit_code(document, found):
+        sys.exit(code)
+
+
+class _Telling:
+    """Tells what happens; what it is told with is imported when there is something to tell: after the first request."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+
+    def event(self, event: Mapping[str, Any]) -> bool:
+        """Show an event of the engine. Returns whether the load goes on."""
+        if self._progress is None:
+            if event["event"] != "tick":
+                return True
+            from velodrome.report.load_text import Progress  # noqa: PLC0415
+
+            self._progress = Progress(sys.stderr)
+        return self._progress.event(event)
+
+    def end(self) -> None:
+        """Take the line away again."""
+        if self._progress is not None:
+            self._progress.end()
+
+
+def _beside_idle(
+    count: int, url: str, allow: Sequence[str], load: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the document of a load beside which connections were held."""
+    from velodrome.run.clients import idle  # noqa: PLC0415
+
+    with idle.held(count, url, allow=allow) as held:
+        document = load()
         if held is not None:
             document["idle"] = asdict(held.facts())
-    progress.end()
-    found = judging.decided(asked, document)
+    return document
+
+
+def _tell(document: dict[str, Any], found: "Sequence[Decided]", as_json: bool, hdr: Path | None) -> None:
+    """Write what came of a load."""
+    from velodrome.report import conditions, hlog, load_text  # noqa: PLC0415
+
     document["conditions"] = conditions.documents(found)
     if hdr is not None:
         hlog.write(hdr, document)
@@ -170,10 +227,8 @@ def command(
         judging.tell(found, sys.stderr)
     else:
         load_text.show(document, sys.stdout)
-    if code := judging.exit_code(document, found):
-        raise typer.Exit(code)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: "typer.Typer") -> None:
     """Add this command to the command line."""
-    app.command("load")(command)
+    app.command("load")(typed(command))

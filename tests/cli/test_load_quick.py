@@ -1,0 +1,85 @@
+"""The short way into a load: it reads what typer reads, and nothing that typer would refuse."""
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from velodrome.cli import _quick, load
+from velodrome.cli._declared import typed
+
+URL = "http://127.0.0.1:8000/"
+RIGHT: tuple[list[str], ...] = (
+    [URL],
+    [URL, "-c", "64", "-z", "5s", "-t2"],
+    ["-c64", "--rate=5000", URL, "--arrivals", "poisson", "--json"],
+    [URL, "-R", "100..500", "--step", "100.5", "--every", "1s"],
+    [URL, "--no-keepalive", "-H", "a: b", "--header", "c: d", "--insecure"],
+    [URL, "--idle", "0", "--hdr", "x.hlog", "--proto", "a.proto", "--proto", "b.proto", "-I", "."],
+    [URL, "--transport", "epoll", "--ws-mode", "echo", "--body", "", "--fail-if", "p99 > 1s"],
+)
+DOUBTFUL: tuple[list[str], ...] = (
+    [],
+    ["--help"],
+    [URL, "--help"],
+    [URL, URL],
+    [URL, "-c"],
+    [URL, "-c", "many"],
+    [URL, "-c", "-5"],
+    [URL, "-c", "1", "-c", "2"],
+    [URL, "--idle", "-1"],
+    [URL, "--transport", "pigeon"],
+    [URL, "--unheard-of"],
+    [URL, "--json=1"],
+    [URL, "--step", "nan"],
+    [URL, "--", "x"],
+)
+
+
+def by_typer(words: Sequence[str]) -> dict[str, Any]:
+    """Return what typer calls the command with."""
+    seen: dict[str, Any] = {}
+
+    def command(**given: Any) -> None:
+        seen.update(given)
+
+    command.__annotations__ = load.command.__annotations__
+    vars(command)["__signature__"] = inspect.signature(load.command)
+    app = typer.Typer()
+    app.command()(typed(command))
+    ended = CliRunner().invoke(app, list(words))
+    assert ended.exit_code == 0, ended.output
+    return seen
+
+
+@pytest.mark.parametrize("words", RIGHT, ids=" ".join)
+def test_what_it_reads_is_what_typer_reads(words: Sequence[str]) -> None:
+    given = _quick.read(load.command, words)
+    assert given is not None
+    parameters = inspect.signature(load.command).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    assert by_typer(words) == defaults | given
+
+
+@pytest.mark.parametrize("words", DOUBTFUL, ids=" ".join)
+def test_whatever_is_not_plainly_right_is_left_to_typer(words: Sequence[str]) -> None:
+    assert _quick.read(load.command, words) is None
+
+
+def test_a_load_imports_neither_the_parser_nor_what_draws_before_its_first_request() -> None:
+    program = (
+        "import sys, json; from velodrome.run import engine\n"
+        "def instead(*_): print(json.dumps(sorted(sys.modules))); sys.exit(0)\n"
+        "engine.load = instead; sys.argv = ['velodrome', 'load', 'http://127.0.0.1:1/', '-n', '1']\n"
+        "from velodrome.cli.main import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(ended.stdout))
+    slow = {"typer", "pydantic", "rich", "numpy", "importlib.metadata", "velodrome.model.measurement"}
+    assert not loaded & slow
