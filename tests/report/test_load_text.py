@@ -181,3 +181,14 @@ def test_a_room_is_told_with_its_deliveries_and_what_members_heard_beside() -> N
     assert "2 500 000 deliveries" in text
     assert "3 after they were given up, 50 never sent" in text
     assert "twice" not in text
+
+
+def test_bodies_that_were_not_looked_at_are_told_with_what_was_compared_all_the_same() -> None:
+    generator = {**document()["generator"], "dropped_bodies": 49_500, "compared_every": 100}
+    text = " ".join(load_text.lines(document(generator=generator)))
+    assert "Of 49 500 answers the kernel dropped the body unread" in text.replace("\u202f", " ").replace(
+        "\u00a0", " "
+    )
+    assert "one in 100 was read and compared whole" in text
+    text = " ".join(load_text.lines(document(generator={**generator, "compared_every": None})))
+    assert "--expect-body says what is right" in text

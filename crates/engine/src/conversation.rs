@@ -74,7 +74,7 @@ impl Conversation {
             kind,
             message,
             letter,
-            check_every: spec.check_every,
+            check_every: spec.compares_every(0),
             seed: spec.seed,
         })
     }

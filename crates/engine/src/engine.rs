@@ -16,7 +16,7 @@ use crate::record::{Record, Slice};
 use crate::results::LoadResult;
 use crate::spec::{Length, LoadSpec, SpecError};
 use crate::target::{Target, TargetError};
-use crate::transport::os;
+use crate::transport::{LEAVING, os};
 use part::Part;
 
 /// Raised when a load cannot be run.
@@ -61,7 +61,8 @@ pub fn run(
     on_event: Listener<'_>,
 ) -> Result<LoadResult, EngineError> {
     let target = Target::new(spec, body, expected)?;
-    os::allow_files(spec.connections + 4 * spec.threads + OTHER_FILES)?;
+    let leaving = spec.connections.min(LEAVING as u64 * spec.threads);
+    os::allow_files(spec.connections + leaving + 4 * spec.threads + OTHER_FILES)?;
     let span = match spec.length() {
         Length::Span(span) => Some(span),
         Length::Requests(_) => None,
@@ -75,7 +76,7 @@ pub fn run(
     let mut progress = Progress::new(spec.threads);
     let (sender, slices) = channel();
     let mut told_end = false;
-    let results: Vec<io::Result<(Record, &'static str)>> = std::thread::scope(|scope| {
+    let results: Vec<io::Result<Record>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..spec.threads)
             .map(|thread| {
                 let part = Part::new(spec, &target, &course, thread, sender.clone());
@@ -95,23 +96,14 @@ pub fn run(
             .collect()
     });
     let mut total = Record::new(0, spec.max_examples, None);
-    let mut transport = "";
     for result in results {
-        let (record, name) = result?;
-        total.add(record);
-        transport = name;
+        total.add(result?);
     }
     if !told_end {
         // Where a count ended the span, its end is known only now. Nobody can stop a load that is over.
         on_event(&json!({"event": "span_ended", "monotonic_ns": total.span.end}).to_string());
     }
-    Ok(LoadResult::new(
-        spec,
-        &target,
-        total,
-        progress.series(),
-        transport,
-    ))
+    Ok(LoadResult::new(spec, &target, total, progress.series()))
 }
 
 /// Tells events until all workers are done. Returns whether the end of the span was among them.

@@ -68,6 +68,17 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     #[inline]
     fn hear(&mut self, token: Token, reading: &mut Reading) -> Heard<P::Answer> {
         let slot = &mut self.slots[token.slot as usize];
+        if slot.state == State::Busy {
+            if !slot.received {
+                if self.bulky {
+                    reading.briefly();
+                }
+            } else if let most @ 1.. = slot.protocol.skippable()
+                && let Some(dropped) = self.transport.discard(token, reading, most)
+            {
+                return self.dropped(token.slot, dropped);
+            }
+        }
         match self.transport.received(token, reading) {
             // Nobody asked for this: surplus of an answer, or a farewell such as 408 before a close.
             Received::Piece(_) if slot.state != State::Busy => Heard::Unasked,
@@ -91,17 +102,40 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
     }
 
+    /// Bytes nobody looks at were dropped in the kernel.
+    fn dropped(&mut self, index: u32, dropped: Received<u64>) -> Heard<P::Answer> {
+        let slot = &mut self.slots[index as usize];
+        match dropped {
+            Received::Piece(count) => match slot.protocol.skip(count, &self.ask) {
+                Some(answer) => {
+                    self.record.dropped_bodies += u64::from(self.record.span.holds(slot.due));
+                    Heard::Answer(answer)
+                }
+                None => Heard::Part,
+            },
+            Received::Nothing => Heard::Nothing,
+            Received::Closed => Heard::Closed,
+            Received::Failed(error) => Heard::Broken(error),
+        }
+    }
+
     /// An answer is complete. Returns whether its connection can be used again.
     #[inline]
     fn answered(&mut self, index: u32, answer: &P::Answer) -> bool {
         let now = self.clock.now();
         let slot = &mut self.slots[index as usize];
-        let outcome = P::judge(answer, &self.ask, now - slot.since);
-        self.record.landed(now);
-        self.record.settle(slot.due, Some(slot.since), now, outcome);
+        // The answer was there when its last byte was, not when we came to read it.
+        let done = match self.transport.arrived() {
+            Some(arrived) => arrived.clamp(slot.since, now),
+            None => now,
+        };
+        let outcome = P::judge(answer, &self.ask, done - slot.since);
+        self.record.landed_at(done, now);
+        self.record
+            .settle(slot.due, Some(slot.since), done, outcome);
         if let Some(which) = slot.protocol.which() {
             self.record
-                .settle_one(which, slot.due, slot.since, now, outcome);
+                .settle_one(which, slot.due, slot.since, done, outcome);
         }
         if slot.sending && self.record.span.holds(slot.due) {
             self.record.answered_early += 1;
@@ -112,6 +146,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         slot.reused = true;
         slot.failures = 0;
+        self.bulky |= P::is_bulky(answer);
         slot.free_since = now;
         slot.state = if slot.sending {
             State::Finishing

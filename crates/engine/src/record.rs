@@ -65,6 +65,10 @@ pub struct Record {
     pub ok_in_span: u64,
     /// Answers complete before their request was.
     pub answered_early: u64,
+    /// By which transport, in the end.
+    pub transport: &'static str,
+    /// Answers to measured requests whose bodies the kernel dropped unseen but for their length.
+    pub dropped_bodies: u64,
     /// Measured requests that fell due when all connections were busy and none could be added.
     pub capped: u64,
     /// Integral of requests in flight over the span, nanoseconds.
@@ -106,6 +110,8 @@ impl Record {
             lag: Durations::default(),
             ok_in_span: 0,
             answered_early: 0,
+            transport: "",
+            dropped_bodies: 0,
             capped: 0,
             flight_time: 0,
             examples: Vec::new(),
@@ -183,6 +189,16 @@ impl Record {
     pub fn landed(&mut self, now: Nanos) {
         self.integrate(now);
         self.in_flight -= 1;
+    }
+
+    /// One request fewer is in flight, and has not been since `done`.
+    #[inline]
+    pub fn landed_at(&mut self, done: Nanos, now: Nanos) {
+        self.landed(now);
+        let counted = now
+            .min(self.span.end)
+            .saturating_sub(done.max(self.span.start));
+        self.flight_time = self.flight_time.saturating_sub(u128::from(counted));
     }
 
     /// Requests sent and not yet at an end.
@@ -351,6 +367,8 @@ impl Record {
         self.parked += other.parked;
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;
+        self.transport = other.transport;
+        self.dropped_bodies += other.dropped_bodies;
         self.capped += other.capped;
         self.flight_time += other.flight_time;
         self.cpu = self.cpu.plus(other.cpu);

@@ -21,7 +21,7 @@ use crate::progress::Second;
 use crate::protocol::grpc::Kind;
 use crate::record::{self, Record, RoomCounts};
 use crate::spec::{LoadSpec, Mode, StepSpec};
-use crate::target::Target;
+use crate::target::{Target, What};
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
 use requests::RequestResult;
@@ -95,6 +95,10 @@ struct Generator {
     cpu_user_s: f64,
     cpu_sys_s: f64,
     transport: &'static str,
+    /// Answers whose bodies the kernel dropped: only their length was seen.
+    dropped_bodies: u64,
+    /// Every how many-th body was compared whole with the right one; None: the right one is not known.
+    compared_every: Option<u64>,
     saturated: bool,
     threads: u64,
     debug: bool,
@@ -177,7 +181,6 @@ impl LoadResult {
         target: &Target,
         mut record: Record,
         series: Vec<Second>,
-        transport: &'static str,
     ) -> LoadResult {
         let span = record.span.end.saturating_sub(record.span.start);
         let duration_s = seconds(span);
@@ -220,7 +223,9 @@ impl LoadResult {
                 cpu_s: seconds(record.cpu.total()),
                 cpu_user_s: seconds(record.cpu.user),
                 cpu_sys_s: seconds(record.cpu.system),
-                transport,
+                transport: record.transport,
+                dropped_bodies: record.dropped_bodies,
+                compared_every: compared_every(spec, target),
                 saturated: flags.contains(&"generator-saturated"),
                 threads: spec.threads,
                 debug: cfg!(debug_assertions),
@@ -255,6 +260,17 @@ impl LoadResult {
                 .map(|(outcome, text)| Example { outcome, text })
                 .collect(),
         }
+    }
+}
+
+/// Of HTTP answers.
+fn compared_every(spec: &LoadSpec, target: &Target) -> Option<u64> {
+    match &target.what {
+        What::Http(requests) => {
+            let right = requests.plain()?.right.body.as_ref()?;
+            Some(spec.compares_every(right.len()))
+        }
+        _ => None,
     }
 }
 

@@ -99,9 +99,9 @@ pub struct LoadSpec {
     /// Paths, header values and bodies are templates.
     #[serde(default)]
     pub template: bool,
-    /// Every n-th body is compared whole; lengths always are.
-    #[serde(default = "one")]
-    pub check_every: u64,
+    /// Every n-th body is compared whole; lengths always are. None: see [`LoadSpec::compares_every`].
+    #[serde(default)]
+    pub check_every: Option<u64>,
     /// The call, of a gRPC load.
     #[serde(default)]
     pub grpc: Option<CallSpec>,
@@ -139,6 +139,9 @@ pub struct LoadSpec {
     #[serde(default = "five")]
     pub max_examples: usize,
 }
+
+/// Below, a comparison costs next to nothing beside the copying.
+const LARGE_BODY: usize = 64 * 1024;
 
 fn one() -> u64 {
     1
@@ -191,6 +194,13 @@ impl LoadSpec {
             (None, Some(requests)) => Length::Requests(requests),
             (None, None) => Length::Span(self.steps().iter().map(|step| step.length).sum()),
         }
+    }
+
+    /// Every how many-th body is compared whole, where the right one has so many bytes. A large one is compared now and
+    /// then unless asked for: to read all of them would cost most of what the generator has, and the server's share.
+    pub fn compares_every(&self, right: usize) -> u64 {
+        let usual = if right < LARGE_BODY { 1 } else { 100 };
+        self.check_every.unwrap_or(usual)
     }
 
     /// `open` or `closed`.

@@ -51,6 +51,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         self.give_up();
         self.count_connections();
+        self.record.transport = self.transport.name();
         Ok(self.record)
     }
 

@@ -88,6 +88,8 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
             found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
     if document.get("deliveries") is not None:
         found += _wrapped(room_sentence(document["deliveries"]), width)
+    if document["generator"].get("dropped_bodies"):
+        found += _wrapped(bodies_sentence(document["generator"]), width)
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
     found += outcome_lines(document, width)
@@ -178,6 +180,15 @@ def latency_table(document: Mapping[str, Any]) -> list[str]:
             line += f"   {column[row]:>{max(size, 5)}}"
         table.append(line.rstrip())
     return table
+
+
+def bodies_sentence(generator: Mapping[str, Any]) -> str:
+    """Say that bodies were not looked at, how many, and what was compared all the same."""
+    dropped = quantity.grouped(generator["dropped_bodies"])
+    sentence = f"Of {dropped} answers the kernel dropped the body unread: only its length was checked"
+    if generator["compared_every"] is None:
+        return f"{sentence} (--expect-body says what is right)."
+    return f"{sentence}; one in {quantity.grouped(generator['compared_every'])} was read and compared whole."
 
 
 def limit_sentence(document: Mapping[str, Any]) -> str:

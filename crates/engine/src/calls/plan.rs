@@ -102,7 +102,7 @@ impl Plan {
             head: compose(spec, place, &path)?,
             path,
             told,
-            check_every: spec.check_every,
+            check_every: spec.compares_every(0),
             timeout_s: spec.timeout_s,
             seed: spec.seed,
             threads: spec.threads,

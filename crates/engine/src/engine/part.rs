@@ -24,10 +24,10 @@ use crate::target::{Target, What};
 use crate::transport::epoll::Epoll;
 use crate::transport::multiplexed::{self, Multiplexed};
 use crate::transport::tls::Tls;
-#[cfg(target_os = "linux")]
-use crate::transport::uring::Uring;
 use crate::transport::written::Fresh;
 use crate::transport::{ByteTransport, Endpoint, Transport};
+#[cfg(target_os = "linux")]
+use crate::transport::{adaptive::Adaptive, uring::Uring};
 use crate::worker::{Orders, Worker};
 
 /// See the module.
@@ -39,8 +39,8 @@ pub struct Part<'a> {
     slices: Sender<Slice>,
 }
 
-/// What a thread recorded, and over which transport.
-type Done = io::Result<(Record, &'static str)>;
+/// What a thread recorded.
+type Done = io::Result<Record>;
 
 impl<'a> Part<'a> {
     /// The part of thread `thread`, whose slices of the timeline go to `slices`.
@@ -62,10 +62,18 @@ impl<'a> Part<'a> {
 
     /// Carries it out, to the end of the drain.
     pub fn work(self) -> Done {
-        match Bottom::open(self.spec.transport, &self.target.endpoint, self.sockets()) {
+        let open = self.spec.is_open();
+        match Bottom::open(
+            self.spec.transport,
+            open,
+            &self.target.endpoint,
+            self.sockets(),
+        ) {
             Ok(Bottom::Epoll(transport)) => self.sealed(*transport),
             #[cfg(target_os = "linux")]
             Ok(Bottom::Uring(transport)) => self.sealed(*transport),
+            #[cfg(target_os = "linux")]
+            Ok(Bottom::Adaptive(transport)) => self.sealed(*transport),
             Err(error) => {
                 self.course.line_up(&Monotonic, false);
                 Err(error)
@@ -120,7 +128,9 @@ impl<'a> Part<'a> {
             head: request.is_head(),
             expected: request.right.body.as_deref().map(Arc::from),
             status: request.right.status,
-            check_every: self.spec.check_every,
+            check_every: self
+                .spec
+                .compares_every(request.right.body.as_ref().map_or(0, |body| body.len())),
         };
         self.go::<Http1, _>(ask, request.is_idempotent(), transport, slots)
     }
@@ -197,11 +207,10 @@ impl<'a> Part<'a> {
         let named = target.requests().map_or(0, |requests| requests.all.len());
         record.by_request = (0..named).map(|_| Share::default()).collect();
         record.steps = Steps::new(spec.steps().iter().map(|step| step.length));
-        let name = transport.name();
         let agenda = Agenda::new(arrivals, requests);
         let worker =
             Worker::<P, _, _>::new(orders, ask, transport, Monotonic, agenda, record, slots);
-        Ok((worker.run(course)?, name))
+        worker.run(course)
     }
 }
 
@@ -210,36 +219,59 @@ enum Bottom {
     Epoll(Box<Epoll>),
     #[cfg(target_os = "linux")]
     Uring(Box<Uring>),
+    #[cfg(target_os = "linux")]
+    Adaptive(Box<Adaptive>),
 }
 
 impl Bottom {
-    fn epoll(target: &Endpoint, slots: usize) -> io::Result<Bottom> {
-        Epoll::new(target.clone(), slots).map(|epoll| Bottom::Epoll(Box::new(epoll)))
+    /// `open`: the load is an open loop, whose answers the kernel is to stamp.
+    #[cfg(target_os = "linux")]
+    fn epoll(target: &Endpoint, open: bool, slots: usize) -> io::Result<Bottom> {
+        let epoll = Epoll::new(target.clone(), slots)?;
+        let epoll = if open { epoll.stamped() } else { epoll };
+        Ok(Bottom::Epoll(Box::new(epoll)))
     }
 
     #[cfg(target_os = "linux")]
-    fn open(choice: TransportChoice, target: &Endpoint, slots: usize) -> io::Result<Bottom> {
+    fn open(
+        choice: TransportChoice,
+        open: bool,
+        target: &Endpoint,
+        slots: usize,
+    ) -> io::Result<Bottom> {
         // A unix socket whose listen queue is full has to be waited for, and a ring cannot do that and be ended.
         if choice == TransportChoice::Epoll || target.is_unix() {
-            return Bottom::epoll(target, slots);
+            return Bottom::epoll(target, open, slots);
         }
-        match (choice, Uring::new(target.clone(), slots)) {
-            (_, Ok(uring)) => Ok(Bottom::Uring(Box::new(uring))),
-            (TransportChoice::IoUring, Err(error)) => Err(io::Error::other(format!(
-                "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission (kernel.io_uring_disabled, \
-                 seccomp filters of containers); --transport auto takes epoll then"
-            ))),
-            _ => Bottom::epoll(target, slots),
+        match choice {
+            TransportChoice::IoUring => match Uring::new(target.clone(), slots) {
+                Ok(uring) => Ok(Bottom::Uring(Box::new(uring))),
+                Err(error) => Err(io::Error::other(format!(
+                    "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission \
+                     (kernel.io_uring_disabled, seccomp filters of containers); --transport auto takes epoll then"
+                ))),
+            },
+            // Requests come one by one: there are no batches, and the kernel knows when each answer came.
+            _ if open => Bottom::epoll(target, open, slots),
+            _ => match Adaptive::new(target.clone(), slots) {
+                Ok(adaptive) => Ok(Bottom::Adaptive(Box::new(adaptive))),
+                Err(_) => Bottom::epoll(target, open, slots),
+            },
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn open(choice: TransportChoice, target: &Endpoint, slots: usize) -> io::Result<Bottom> {
+    fn open(
+        choice: TransportChoice,
+        _open: bool,
+        target: &Endpoint,
+        slots: usize,
+    ) -> io::Result<Bottom> {
         match choice {
             TransportChoice::IoUring => Err(io::Error::other(
                 "io_uring is Linux'; leave --transport at auto",
             )),
-            _ => Bottom::epoll(target, slots),
+            _ => Epoll::new(target.clone(), slots).map(|epoll| Bottom::Epoll(Box::new(epoll))),
         }
     }
 }

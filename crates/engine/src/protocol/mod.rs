@@ -69,6 +69,18 @@ pub trait Protocol {
         ask: &Self::Ask,
     ) -> Result<Fed<Self::Answer>, Fault>;
 
+    /// How many of the bytes that come next nobody looks at, so that they may be dropped where they are (`skip` is then
+    /// told instead of `feed`); 0: all matter.
+    #[inline]
+    fn skippable(&self) -> u64 {
+        0
+    }
+
+    /// So many bytes were dropped, no more than `skippable` said: the answer, if they complete it.
+    fn skip(&mut self, _count: u64, _ask: &Self::Ask) -> Option<Self::Answer> {
+        None
+    }
+
     /// The server has closed: the answer this completes, or None where none had begun.
     fn eof(&mut self, ask: &Self::Ask) -> Result<Option<Self::Answer>, Fault>;
 
@@ -118,6 +130,12 @@ pub trait Protocol {
         _ask: &'a Self::Ask,
     ) -> Option<&'a Outgoing<Self::Medium>> {
         None
+    }
+
+    /// Whether most of the answer was a body that is better dropped than copied where nobody looks at it.
+    #[inline]
+    fn is_bulky(_answer: &Self::Answer) -> bool {
+        false
     }
 
     /// Whether the connection may carry another request.

@@ -35,7 +35,7 @@ impl Draw {
             seed: spec.seed,
             thread,
             threads: spec.threads,
-            check_every: spec.check_every,
+            check_every: spec.compares_every(0),
         }
     }
 

@@ -42,7 +42,7 @@ impl LoadSpec {
         }
         self.check_schedule()?;
         self.tls.check()?;
-        whole("check_every", self.check_every, 1, u64::MAX)?;
+        whole("check_every", self.check_every.unwrap_or(1), 1, u64::MAX)?;
         whole("max_examples", self.max_examples as u64, 0, 1_000)?;
         if let Some(status) = self.expect_status {
             // 1xx answers are interim: a request never ends with one.

@@ -14,7 +14,13 @@ fn defaults_are_those_of_the_contract() {
     let spec = LoadSpec::from_json(r#"{"url": "http://127.0.0.1/", "duration_s": 1}"#).unwrap();
     assert_eq!(
         (spec.connections, spec.threads, spec.check_every),
-        (50, 1, 1)
+        (50, 1, None)
+    );
+    let (small, large) = (spec.compares_every(84), spec.compares_every(220_000));
+    assert_eq!(
+        (small, large),
+        (1, 100),
+        "all small bodies, some large ones"
     );
     assert_eq!(
         (spec.timeout_s, spec.drain_s, spec.warmup_s),

@@ -9,8 +9,13 @@ use io_uring::types::BufRingEntry;
 
 /// The only buffer group.
 pub const GROUP: u16 = 0;
-/// Bytes in one buffer. Loopback delivers segments of up to 64 kB.
-const SIZE: usize = 32 * 1024;
+/// Bytes in all buffers together, as far as the bounds of one allow.
+const ALL: usize = 4 * 1024 * 1024;
+/// The least and the most bytes in one buffer. Loopback delivers segments of up to 64 kB; a longer one takes several.
+const SIZES: (usize, usize) = (2 * 1024, 32 * 1024);
+/// Between two buffers: were their beginnings a power of two apart, small answers would all want the same few lines of
+/// the caches.
+const STAGGER: usize = 64;
 const PAGE: usize = 4096;
 
 /// See the module. Lent buffers are given back with [`Buffers::give_back`].
@@ -18,13 +23,15 @@ pub struct Buffers {
     ring: *mut BufRingEntry,
     layout: Layout,
     bytes: Box<[u8]>,
+    /// Of one buffer.
+    size: usize,
     count: u16,
     tail: u16,
     lent: Vec<u16>,
 }
 
 impl Buffers {
-    /// Registers `wanted` buffers (rounded to a power of two within bounds that bound the memory to 64 MB).
+    /// Registers `wanted` buffers (rounded to a power of two within bounds); the more there are, the smaller each is.
     pub fn register(uring: &IoUring, wanted: usize) -> io::Result<Buffers> {
         let count = wanted.next_power_of_two().clamp(64, 2048);
         let layout = Layout::array::<BufRingEntry>(count)
@@ -35,10 +42,12 @@ impl Buffers {
         if ring.is_null() {
             handle_alloc_error(layout);
         }
+        let size = (ALL / count).clamp(SIZES.0, SIZES.1);
         let mut buffers = Buffers {
             ring,
             layout,
-            bytes: vec![0; count * SIZE].into(),
+            bytes: vec![0; count * (size + STAGGER)].into(),
+            size,
             count: count as u16,
             tail: 0,
             lent: Vec::with_capacity(count),
@@ -64,8 +73,8 @@ impl Buffers {
     /// What the kernel wrote into a buffer that has not been given back since.
     #[inline]
     pub fn bytes(&self, buffer: u16, length: usize) -> &[u8] {
-        let start = usize::from(buffer) * SIZE;
-        &self.bytes[start..start + length.min(SIZE)]
+        let start = usize::from(buffer) * (self.size + STAGGER);
+        &self.bytes[start..start + length.min(self.size)]
     }
 
     /// Lends all buffers that were read to the kernel again. No slice of `bytes` may be in use, which `&mut` ensures.
@@ -80,8 +89,8 @@ impl Buffers {
             // from `tail` on until the store below. The address is that of buffer number `buffer`, within `bytes`.
             unsafe {
                 let entry = &mut *self.ring.add(place);
-                entry.set_addr(base.add(usize::from(buffer) * SIZE) as u64);
-                entry.set_len(SIZE as u32);
+                entry.set_addr(base.add(usize::from(buffer) * (self.size + STAGGER)) as u64);
+                entry.set_len(self.size as u32);
                 entry.set_bid(buffer);
             }
             self.tail = self.tail.wrapping_add(1);

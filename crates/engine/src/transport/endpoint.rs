@@ -43,10 +43,15 @@ impl Endpoint {
 
     /// A socket without Nagle's delay, which would hold back the last segment of a request.
     pub fn socket(&self) -> io::Result<Socket> {
+        self.socket_as(Type::STREAM)
+    }
+
+    /// The same, of a kind such as one that does not block.
+    pub fn socket_as(&self, kind: Type) -> io::Result<Socket> {
         if self.is_unix() {
-            return Socket::new(Domain::UNIX, Type::STREAM, None);
+            return Socket::new(Domain::UNIX, kind, None);
         }
-        let socket = Socket::new(self.address.domain(), Type::STREAM, Some(Protocol::TCP))?;
+        let socket = Socket::new(self.address.domain(), kind, Some(Protocol::TCP))?;
         socket.set_tcp_nodelay(true)?;
         Ok(socket)
     }

@@ -16,6 +16,10 @@ pub enum Operation {
     Send,
     /// Send bytes of a flight; the slot is its number.
     Fly,
+    /// Let another operation or a socket go; only a failure is told, and it means that there was nothing to let go.
+    Release,
+    /// Wait until another poller has something; once.
+    Watch,
 }
 
 /// Packs.
@@ -29,7 +33,9 @@ pub fn unlabel(label: u64) -> (Operation, Token) {
         0 => Operation::Connect,
         1 => Operation::Receive,
         2 => Operation::Send,
-        _ => Operation::Fly,
+        3 => Operation::Fly,
+        4 => Operation::Release,
+        _ => Operation::Watch,
     };
     (
         operation,
@@ -51,6 +57,8 @@ mod tests {
             Operation::Receive,
             Operation::Send,
             Operation::Fly,
+            Operation::Release,
+            Operation::Watch,
         ] {
             let token = Token {
                 slot: MAX_SLOTS as u32 - 1,

@@ -7,6 +7,8 @@ use std::io;
 use crate::clock::{Nanos, SECOND};
 
 #[cfg(target_os = "linux")]
+pub mod adaptive;
+#[cfg(target_os = "linux")]
 mod buffers;
 mod endpoint;
 #[cfg(target_os = "linux")]
@@ -24,6 +26,8 @@ pub(crate) mod poller;
 pub mod room;
 pub mod simulated;
 mod socket;
+#[cfg(target_os = "linux")]
+mod stamps;
 pub mod tls;
 mod unsent;
 #[cfg(target_os = "linux")]
@@ -32,6 +36,8 @@ pub mod websocket;
 pub mod written;
 
 pub use endpoint::Endpoint;
+pub use socket::LEAVING;
+
 pub use medium::{
     Bytes, Delivered, Incoming, Medium, Messages, Outgoing, Rounds, StreamRequest, Streams, Written,
 };
@@ -86,6 +92,16 @@ pub struct Reading {
     buffer: u16,
     /// io_uring: bytes in it, or a negative `errno`. Streams: number of the first event.
     length: i32,
+    /// The next piece is to be a short one: more than a head would only be copied to be thrown away.
+    brief: bool,
+}
+
+impl Reading {
+    /// Wishes for a head and little more, because what follows it is dropped. Transports that have read already, or
+    /// read the same way whatever comes, take no notice.
+    pub fn briefly(&mut self) {
+        self.brief = true;
+    }
 }
 
 /// Something read from a connection.
@@ -127,6 +143,24 @@ pub trait Transport {
         token: Token,
         reading: &mut Reading,
     ) -> Received<Incoming<'_, Self::Medium>>;
+
+    /// When the bytes that were received or dropped last came to this machine, by its kernel; None: not known here.
+    #[inline]
+    fn arrived(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Drops up to `most` of the bytes that a `Readable` event announced, unseen: how many there were. None: this
+    /// transport has them already, and they are to be `received`.
+    #[inline]
+    fn discard(
+        &mut self,
+        _token: Token,
+        _reading: &mut Reading,
+        _most: u64,
+    ) -> Option<Received<u64>> {
+        None
+    }
 
     /// Closes at once; later events of this token are not to be acted on.
     fn close(&mut self, token: Token);

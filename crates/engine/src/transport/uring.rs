@@ -6,10 +6,10 @@
 mod completions;
 mod ending;
 mod flights;
+mod handing_over;
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::clock::{Nanos, SECOND};
 
 use super::buffers::{Buffers, GROUP};
 use super::label::{MAX_SLOTS, Operation, label, unlabel};
-use super::socket::Sockets;
+use super::socket::{LEAVING, Sockets};
 use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
 use flights::Flights;
 
@@ -58,6 +58,10 @@ pub struct Uring {
     /// Connects and receives that the kernel has not finished with.
     under_way: usize,
     completions: Vec<(u64, i32, u32)>,
+    /// A [`Operation::Watch`] is under way.
+    watching: bool,
+    /// See [`LEAVING`].
+    leaving: Vec<(Token, Socket)>,
 }
 
 impl Uring {
@@ -88,6 +92,8 @@ impl Uring {
             starved: Vec::new(),
             under_way: 0,
             completions: Vec::with_capacity(COMPLETIONS as usize),
+            watching: false,
+            leaving: Vec::new(),
         })
     }
 
@@ -116,7 +122,11 @@ impl Uring {
     fn collect(&mut self) {
         for done in self.ring.completion() {
             let (operation, _) = unlabel(done.user_data());
-            let over = !cqueue::more(done.flags()) && operation != Operation::Send;
+            let quiet = matches!(
+                operation,
+                Operation::Send | Operation::Release | Operation::Watch
+            );
+            let over = !cqueue::more(done.flags()) && !quiet;
             self.under_way -= usize::from(over);
             self.completions
                 .push((done.user_data(), done.result(), done.flags()));
@@ -225,16 +235,16 @@ impl Transport for Uring {
         if self.link(token).is_some()
             && let Some(link) = self.links[token.slot as usize].take()
         {
-            // The queued operations name the descriptor by number, which the next socket may get.
-            let _ = self.ring.submit();
-            // An operation under way keeps the socket open until it ends, and the shutdown ends it. It fails where the
-            // peer was faster.
-            let _ = link.socket.shutdown(Shutdown::Both);
+            self.leaving.push((token, link.socket));
+            if self.leaving.len() >= LEAVING {
+                self.let_go();
+            }
         }
     }
 
     fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()> {
         self.buffers.give_back();
+        self.let_go();
         for token in std::mem::take(&mut self.starved) {
             self.receive(token);
         }
@@ -255,6 +265,7 @@ impl Transport for Uring {
                 Operation::Connect if current => self.connected(token, result, events),
                 Operation::Send if current => self.sent(token, result, events),
                 Operation::Fly => self.flew(token.slot, result, events),
+                Operation::Watch => self.watching = false,
                 _ => {}
             }
         }

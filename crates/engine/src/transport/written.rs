@@ -42,6 +42,11 @@ impl<T: ByteTransport> Transport for Fresh<T> {
         self.inner.received(token, reading)
     }
 
+    #[inline]
+    fn arrived(&self) -> Option<Nanos> {
+        self.inner.arrived()
+    }
+
     fn close(&mut self, token: Token) {
         self.inner.close(token);
     }

@@ -1,6 +1,8 @@
 //! Whole loads over real sockets against small servers of known behaviour: both transports count the same.
 
 mod chat;
+#[cfg(target_os = "linux")]
+mod large;
 mod mixes;
 mod schedules;
 mod server;

@@ -8,6 +8,9 @@ use crate::outcome::Outcome;
 use crate::protocol::{self, Fault, Protocol};
 use crate::transport::Bytes;
 
+/// A body of so many bytes comes in several pieces.
+const BULKY: u64 = 64 * 1024;
+
 /// What is asked, and what a right answer is.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -53,7 +56,8 @@ impl Protocol for Http1 {
 
     #[inline]
     fn begin<'a>(&mut self, ask: &'a mut Ask, number: u64) -> &'a Arc<[u8]> {
-        let compare = number.is_multiple_of(ask.check_every);
+        // Without a right body there is nothing to compare with, and the bytes need not be looked at.
+        let compare = ask.expected.is_some() && number.is_multiple_of(ask.check_every);
         Http1::begin(self, ask.head, compare);
         &ask.request
     }
@@ -67,6 +71,16 @@ impl Protocol for Http1 {
                 surplus: bytes.len() - consumed,
             })),
         }
+    }
+
+    #[inline]
+    fn skippable(&self) -> u64 {
+        Http1::skippable(self)
+    }
+
+    fn skip(&mut self, count: u64, ask: &Ask) -> Option<Heard> {
+        let answer = Http1::skip(self, count, ask.expected.as_deref())?;
+        Some(Heard { answer, surplus: 0 })
     }
 
     fn eof(&mut self, ask: &Ask) -> Result<Option<Heard>, Fault> {
@@ -115,6 +129,11 @@ impl Protocol for Http1 {
                 heard.surplus
             ),
         }
+    }
+
+    #[inline]
+    fn is_bulky(heard: &Heard) -> bool {
+        heard.answer.body_len >= BULKY
     }
 
     #[inline]

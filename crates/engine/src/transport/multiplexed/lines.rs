@@ -270,6 +270,7 @@ fn announce(events: &mut Vec<Event>, token: Token, kept: usize) {
         more: false,
         buffer: 1,
         length: kept as i32,
+        ..Reading::default()
     };
     events.push(Event::Readable(token, reading));
 }

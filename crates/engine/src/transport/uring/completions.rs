@@ -52,6 +52,7 @@ impl Uring {
             more: true,
             buffer: buffer.unwrap_or(0),
             length: result,
+            ..Reading::default()
         };
         events.push(Event::Readable(token, reading));
         if ended && result > 0 {

@@ -11,6 +11,7 @@ use crate::transport::os::monotonic;
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        self.let_go();
         let _ = self.ring.submit();
         for link in self.links.drain(..).flatten() {
             let _ = link.socket.shutdown(Shutdown::Both);

@@ -1,0 +1,146 @@
+//! When bytes came to this machine, by the kernel's own time stamps: our late waking-up does not blur them.
+
+use std::io;
+use std::mem;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+use super::os::monotonic;
+use crate::clock::{Nanos, SECOND};
+
+/// See the module. Stamps are of `CLOCK_REALTIME`, which may be set; all else here is `CLOCK_MONOTONIC`.
+#[derive(Debug)]
+pub struct Stamps {
+    /// What the one clock shows more than the other, as last seen.
+    ahead: i64,
+    /// Of the last bytes read that had a stamp.
+    last: Option<Nanos>,
+}
+
+impl Stamps {
+    /// Nothing was read yet.
+    pub fn new() -> Stamps {
+        let mut stamps = Stamps {
+            ahead: 0,
+            last: None,
+        };
+        stamps.align();
+        stamps
+    }
+
+    /// Asks for the stamps of a socket.
+    pub fn ask(socket: &impl AsRawFd) -> io::Result<()> {
+        let on: libc::c_int = 1;
+        // SAFETY: the descriptor is open while `socket` is borrowed, and the option is one `int` that lives to the end.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_TIMESTAMPNS,
+                (&raw const on).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Looks at both clocks; to be called before what a wake-up announced is read.
+    pub fn align(&mut self) {
+        let mut real = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `real` is a valid place to write to.
+        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut real) };
+        self.ahead = nanos(real) as i64 - monotonic() as i64;
+    }
+
+    /// When what was read last came; None: no stamp was with it.
+    pub fn last(&self) -> Option<Nanos> {
+        self.last
+    }
+
+    /// Reads up to `length` bytes to `to` and notes their stamp: that of the last of them.
+    ///
+    /// # Safety
+    /// `to` is valid to write `length` bytes to, or `flags` hold `MSG_TRUNC`, with which TCP writes none.
+    pub unsafe fn receive(
+        &mut self,
+        stream: &TcpStream,
+        to: *mut u8,
+        length: usize,
+        flags: libc::c_int,
+    ) -> io::Result<usize> {
+        let mut control = [0_u64; 8];
+        let mut piece = libc::iovec {
+            iov_base: to.cast(),
+            iov_len: length,
+        };
+        // SAFETY: `msghdr` is plain numbers and pointers, for which all zeroes is a value.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = &raw mut piece;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: all that `message` points at lives to the end of this function, or longer, as the caller warrants.
+        let count = unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut message, flags) };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        self.last = stamp(&message).map(|at| (at as i64 - self.ahead).max(0) as Nanos);
+        Ok(count)
+    }
+}
+
+/// The time stamp among the control messages.
+fn stamp(message: &libc::msghdr) -> Option<Nanos> {
+    // SAFETY: the kernel filled the control buffer of `message`, which is aligned, and told its length.
+    let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
+    if (first.cmsg_level, first.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+        return None;
+    }
+    // SAFETY: a message of this kind carries one `timespec`.
+    Some(nanos(unsafe {
+        ptr::read_unaligned(libc::CMSG_DATA(first).cast())
+    }))
+}
+
+fn nanos(time: libc::timespec) -> Nanos {
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_stamp_tells_when_bytes_came_however_late_they_are_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        Stamps::ask(&server).unwrap();
+        // The first socket that asks switches stamps on for the system, a moment later.
+        std::thread::sleep(Duration::from_millis(50));
+        let before = monotonic();
+        client.write_all(b"now").unwrap();
+        let after = monotonic();
+        std::thread::sleep(Duration::from_millis(30));
+        let mut stamps = Stamps::new();
+        let mut buffer = [0_u8; 16];
+        // SAFETY: the buffer has as many bytes as are told.
+        let count = unsafe { stamps.receive(&server, buffer.as_mut_ptr(), buffer.len(), 0) };
+        assert_eq!(count.unwrap(), 3);
+        let at = stamps.last().unwrap();
+        // The two clocks are not read at the same moment.
+        assert!(
+            (before - 100_000..after + 5_000_000).contains(&at),
+            "{before} {at} {after}"
+        );
+    }
+}
