@@ -13,7 +13,7 @@ from velodrome.cli.judge import read as read_results
 from velodrome.model.measurement import Measurement
 from velodrome.model.verdict import Verdict
 from velodrome.report import claims, findings, json
-from velodrome.report.markdown import claims_section, escaped, everything
+from velodrome.report.markdown import claims_section, escaped, everything, published_section
 
 DOCS = Path(__file__).parents[1] / "docs"
 PACKAGES = "packages of the servers"
@@ -72,6 +72,7 @@ def page(verdicts: Mapping[str, Verdict]) -> str:
         parts += ["", f'<a id="{name}"></a>', "", f"## {escaped(verdict.title)}", "", *_facts(verdict)]
         # The section's own heading would be a second one.
         parts += [line for line in claims_section(verdict)[2:] if line != "## Claims"]
+        parts += published_section(verdict)
         parts += [f"- **{escaped(told)}**: {escaped(said)}" for told, said in findings.rows(verdict.findings)]
     return "\n".join([*parts, ""])
 

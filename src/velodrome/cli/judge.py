@@ -14,7 +14,6 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.verdict import judge
 from velodrome.model import results
-from velodrome.model.claim import Claim
 from velodrome.model.errors import ResultsError
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
@@ -38,18 +37,18 @@ def judged(
     stacks: Mapping[str, Stack],
     more: tuple[Path, ...] = (),
     finished: str = "",
-    claims: Sequence[Claim] | None = None,
+    now: Study | None = None,
 ) -> tuple[Verdict, dict[str, str]]:
     """Judge what `where` holds, with `more` runs of the same study beside it, and write the reports into it.
 
-    `claims` are judged instead of those that were known when it was run.
+    The claims and published tables of `now` are judged instead of those that were known when it was run.
 
     Returns the verdict and what was written, name to path. Raises ResultsError, DifferentMachinesError or
     OutputError.
     """
     runs = [read(one) for one in (where, *more)]
-    if claims is not None:
-        study = replace(runs[0].header.study, claims=tuple(claims))
+    if now is not None:
+        study = replace(runs[0].header.study, claims=now.claims, tables=now.tables)
         runs[0] = replace(runs[0], header=replace(runs[0].header, study=study))
     verdict = judge(runs, stacks, finished)
     out = where if where.is_dir() else where.parent
@@ -61,9 +60,9 @@ def judged(
     return verdict, {"report": str(out / "report.html"), "results": str(out / RESULTS)}
 
 
-def claimed(name: str, study: Study) -> tuple[Claim, ...]:
-    """Return the claims that a study has now, in the form it was run in."""
-    return finding.load(name, known(), quick=study.form == "quick").claims
+def claimed(name: str, study: Study) -> Study:
+    """Return a study as its file has it now, in the form it was run in."""
+    return finding.load(name, known(), quick=study.form == "quick")
 
 
 def _stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
@@ -106,7 +105,7 @@ def command(
         _group(run[0], [path.parent for path in inside])
         return
     asked = claimed(claims, read(run[0]).header.study) if claims else None
-    verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), claims=asked)
+    verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), now=asked)
     terminal.show(verdict, paths, terminal.console(sys.stdout))
 
 

@@ -118,7 +118,7 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
             one.trial.block: _rps(one) / max(one.load.due.mean or load.timeout_s * 1000, 1e-3) for one in told
         }
         return Sample(runner.label, values) if told else None
-    return Sample(runner.label, {one.trial.block: _rps(one) for one in valid}, _grain(valid, question, load))
+    return rates(runner.label, valid, question, load)
 
 
 def cpu_cost(runner: Runner, load: Load) -> Sample | None:
@@ -134,10 +134,12 @@ def cpu_cost(runner: Runner, load: Load) -> Sample | None:
 def throughput(runner: Runner, question: Question, load: Load) -> Sample | None:
     """Return right answers a second, also of measurements set aside when there are no others: to be shown."""
     shown = runner.shown_under(load)
-    if not shown:
-        return None
-    grain = _grain(shown, question, load)
-    return Sample(runner.label, {one.trial.block: _rps(one) for one in shown}, grain)
+    return rates(runner.label, shown, question, load) if shown else None
+
+
+def rates(label: str, measured: Sequence[Measurement], question: Question, load: Load) -> Sample:
+    """Return right answers a second of just these measurements."""
+    return Sample(label, {one.trial.block: _rps(one) for one in measured}, _grain(measured, question, load))
 
 
 def failures(one: Measurement, load: Load) -> int:

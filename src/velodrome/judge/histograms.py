@@ -54,6 +54,19 @@ class Histogram:
         return self.percentile_ms(percentile) if beyond >= needed - 1e-9 else None
 
     @property
+    def min_ms(self) -> float | None:
+        """The fastest, milliseconds, or up to a bucket's width more."""
+        return float(self.highest[self.counts > 0][0]) / 1e6 if self.total else None
+
+    @property
+    def stdev_ms(self) -> float | None:
+        """Standard deviation, milliseconds, of the buckets' highest values."""
+        if not self.total:
+            return None
+        mean = float(np.average(self.highest, weights=self.counts))
+        return float(np.sqrt(np.average((self.highest - mean) ** 2, weights=self.counts))) / 1e6
+
+    @property
     def max_ms(self) -> float | None:
         """The slowest, milliseconds."""
         return self.percentile_ms(100)

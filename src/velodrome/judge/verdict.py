@@ -8,6 +8,7 @@ from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
 from velodrome.judge.claims.finding_cells import Evidence
 from velodrome.judge.claims.judging import judge_claims
+from velodrome.judge.claims.tabulating import tabulate
 from velodrome.judge.profiled import view
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.errors import DifferentMachinesError
@@ -34,6 +35,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     study = header.study
     findings = _findings(runs)
     found = [answer(question, results, stacks) for question in study.questions]
+    evidence = Evidence(study, results, stacks, findings, _profiles(runs))
     return Verdict(
         study=study.name,
         title=study.title,
@@ -47,7 +49,8 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_unknown(study, results),
         ),
         environment=_environment(header, results),
-        claims=judge_claims(Evidence(study, results, stacks, findings, _profiles(runs))),
+        claims=judge_claims(evidence),
+        tables=tuple(tabulate(table, evidence) for table in study.tables),
         findings=findings,
         profiles=tuple(view(one) for one in _profiles(runs)),
         form=study.form,

@@ -11,6 +11,7 @@ class Unit(StrEnum):
     RATE = "/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "µs"
+    SECONDS = "s"
     BYTES = "bytes"
     SHARE = "%"
     COUNT = ""
@@ -35,10 +36,15 @@ METRICS: Mapping[str, Metric] = {
     "p50_ms": Metric("latency from due, half of the requests", Unit.MILLISECONDS),
     "p90_ms": Metric("latency from due, 90 %", Unit.MILLISECONDS),
     "p99_ms": Metric("latency from due, 99 %", Unit.MILLISECONDS),
+    "span_s": Metric("how long the load took", Unit.SECONDS),
     "mean_service_ms": Metric("mean latency from sent", Unit.MILLISECONDS),
     "p50_service_ms": Metric("latency from sent, half of the requests", Unit.MILLISECONDS),
+    "p75_service_ms": Metric("latency from sent, 75 %", Unit.MILLISECONDS),
     "p90_service_ms": Metric("latency from sent, 90 %", Unit.MILLISECONDS),
     "p99_service_ms": Metric("latency from sent, 99 %", Unit.MILLISECONDS),
+    "min_service_ms": Metric("latency from sent, the fastest", Unit.MILLISECONDS),
+    "max_service_ms": Metric("latency from sent, the slowest", Unit.MILLISECONDS),
+    "stdev_service_ms": Metric("latency from sent, its standard deviation", Unit.MILLISECONDS),
     "cpu_us": Metric("server CPU per right answer", Unit.MICROSECONDS),
     "cpu_share": Metric("CPUs the server kept busy", Unit.COUNT),
     "memory_bytes": Metric("highest memory of the server", Unit.BYTES),
@@ -58,6 +64,7 @@ METRICS: Mapping[str, Metric] = {
 _SUFFIXES = {
     "_rps": Unit.RATE,
     "_ms": Unit.MILLISECONDS,
+    "_s": Unit.SECONDS,
     "_us": Unit.MICROSECONDS,
     "_bytes": Unit.BYTES,
     "_share": Unit.SHARE,

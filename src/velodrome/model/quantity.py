@@ -13,6 +13,7 @@ _SIGNS = {
     Unit.RATE: (1.0, "/s"),
     Unit.MILLISECONDS: (1.0, " ms"),
     Unit.MICROSECONDS: (1.0, " µs"),
+    Unit.SECONDS: (1.0, " s"),
     Unit.SHARE: (100.0, " %"),
     Unit.RATIO: (1.0, "×"),
 }

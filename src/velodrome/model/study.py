@@ -11,6 +11,7 @@ from velodrome.model.experiment import Experiment
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Load
+from velodrome.model.published import PublishedTable
 from velodrome.model.trial import Contestant
 
 
@@ -59,6 +60,8 @@ class Study:
     """Run once each, before the race."""
     claims: tuple[Claim, ...] = ()
     """Published conclusions to be judged by what was measured."""
+    tables: tuple[PublishedTable, ...] = ()
+    """Published figures, to be shown beside what was measured."""
     form: Literal["full", "quick"] = "full"
     """The quick form asks the same in less time: fewer blocks, shorter spans, some cells left out."""
     skipped: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from velodrome.model.claim import Judged
 from velodrome.model.experiment import Finding
 from velodrome.model.interval import Interval
+from velodrome.model.published import Compared
 
 
 class Outcome(StrEnum):
@@ -161,8 +162,10 @@ class Verdict:
     """How the study ended: settled, budget spent, interrupted."""
     claims: tuple[Judged, ...] = ()
     """The published conclusions, judged again."""
+    tables: tuple[Compared, ...] = ()
+    """Published figures beside what was measured here."""
     findings: tuple[Finding, ...] = ()
-    profiles: tuple[ProfileView, ...] = ()
     """What the experiments came to."""
+    profiles: tuple[ProfileView, ...] = ()
     form: str = "full"
     """Of the study: `full` or `quick`."""

@@ -12,6 +12,7 @@ from velodrome.plan.experiments import read_experiment
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.forms import Quick, read_quick
 from velodrome.plan.known import Known
+from velodrome.plan.published import read_tables
 from velodrome.plan.questions import read_limits, read_questions
 from velodrome.plan.schema import StudyTable
 from velodrome.plan.toml_map import Path
@@ -58,7 +59,11 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         sources=tuple(table.sources),
         experiments=tuple(one for one in tried if one),
     )
-    study = replace(study, claims=read_claims(table.claims, ("claims",), study, findings))
+    study = replace(
+        study,
+        claims=read_claims(table.claims, ("claims",), study, findings),
+        tables=read_tables(table.tables, ("tables",), study, findings),
+    )
     return study, read_quick(table.quick, ("quick",), study, findings)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from velodrome.model.claim import Claim, Figure
 from velodrome.model.load import Load
+from velodrome.model.published import PublishedTable
 from velodrome.model.study import Question, Study, matches
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.schema import QuickTable
@@ -81,6 +82,7 @@ def quick(study: Study, form: Quick) -> Study:
         skipped=form.skip,
         questions=tuple(questions),
         claims=tuple(_of_form(claim, now) for claim in study.claims),
+        tables=tuple(_rows_of_form(table, now) for table in study.tables),
     )
 
 
@@ -98,6 +100,16 @@ def _of_form(claim: Claim, now: Labels) -> Claim:
             for check in claim.checks
         ),
     )
+
+
+def _rows_of_form(table: PublishedTable, now: Labels) -> PublishedTable:
+    """Return a published table whose rows name the loads as they are called in this form."""
+    rows = []
+    for row in table.rows:
+        question = row.of.partition("/")[0]
+        loads = tuple(now.get((question, load), load) for load in row.loads or table.loads)
+        rows.append(replace(row, loads=loads))
+    return replace(table, rows=tuple(rows))
 
 
 def _under(figure: Figure, now: Labels) -> Figure:

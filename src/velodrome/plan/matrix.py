@@ -78,6 +78,11 @@ def narrowed(study: Study, laid_out: Matrix) -> Study:
         contestants=tuple(one for one in study.contestants if one.label in contestants),
         experiments=laid_out.experiments,
         claims=tuple(claim for claim in study.claims if _names(claim) & there),
+        tables=tuple(
+            replace(table, rows=rows)
+            for table in study.tables
+            if (rows := tuple(row for row in table.rows if row.of in there))
+        ),
     )
 
 

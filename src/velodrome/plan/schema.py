@@ -189,6 +189,27 @@ class ClaimTable(Table):
     contradictions: list[Any] = []
 
 
+class PublishedRowTable(Table):
+    """One of the rows of `[[tables]]`."""
+
+    required = ("of", "published")
+
+    of: Annotated[str, Field(min_length=1)] = ""
+    published: Annotated[list[Number | str], Field(min_length=1)] = []
+    loads: list[str] = []
+
+
+class PublishedTableTable(Table):
+    """One `[[tables]]`: figures as they were published."""
+
+    required = ("title", "metrics", "rows")
+
+    title: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    metrics: Annotated[list[str], Field(min_length=1)] = []
+    loads: list[str] = []
+    rows: Annotated[list[Any], Field(min_length=1)] = []
+
+
 class QuickTable(Table):
     """`[quick]`: what `--quick` does with a study."""
 
@@ -214,6 +235,7 @@ class StudyTable(Table):
     questions: Annotated[list[Any], Field(min_length=1)] = []
     experiments: list[Any] = []
     claims: list[Any] = []
+    tables: list[Any] = []
     quick: Any = {}
 
 
@@ -261,6 +283,7 @@ WANTED = {
     "load": ("a load", 'the label of one, such as "closed-40"'),
     "loads": ("a list of loads", 'at least one, such as {connections = 40, duration = "2s"}'),
     "memory": ("an amount of memory", 'such as "512MB" (kB, MB, GB), 16 MB at least'),
+    "metrics": ("a list of metrics", 'such as ["throughput_rps", "p99_ms"]'),
     "method": ("a method of HTTP", 'one in capitals, such as "GET"'),
     "metric": ("a metric", 'the name of one, such as "throughput_rps"'),
     "ms": ("a number of milliseconds", "a number from 0 to 600 000"),
@@ -275,6 +298,13 @@ WANTED = {
     "place": ("a place to keep a marker in", 'one such as "thread-local" or "context-local"'),
     "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),
     "published": ("a figure", "a number"),
+    "tables.published": ("a list of figures", 'a number or a text for each metric, "" where none is told'),
+    "tables.loads": ("a list of loads", 'labels such as ["closed-40"]'),
+    "tables.rows": (
+        "a list of rows",
+        'tables such as {of = "hello/uvicorn", published = [1200, "about 3 ms"]}',
+    ),
+    "tables": ("a list of published tables", "[[tables]] with title, metrics and rows"),
     "published_rps": ("a rate", "requests per second above 0"),
     "python": ("an interpreter", 'a version such as "3.12", or a path'),
     "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),

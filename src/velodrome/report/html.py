@@ -19,7 +19,19 @@ from markupsafe import Markup
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Answer, Verdict
-from velodrome.report import by_driver, claims, findings, flames, history, names, page, profiles, proof, why
+from velodrome.report import (
+    by_driver,
+    claims,
+    findings,
+    flames,
+    history,
+    names,
+    page,
+    profiles,
+    proof,
+    published,
+    why,
+)
 from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
@@ -43,6 +55,7 @@ def render(
         "cards": page.cards(verdict),
         "claims": [claims.told(one) for one in verdict.claims],
         "claims_summary": claims.summary(verdict.claims),
+        "published": [published.section(one) for one in verdict.tables],
         "findings": findings.rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import by_driver, claims, findings, names, profiles
+from velodrome.report import by_driver, claims, findings, names, profiles, published
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, visible
@@ -31,6 +31,7 @@ def text(verdict: Verdict) -> str:
     parts = [f"# {escaped(verdict.title or verdict.study)}", ""]
     parts += [_summary(answer) for answer in verdict.answers]
     parts += claims_section(verdict)
+    parts += published_section(verdict)
     for answer in verdict.answers:
         parts += _question(verdict, answer)
     if verdict.findings:
@@ -84,6 +85,17 @@ def claims_section(verdict: Verdict) -> list[str]:
             f"| {escaped(row.reason)} |"
             for row in one.rows
         ]
+    return parts
+
+
+def published_section(verdict: Verdict) -> list[str]:
+    """Return the published tables as lines of Markdown, each figure beside what was measured here."""
+    parts = []
+    for one in map(published.section, verdict.tables):
+        parts += ["", f"### As published: {escaped(one.title)}", ""]
+        parts += [f"| {' | '.join(map(escaped, one.heads))} |", f"|:--|:--|{'--:|' * (len(one.heads) - 2)}"]
+        parts += [f"| {' | '.join(map(escaped, row))} |" for row in one.rows]
+        parts += ["", *(f"- {escaped(note)}" for note in one.notes)] if one.notes else []
     return parts
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import board, by_driver, claims, findings, names, profiles
+from velodrome.report import board, by_driver, claims, findings, names, profiles, published
 from velodrome.report.typeset import plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -60,7 +60,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
         found += _paragraph(f"The race ended: {verdict.finished}.", width, " ", "dim")
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
-    judged = claims.lines(verdict.claims, width)
+    judged = [*claims.lines(verdict.claims, width), *published.lines(verdict.tables, width)]
     found += [*([Text()] if judged else []), *judged, Text(), *_paths(verdict, paths)]
     return found
 

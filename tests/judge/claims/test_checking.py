@@ -8,13 +8,20 @@ from tests.judge import made
 from tests.judge.claims.made_claims import checked, figure, ratio, value
 
 from velodrome.model.claim import Check, Judgement
-from velodrome.model.flag import FlagKind
+from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import HostFacts, Latency, Measurement, Placement, QueueFacts
 from velodrome.model.study import Question
 
 HOLDS, FAILS, CANNOT = Judgement.HOLDS, Judgement.FAILS, Judgement.CANNOT_TELL
 FIELD = [*made.FAST, *made.SLOW]
+BUSY = Flag(FlagKind.OTHER_LOAD, Severity.INVALID, "Other programs used 60 % of this machine.", "Stop them.")
+SATURATED = [
+    Flag(
+        FlagKind.GENERATOR_SATURATED, Severity.INVALID, "The generator used 99 % of its CPU.", "Give it more."
+    ),
+    Flag(FlagKind.LITTLES_LAW, Severity.INVALID, "4,000/s × 2 ms makes 8, not 40.", "Read neither."),
+]
 TWICE = ("throughput_rps", "hello/granian", "hello/uvicorn")
 
 
@@ -60,16 +67,39 @@ def test_what_cannot_be_told_says_how_many_blocks_would_tell() -> None:
 
 
 def test_a_measurement_set_aside_supports_nothing() -> None:
-    invalid = made.steady("granian", [4000, 4100, 3950], flags=[made.INVALID])
+    invalid = made.steady("granian", [4000, 4100, 3950], flags=[BUSY])
     found = checked(ratio(*TWICE, at_least=1.5), [*invalid, *made.SLOW])
     assert (found.judgement, found.measured) == (CANNOT, None)
     assert found.reason == (
-        "granian · rsgi under closed-40 was set aside (blocks 1, 2 and 3): The generator used 99 % of its CPU."
+        "granian · rsgi under closed-40 was set aside (blocks 1, 2 and 3): Other programs used 60 % of this machine."
     )
 
 
+def test_one_that_ended_the_generator_does_at_least_as_much_as_was_seen() -> None:
+    fast = made.steady("granian", [4000, 4100, 3950], flags=SATURATED)
+    found = checked(ratio(*TWICE, at_least=1.5), [*fast, *made.SLOW])
+    assert (found.judgement, found.limit) == (HOLDS, "at least")
+    above = checked(ratio(*TWICE, at_least=3.0), [*fast, *made.SLOW])
+    assert above.judgement is CANNOT
+    assert above.reason.endswith("the number is at least this; give the generator more CPUs")
+    assert checked(ratio(*TWICE, at_most=1.2), [*fast, *made.SLOW]).judgement is FAILS
+
+
+def test_one_that_ended_the_generator_lets_another_gain_at_most_so_much() -> None:
+    slow = made.steady("uvicorn", [2000, 2100, 2010], flags=SATURATED)
+    assert checked(ratio(*TWICE, at_most=3.0), [*made.FAST, *slow]).judgement is HOLDS
+    assert checked(ratio(*TWICE, at_least=1.5), [*made.FAST, *slow]).judgement is CANNOT
+    both = checked(ratio(*TWICE, at_least=1.5), [*made.steady("granian", [4000], flags=SATURATED), *slow])
+    assert both.reason == "both reach the end of what was tried; give the generator more CPUs for both"
+
+
+def test_a_generator_at_its_end_excuses_no_other_doubt() -> None:
+    fast = made.steady("granian", [4000, 4100, 3950], flags=[*SATURATED, BUSY])
+    assert checked(ratio(*TWICE, at_least=1.5), [*fast, *made.SLOW]).judgement is CANNOT
+
+
 def test_blocks_set_aside_leave_the_others_to_count() -> None:
-    one = made.measured(made.trial("granian", block=0), 9000, flags=[made.INVALID])
+    one = made.measured(made.trial("granian", block=0), 9000, flags=[BUSY])
     found = checked(ratio(*TWICE, at_least=1.5), [one, *made.FAST[1:], *made.SLOW])
     assert found.measured is not None
     assert found.measured.high < 3

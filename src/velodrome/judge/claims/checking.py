@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from velodrome.judge.claims.finding_cells import Evidence
 from velodrome.judge.claims.measuring import Measured, measure
-from velodrome.judge.figures.number import Missing
+from velodrome.judge.figures.number import Limit, Missing, Side
 from velodrome.judge.settling import block_s, more_blocks
 from velodrome.model.claim import Check, Checked, Judgement
 from velodrome.model.experiment import Fact
@@ -23,7 +23,7 @@ def check(one: Check, evidence: Evidence, needs_cpus: int) -> Checked:
         return Checked(one, Judgement.CANNOT_TELL, None, reason=found.reason)
     crowded = _crowded(found, needs_cpus)
     if crowded:
-        return Checked(one, Judgement.CANNOT_TELL, found.interval, reason=crowded, limit=found.limit)
+        return Checked(one, Judgement.CANNOT_TELL, found.interval, reason=crowded, limit=_side(found))
     return _bounded(one, found, evidence)
 
 
@@ -57,17 +57,21 @@ def _bounded(one: Check, found: Measured, evidence: Evidence) -> Checked:
     reason = "" if judgement is not Judgement.CANNOT_TELL else _to_settle(one, found, evidence)
     if found.limit and _open_end(judgement, found.limit, low, high, interval):
         judgement = Judgement.CANNOT_TELL
-        reason = f"what was tried ends there: the number is {found.limit} this; ask other rates"
+        reason = f"what was tried ends there: the number is {found.limit.side} this; {found.limit.cure}"
     if judgement is Judgement.FAILS:
         reason = f"all of {in_unit(interval, unit(one))} lies {_beyond(one, interval)}"
-    return Checked(one, judgement, interval, reason=reason, limit=found.limit)
+    return Checked(one, judgement, interval, reason=reason, limit=_side(found))
 
 
-def _open_end(judgement: Judgement, limit: str, low: float, high: float, interval: Interval) -> bool:
+def _side(found: Measured) -> str:
+    return found.limit.side if found.limit else ""
+
+
+def _open_end(judgement: Judgement, limit: Limit, low: float, high: float, interval: Interval) -> bool:
     """Return whether a number that may be larger (or smaller) than measured could still be judged otherwise."""
     if judgement is Judgement.CANNOT_TELL:
         return True
-    if limit == "at least":
+    if limit.side is Side.AT_LEAST:
         return not (interval.low >= low and high == math.inf) and not interval.low > high
     return not (interval.high <= high and low == -math.inf) and not interval.high < low
 

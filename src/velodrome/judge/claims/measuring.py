@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from velodrome.judge.claims.finding_cells import Evidence
 from velodrome.judge.comparing import Comparison, Pair, Sample
 from velodrome.judge.figures.cell import Cell
-from velodrome.judge.figures.number import Known, Missing, Number, Series
+from velodrome.judge.figures.number import Known, Limit, Missing, Number, Series
 from velodrome.judge.figures.taking import TAKING
 from velodrome.model.claim import Check, Figure
 from velodrome.model.interval import Interval
 from velodrome.model.load import Load
-
-FLIPPED = {"at least": "at most", "at most": "at least", "": ""}
 
 
 @dataclass(frozen=True)
@@ -20,8 +18,7 @@ class Measured:
     """A number with its interval, and what would narrow it."""
 
     interval: Interval
-    limit: str = ""
-    """`at least` or `at most` where what was tried ended before the server did."""
+    limit: Limit | None = None
     comparison: Comparison | None = None
     pair: Pair | None = None
     """Of a ratio, block by block."""
@@ -92,9 +89,9 @@ def _over(number: Series | Known, other: Series | Known) -> Measured | Missing:
     pair = comparison.pair("of", "over")
     if pair is None:
         return Missing("no block holds both")
-    limit = _limit(number.limit, FLIPPED[other.limit])
-    if limit is None:
-        return Missing("both reach the end of what was tried; ask higher rates of both")
+    limit = _limit(number, other)
+    if isinstance(limit, Missing):
+        return limit
     return Measured(pair.ratio, limit, comparison, pair, pair.blocks)
 
 
@@ -103,9 +100,9 @@ def _apart(one: Measured, other: Measured) -> Measured | Missing:
     a, b = one.interval, other.interval
     if b.mid == 0:
         return Missing("it would be divided by nothing: the other number is 0")
-    limit = _limit(one.limit, FLIPPED[other.limit])
-    if limit is None:
-        return Missing("both reach the end of what was tried; ask higher rates of both")
+    limit = _limit(one, other)
+    if isinstance(limit, Missing):
+        return limit
     return Measured(Interval(a.low / b.high, a.mid / b.mid, a.high / b.low if b.low else math.inf), limit)
 
 
@@ -119,15 +116,16 @@ def _quotient(number: Series | Known, other: Series | Known) -> Series | Known |
     }
     if not values:
         return Missing("no block holds both")
-    limit = _limit(number.limit, FLIPPED[other.limit])
-    if limit is None:
-        return Missing("both reach the end of what was tried; ask higher rates of both")
+    limit = _limit(number, other)
+    if isinstance(limit, Missing):
+        return limit
     noise = math.sqrt(number.noise**2 + other.noise**2)
     return Series(values, math.hypot(number.grain, other.grain), noise, limit)
 
 
-def _limit(one: str, other: str) -> str | None:
-    """Return how a quotient is bounded by two limits, None where they pull apart."""
-    if one and other and one != other:
-        return None
-    return one or other
+def _limit(one: Series | Measured, other: Series | Measured) -> Limit | Missing | None:
+    """Return how a quotient is bounded by the limits of both, if it can be."""
+    above, below = one.limit, other.limit.flipped if other.limit else None
+    if above and below and above.side is not below.side:
+        return Missing(f"both reach the end of what was tried; {above.cure} for both")
+    return above or below

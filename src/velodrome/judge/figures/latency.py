@@ -4,14 +4,17 @@ other load generators tell.
 A percentile is taken of each block and compared within the block; it is never averaged into one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from velodrome.judge import histograms
 from velodrome.judge.figures.cell import Cell, Taking
 from velodrome.judge.figures.number import Missing, Number, Series
+from velodrome.judge.histograms import Histogram
 from velodrome.model.load import Load
 from velodrome.model.measurement import Latency, Measurement
 
-NOISE_OF = {"mean": 0.05, "p50": 0.05, "p90": 0.1, "p99": 0.3}
+NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.1, "p99": 0.3}
+NOISE_OF_EXTREMES = 0.3
 """Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
 
 
@@ -44,7 +47,49 @@ def _taken(
     return Series(values, noise=NOISE_OF[part])
 
 
+def slowest(cell: Cell, load: Load) -> Number:
+    """The longest latency from sent: of a longer span longer, and of one request alone."""
+    found = cell.valid(load)
+    if isinstance(found, Missing):
+        return found
+    return _series({one.trial.block: one.load.sent.max for one in found}, load, "slowest request")
+
+
+def by_histogram(
+    part: str, what: Callable[[Histogram], float | None], told: str
+) -> Callable[[Cell, Load], Number]:
+    """Return what takes a number from the histogram of latencies from sent, or as the driver tells it."""
+
+    def take(cell: Cell, load: Load) -> Number:
+        found = cell.valid(load)
+        if isinstance(found, Missing):
+            return found
+        values = {
+            one.trial.block: what(histograms.decode(one.load.hdr_sent))
+            if one.load.hdr_sent
+            else getattr(one.load.sent, part, None)
+            for one in found
+        }
+        return _series(values, load, told)
+
+    return take
+
+
+def _series(values: Mapping[int, float | None], load: Load, told: str) -> Number:
+    there = {block: value for block, value in values.items() if value}
+    if not there:
+        return Missing(f"{load.driver} told no {told} under {load.label}")
+    return Series(there, noise=NOISE_OF_EXTREMES)
+
+
 FIGURES = {
-    **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in NOISE_OF},
+    **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in NOISE_OF if part != "p75"},
     **{f"{part}_service_ms": Taking(from_sent(part), prefers_open=True) for part in NOISE_OF},
+    "max_service_ms": Taking(slowest, prefers_open=True),
+    "min_service_ms": Taking(
+        by_histogram("min", lambda one: one.min_ms, "fastest request"), prefers_open=True
+    ),
+    "stdev_service_ms": Taking(
+        by_histogram("stdev", lambda one: one.stdev_ms, "deviation"), prefers_open=True
+    ),
 }

@@ -1,7 +1,8 @@
 """A number of a cell, before it is compared: block by block, once with what is known of it, or missing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from scipy import stats
 
@@ -9,6 +10,27 @@ from velodrome.judge.comparing import NOISE
 from velodrome.model.interval import Interval
 
 CONFIDENCE = 0.95
+
+
+class Side(StrEnum):
+    """Where the true number lies, seen from the one measured."""
+
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number is where the measuring ended, not where the server did."""
+
+    side: Side
+    cure: str
+    """What would let it reach further."""
+
+    @property
+    def flipped(self) -> "Limit":
+        """Return the same of one over the number."""
+        return replace(self, side=Side.AT_MOST if self.side is Side.AT_LEAST else Side.AT_LEAST)
 
 
 @dataclass(frozen=True)
@@ -20,8 +42,7 @@ class Series:
     """Standard deviation, as a share of the value, that counting alone, or a grid, gives it."""
     noise: float = NOISE
     """Standard deviation of the log ratio of two equal servers, where repeats cannot tell it."""
-    limit: str = ""
-    """`at least` or `at most`: the number is where what was tried ended, not where the server did."""
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True)

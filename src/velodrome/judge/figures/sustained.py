@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from velodrome.judge.field import failures
 from velodrome.judge.figures.cell import Cell, Taking, spoilt
-from velodrome.judge.figures.number import Missing, Number, Series
+from velodrome.judge.figures.number import Limit, Missing, Number, Series, Side
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import Measurement
 
@@ -57,19 +57,19 @@ def holds(one: Measurement, load: Load, bound_ms: float) -> bool:
 
 
 def _series(held: dict[int, dict[float, bool]], rates: list[float]) -> Series:
-    values, limit = {}, ""
+    values, side = {}, None
     for block, by_rate in held.items():
         highest = max((rate for rate, held_it in by_rate.items() if held_it), default=None)
         if highest is None:
-            values[block], limit = min(by_rate), "at most"
+            values[block], side = min(by_rate), Side.AT_MOST
             continue
         values[block] = highest
-        if highest == max(by_rate) and limit != "at most":
-            limit = "at least"
+        if highest == max(by_rate) and side is not Side.AT_MOST:
+            side = Side.AT_LEAST
     steps = [math.log(later / rate) for rate, later in pairwise(rates) if later > rate]
     # Uniform between two rates of the grid: its standard deviation is the step over the root of 12.
     grain = max(steps, default=0.0) / math.sqrt(12)
-    return Series(values, grain, limit=limit)
+    return Series(values, grain, limit=Limit(side, "ask other rates") if side else None)
 
 
 def _rate(load: Load) -> float:

@@ -4,20 +4,35 @@ from dataclasses import replace
 
 from velodrome.judge import field
 from velodrome.judge.figures.cell import Cell, Taking
-from velodrome.judge.figures.number import Known, Missing, Number, Series
+from velodrome.judge.figures.number import Known, Limit, Missing, Number, Series, Side
+from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.interval import Interval
 from velodrome.model.load import Load
+from velodrome.model.measurement import Measurement
+
+GENERATOR_ENDED = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.LITTLES_LAW})
+"""A generator without CPU leaves its connections waiting for itself, which Little's law then misses."""
 
 
 def throughput(cell: Cell, load: Load) -> Number:
-    """Right answers that arrived within the span, over its length."""
-    found = cell.valid(load)
+    """Right answers that arrived within the span, over its length.
+
+    Where the generator had no CPU left the server could have done more: that many is what it does at least.
+    """
+    bounded = [one for one in cell.runner.under(load) if _ended_by_generator(one)]
+    found = [*bounded, *cell.runner.valid_under(load)] if bounded else cell.valid(load)
     if isinstance(found, Missing):
         return found
-    sample = field.throughput(replace(cell.runner, measured=tuple(found)), cell.question, load)
-    if sample is None or not any(one.load.answers for one in found):
+    if not any(one.load.answers for one in found):
         return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
-    return Series(sample.values, sample.grain)
+    sample = field.rates(cell.runner.label, found, cell.question, load)
+    limit = Limit(Side.AT_LEAST, "give the generator more CPUs") if bounded else None
+    return Series(sample.values, sample.grain, limit=limit)
+
+
+def _ended_by_generator(one: Measurement) -> bool:
+    doubts = {flag.kind for flag in one.flags if flag.severity is Severity.INVALID}
+    return FlagKind.GENERATOR_SATURATED in doubts and doubts <= GENERATOR_ENDED
 
 
 def answered(cell: Cell, load: Load) -> Number:
@@ -49,9 +64,20 @@ def of_ceiling(cell: Cell, load: Load) -> Number:
     return replace(rate, values=values)
 
 
+def span(cell: Cell, load: Load) -> Number:
+    """Seconds that a load of so many requests took."""
+    if load.requests is None:
+        return Missing(f"{load.label} takes as long as it is told to")
+    found = cell.valid(load)
+    if isinstance(found, Missing):
+        return found
+    return Series({one.trial.block: one.load.duration_s for one in found})
+
+
 FIGURES = {
     "throughput_rps": Taking(throughput),
     "answered_rps": Taking(answered),
+    "span_s": Taking(span),
     "ceiling_rps": Taking(ceiling),
     "ceiling_share": Taking(of_ceiling),
 }

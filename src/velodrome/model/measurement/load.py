@@ -18,6 +18,8 @@ class Latency:
     p99: float | None
     p99_9: float | None
     max: float | None
+    stdev: float | None = None
+    """Standard deviation, where a generator tells it and no histogram to take it from."""
 
 
 UNTOLD = Latency(None, None, None, None, None, None, None, None)

@@ -112,7 +112,9 @@ def read(finished: Finished, load: Load) -> Told:
 
 
 def _latency(text: str) -> Latency:
-    mean, slowest = match(rf"^    Latency +{TIME} +{TIME} +{TIME} ", text, "its latencies").group(1, 3)
+    mean, deviation, slowest = match(
+        rf"^    Latency +{TIME} +{TIME} +{TIME} ", text, "its latencies"
+    ).groups()
     at = {
         percent: milliseconds(match(rf"^ +{percent}% +{TIME} *$", text, f"its latency at {percent} %")[1])
         for percent in (50, 75, 90, 99)
@@ -126,6 +128,7 @@ def _latency(text: str) -> Latency:
         p99=at[99],
         p99_9=None,
         max=milliseconds(slowest),
+        stdev=milliseconds(deviation),
     )
 
 

@@ -1,0 +1,76 @@
+"""How much two equal servers differ here: the noise that the judge presumes where blocks are too few to tell.
+
+Races equals.toml, about five minutes, or takes the folder of a run of it that there is:
+python benchmarks/equals.py [RUN_DIR]
+"""
+
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from velodrome.cli.judge import read
+from velodrome.guest.catalog import stacks
+from velodrome.judge.claims.finding_cells import Evidence
+from velodrome.judge.figures.number import Series
+from velodrome.judge.figures.taking import TAKING
+from velodrome.model.claim import Figure
+from velodrome.model.load import Closed
+from velodrome.model.study import Question
+
+STUDY = Path(__file__).with_suffix(".toml")
+METRICS = ("throughput_rps", "cpu_us", "memory_bytes", "mean_ms", "p50_ms", "p90_ms", "p99_ms")
+
+
+def race(folder: Path) -> None:
+    """Run the study into a folder."""
+    command = ["-m", "velodrome", "run", str(STUDY), "--out", str(folder), "--wait"]
+    subprocess.run([sys.executable, *command], check=True)
+
+
+def ratios(evidence: Evidence, question: Question, label: str, metric: str) -> Iterator[float]:
+    """Yield the log ratio of each block's two equal servers."""
+    labels = [one.label for one in evidence.study.contestants]
+    for one in (label for label in labels if label.endswith("-a")):
+        pair = []
+        for name in (one, f"{one[:-2]}-b"):
+            cell = evidence.cell(Figure(metric, f"{question.name}/{name}"))
+            load = evidence.load(question, label)
+            assert not hasattr(cell, "reason"), cell
+            pair.append(TAKING[metric].take(cell, load))  # type: ignore[arg-type]
+        a, b = pair
+        if isinstance(a, Series) and isinstance(b, Series):
+            yield from (
+                math.log(a.values[block] / b.values[block]) for block in a.values if block in b.values
+            )
+
+
+def main() -> int:
+    """Print the standard deviation of each metric's log ratio; that it is 0 in the mean is known."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch) / "run"
+        if len(sys.argv) == 1:
+            race(folder)
+        results = read(folder)
+    evidence = Evidence(results.header.study, results.trials, stacks())
+    shapes = [(question, load) for question in evidence.study.questions for load in question.loads]
+    print("metric".ljust(16), *(f"{q.name} {_loop(load)}".rjust(16) for q, load in shapes), "all".rjust(8))
+    for metric in METRICS:
+        columns = [list(ratios(evidence, question, load.label, metric)) for question, load in shapes]
+        shown = [_deviation(column).rjust(16) for column in columns]
+        print(metric.ljust(16), *shown, _deviation([one for column in columns for one in column]).rjust(8))
+    return 0
+
+
+def _loop(load: object) -> str:
+    return "closed" if isinstance(getattr(load, "pace", None), Closed) else "open"
+
+
+def _deviation(logs: list[float]) -> str:
+    return f"{100 * math.sqrt(sum(one * one for one in logs) / len(logs)):.1f} %" if logs else "–"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
