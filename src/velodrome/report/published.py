@@ -116,7 +116,7 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
 def _sizes(one: Section, width: int) -> list[int]:
     """Return the widths of columns: what they need; where that is too much, the widest give most."""
     sizes = [max(len(row[at]) for row in (one.heads, *one.rows)) for at in range(len(one.heads))]
-    room = width - 1 - GAP * (len(sizes) - 1)
+    room = width - 2 - GAP * (len(sizes) - 1)
     while sum(sizes) > room and max(sizes) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1
     return sizes
