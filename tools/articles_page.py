@@ -1,7 +1,8 @@
-"""Writes docs/articles.md from a stored run of the group: python tools/articles_page.py runs/<date>-articles
+"""Writes docs/articles.md, and its summary in the README, from a stored run of the group:
+python tools/articles_page.py runs/<date>-articles
 
-Without an argument the page is made anew from what an earlier run left in docs/articles/: of each study the verdict
-without its tables and curves, and the versions that served.
+Without an argument both are made anew from what an earlier run left in docs/articles/: of each study the verdict
+without its rankings and curves, and the versions that served.
 """
 
 import sys
@@ -10,11 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from velodrome.cli.judge import read as read_results
+from velodrome.model.claim import Judgement
 from velodrome.model.measurement import Measurement
+from velodrome.model.quantity import MISSING
 from velodrome.model.verdict import Verdict
 from velodrome.report import claims, findings, json
 from velodrome.report.markdown import claims_section, escaped, everything, published_section
 
+README = Path(__file__).parents[1] / "README.md"
+BEGIN, END = "<!-- judged again: written by tools/articles_page.py -->", "<!-- end of judged again -->"
 DOCS = Path(__file__).parents[1] / "docs"
 PACKAGES = "packages of the servers"
 FACTS = ("started", "cpu", "cpus", "memory_bytes", "kernel", "system", "virtualisation", "velodrome")
@@ -77,6 +82,27 @@ def page(verdicts: Mapping[str, Verdict]) -> str:
     return "\n".join([*parts, ""])
 
 
+def summary(verdicts: Mapping[str, Verdict]) -> str:
+    """Return the README's part: of each study which claims hold, which do not, which cannot be told."""
+    parts = [f"| published comparison | {' | '.join(kind.value for kind in Judgement)} |", "|:--|:--|:--|:--|"]
+    for verdict in verdicts.values():
+        named = [
+            ", ".join(one.claim.name for one in verdict.claims if one.judgement is kind) or MISSING
+            for kind in Judgement
+        ]
+        parts.append(f"| {' | '.join(map(escaped, (verdict.title, *named)))} |")
+    return "\n".join(parts)
+
+
+def put_into_readme(text: str) -> None:
+    """Replace what stands between the marks."""
+    before, begin, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        sys.exit(f"README.md has lost its marks: {BEGIN} … {END}")
+    README.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
 def _facts(verdict: Verdict) -> list[str]:
     """Return when, where and with which versions, on a few lines."""
     there = verdict.environment
@@ -99,6 +125,7 @@ def main() -> None:
     if not verdicts:
         sys.exit("nothing is kept in docs/articles yet; name a run: runs/<date>-articles")
     (DOCS / "articles.md").write_text(page(verdicts), encoding="utf-8")
+    put_into_readme(summary(verdicts))
 
 
 if __name__ == "__main__":

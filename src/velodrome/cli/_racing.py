@@ -35,6 +35,8 @@ class Options:
 
     only: tuple[str, ...] = ()
     resume: bool = False
+    redo: bool = False
+    """Resume, and measure again what the machine spoilt."""
     quick: bool = False
     blocks: int | None = None
     seed: int | None = None
@@ -126,6 +128,7 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
             laid_out.heats,
             where,
             options.resume,
+            options.redo,
             None if options.wait else 0.0,
             laid_out.experiments,
             laid_out.profiles,

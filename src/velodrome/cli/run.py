@@ -25,6 +25,10 @@ def command(
         list[str] | None, typer.Option(help="question/contestant, a question or experiment; * and ? allowed.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    redo: Annotated[
+        bool,
+        typer.Option("--redo", help="Go on with a run, and measure again what the machine spoilt meanwhile."),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="The study's quick form: minutes, not hours.")
     ] = False,
@@ -48,7 +52,8 @@ def command(
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     options = Options(
         only=tuple(only or ()),
-        resume=resume,
+        resume=resume or redo,
+        redo=redo,
         quick=quick,
         blocks=blocks,
         seed=seed,

@@ -9,6 +9,7 @@ from tests.run.racing.short_race import Told, bare, heats, lab, study
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
+from velodrome.model import results
 from velodrome.model.errors import (
     BusyError,
     EnvironmentFailedError,
@@ -17,6 +18,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.profile import Profile
@@ -63,6 +65,27 @@ def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Pa
     assert after[:2] == before
     assert tuple(told.results) == after
     assert len(told.heats) == 1
+
+
+def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(tmp_path: Path) -> None:
+    whole = heats(ONE_BLOCK)
+    out = tmp_path / "out"
+    race.run(Race(ONE_BLOCK, whole, out), lab(), Told())
+    before = store.read(out)
+    stolen = Flag(FlagKind.CPU_STEAL, Severity.INVALID, "The host gave 43 % of its CPU to others.", "Wait.")
+    slow = Flag(FlagKind.NOT_STATIONARY, Severity.INVALID, "It slowed down.", "Look why.")
+    spoilt = [replace(before.trials[0], flags=(stolen,)), replace(before.trials[1], flags=(slow,))]
+    with (out / "results.jsonl").open("a") as file:
+        file.writelines(f"{results.dump(one)}\n" for one in spoilt if isinstance(one, Measurement))
+    plain = Told()
+    race.run(Race(ONE_BLOCK, whole, out, resume=True), lab(), plain)
+    assert plain.heats == []
+    again = Told()
+    race.run(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
+    after = {one.trial.key: one for one in store.read(out).trials}
+    assert len(again.heats) == 1
+    assert stolen not in after[before.trials[0].trial.key].flags  # type: ignore[union-attr]
+    assert slow in after[before.trials[1].trial.key].flags  # type: ignore[union-attr]
 
 
 def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ other load generators tell.
 A percentile is taken of each block and compared within the block; it is never averaged into one.
 """
 
+import math
 from collections.abc import Callable, Mapping
+from statistics import median
 
 from velodrome.judge import histograms
 from velodrome.judge.figures.cell import Cell, Taking
@@ -13,8 +15,10 @@ from velodrome.judge.histograms import Histogram
 from velodrome.model.load import Load
 from velodrome.model.measurement import Latency, Measurement
 
-NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.1, "p99": 0.3}
+NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.2, "p99": 0.3}
 NOISE_OF_EXTREMES = 0.3
+FLOOR_MS = {"mean": 0.08, "p50": 0.08, "p75": 0.1, "p90": 0.15, "p99": 1.0}
+"""What waking up adds, and differs by, however short the latency is."""
 """Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
 
 
@@ -44,7 +48,7 @@ def _taken(
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
         )
         return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
-    return Series(values, noise=NOISE_OF[part])
+    return Series(values, noise=math.hypot(NOISE_OF[part], FLOOR_MS[part] / median(values.values())))
 
 
 def slowest(cell: Cell, load: Load) -> Number:

@@ -15,9 +15,10 @@ from types import FrameType
 from velodrome import _native
 from velodrome.model.errors import RaceInterruptedError
 from velodrome.model.experiment import Experiment
+from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Failed, FailureKind
-from velodrome.model.results import Header, Results
+from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.trial import Heat, Trial
 from velodrome.run.experiments.choosing import settings_of
@@ -34,6 +35,8 @@ from velodrome.run.racing.store import Store
 
 RETRIED = (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
 """Failures that `resume` tries again: what was missing may be there now."""
+SPOILT = frozenset({FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED})
+"""Flags that tell of the machine at that moment, and of nothing that was measured."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Race:
     heats: tuple[Heat, ...]
     out: Path
     resume: bool = False
+    redo: bool = False
+    """Of what is there already, run again what the machine spoilt: its host or other programs took its CPUs."""
     wait_s: float | None = 0.0
     """How long to wait for another velodrome to end; None: as long as it takes."""
     experiments: tuple[Experiment, ...] = ()
@@ -165,10 +170,17 @@ def _open(race: Race) -> tuple[Store, Results]:
     if not race.resume:
         return Store.create(race.out, header), Results(header, (), 0, torn=False)
     store, found = Store.resume(race.out, header)
-    trials = tuple(r for r in found.trials if not (isinstance(r, Failed) and r.failure in RETRIED))
+    trials = tuple(one for one in found.trials if not _again(one, race.redo))
     findings = tuple(one for one in found.findings if not one.failed)
     profiles = tuple(one for one in found.profiles if not one.failed)
     return store, replace(found, trials=trials, findings=findings, profiles=profiles)
+
+
+def _again(result: Result, redo: bool) -> bool:
+    """Return whether a resumed race measures something that it has a result of once more."""
+    if isinstance(result, Failed):
+        return result.failure in RETRIED
+    return redo and any(one.kind in SPOILT and one.severity is Severity.INVALID for one in result.flags)
 
 
 @contextmanager
