@@ -1,9 +1,15 @@
 """Every metric that a study file may name can be taken, and only those."""
 
+from dataclasses import replace
+
 from tests.judge import made
 
+from velodrome.judge.field import runners
+from velodrome.judge.figures.cell import Cell
+from velodrome.judge.figures.number import Series
 from velodrome.judge.figures.taking import TAKING
 from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Latency
 from velodrome.model.metric import METRICS, Unit, unit_of
 from velodrome.model.study import Question
 
@@ -25,3 +31,34 @@ def test_facts_of_experiments_have_the_unit_their_name_ends_in() -> None:
     assert unit_of("mismatch_share.uvicorn") is Unit.SHARE
     assert unit_of("mismatches") is Unit.COUNT
     assert unit_of("throughput_rps") is Unit.RATE
+
+
+def measured(load: Load, answers: float, cpu_s: float, p50_ms: float) -> Cell:
+    question = Question("q", made.HELLO, (load,))
+    one = made.measured(made.trial("uvicorn", question, 0, load), answers)
+    latency = Latency(p50_ms, p50_ms, p50_ms, p50_ms, p50_ms, p50_ms, p50_ms, p50_ms)
+    one = replace(
+        one,
+        load=replace(one.load, due=latency, sent=latency),
+        server=replace(one.server, cpu_s=cpu_s * one.load.duration_s),
+    )
+    (runner,) = runners(question, [one], made.STACKS)
+    return Cell(question, runner)
+
+
+def noise(metric: str, cell: Cell, load: Load) -> float:
+    found = TAKING[metric].take(cell, load)
+    assert isinstance(found, Series)
+    return found.noise
+
+
+def test_cpu_of_a_server_that_sleeps_most_of_the_time_is_taken_to_be_noisier() -> None:
+    load = Load(Closed(4), 1)
+    assert noise("cpu_us", measured(load, 4000, 0.9, 1), load) == 0.05
+    assert noise("cpu_us", measured(load, 400, 0.1, 1), load) == 0.3
+
+
+def test_a_short_latency_is_taken_to_be_noisier_than_a_long_one() -> None:
+    load = Load(Open(500), 1)
+    assert noise("p50_ms", measured(load, 500, 0.1, 0.1), load) > 0.5
+    assert noise("p50_ms", measured(load, 500, 0.1, 50.0), load) < 0.06

@@ -94,6 +94,8 @@ def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: 
         race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
     with pytest.raises(StudyChangedError, match="the study's blocks changed"):
         race.run(Race(study(blocks=9), (), tmp_path / "out", resume=True), lab(), Told())
+    called_otherwise = replace(ONE_BLOCK, title="What a study says may change.")
+    race.run(Race(called_otherwise, (), tmp_path / "out", resume=True), lab(), Told())
 
 
 def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume(tmp_path: Path) -> None:

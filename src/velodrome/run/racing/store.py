@@ -19,6 +19,9 @@ from velodrome.model.results import COMPARABLE, Entry, Header, Results
 NAME = "results.jsonl"
 BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
 
+TOLD = ("title", "sources", "claims", "tables")
+"""What a study says of its measurements, which no measurement depends on."""
+
 
 class Store:
     """An open results file. Only one process writes it: the file itself is locked."""
@@ -143,7 +146,9 @@ def differences(begun: Header, now: Header) -> list[str]:
     if begun.seed != now.seed:
         found.append(f"seed {begun.seed}, now {now.seed}")
     before, after = results.plain_study(begun.study), results.plain_study(now.study)
-    found += [f"the study's {name} changed" for name in before if before[name] != after.get(name)]
+    found += [
+        f"the study's {name} changed" for name in before if name not in TOLD and before[name] != after.get(name)
+    ]
     for name in COMPARABLE:
         if begun.machine.get(name) != now.machine.get(name):
             found.append(f"{name} {begun.machine.get(name)}, now {now.machine.get(name)}")
