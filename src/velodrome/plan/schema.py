@@ -57,6 +57,14 @@ def _fact(value: object) -> object:
     raise ValueError("neither a text nor a switch")
 
 
+def _published(value: object) -> object:
+    if isinstance(value, str) or (
+        isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    ):
+        return value
+    raise ValueError("neither a number nor a text")
+
+
 class LimitsTable(Table):
     """`limits = {cpus = 1, memory = "512MB"}`; `cpus = "all"` lets the server share CPUs with the generator."""
 
@@ -195,7 +203,7 @@ class PublishedRowTable(Table):
     required = ("of", "published")
 
     of: Annotated[str, Field(min_length=1)] = ""
-    published: Annotated[list[Number | str], Field(min_length=1)] = []
+    published: Annotated[list[Annotated[float | str, PlainValidator(_published)]], Field(min_length=1)] = []
     loads: list[str] = []
 
 

@@ -147,7 +147,9 @@ def differences(begun: Header, now: Header) -> list[str]:
         found.append(f"seed {begun.seed}, now {now.seed}")
     before, after = results.plain_study(begun.study), results.plain_study(now.study)
     found += [
-        f"the study's {name} changed" for name in before if name not in TOLD and before[name] != after.get(name)
+        f"the study's {name} changed"
+        for name in before
+        if name not in TOLD and before[name] != after.get(name)
     ]
     for name in COMPARABLE:
         if begun.machine.get(name) != now.machine.get(name):
