@@ -84,7 +84,10 @@ def page(verdicts: Mapping[str, Verdict]) -> str:
 
 def summary(verdicts: Mapping[str, Verdict]) -> str:
     """Return the README's part: of each study which claims hold, which do not, which cannot be told."""
-    parts = [f"| published comparison | {' | '.join(kind.value for kind in Judgement)} |", "|:--|:--|:--|:--|"]
+    parts = [
+        f"| published comparison | {' | '.join(kind.value for kind in Judgement)} |",
+        "|:--|:--|:--|:--|",
+    ]
     for verdict in verdicts.values():
         named = [
             ", ".join(one.claim.name for one in verdict.claims if one.judgement is kind) or MISSING

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.judge import made
 
+from velodrome.judge.comparing import NOISE
 from velodrome.judge.field import runners
 from velodrome.judge.figures.cell import Cell
 from velodrome.judge.figures.number import Series
@@ -56,6 +57,12 @@ def test_cpu_of_a_server_that_sleeps_most_of_the_time_is_taken_to_be_noisier() -
     load = Load(Closed(4), 1)
     assert noise("cpu_us", measured(load, 4000, 0.9, 1), load) == 0.05
     assert noise("cpu_us", measured(load, 400, 0.1, 1), load) == 0.3
+
+
+def test_the_rate_of_an_open_loop_that_is_kept_is_known_better_than_that_of_a_closed_one() -> None:
+    load = Load(Open(500), 1)
+    assert noise("throughput_rps", measured(load, 499, 0.1, 1), load) == 0.01
+    assert noise("throughput_rps", measured(load, 400, 0.9, 1), load) == NOISE
 
 
 def test_a_short_latency_is_taken_to_be_noisier_than_a_long_one() -> None:

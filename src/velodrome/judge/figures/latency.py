@@ -17,6 +17,7 @@ from velodrome.model.measurement import Latency, Measurement
 
 NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.2, "p99": 0.3}
 NOISE_OF_EXTREMES = 0.3
+LEAST_NOISE = 0.005
 FLOOR_MS = {"mean": 0.08, "p50": 0.08, "p75": 0.1, "p90": 0.15, "p99": 1.0}
 """What waking up adds, and differs by, however short the latency is."""
 """Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
@@ -48,7 +49,15 @@ def _taken(
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
         )
         return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
-    return Series(values, noise=math.hypot(NOISE_OF[part], FLOOR_MS[part] / median(values.values())))
+    return Series(values, noise=_noise(cell, part, median(values.values())))
+
+
+def _noise(cell: Cell, part: str, value_ms: float) -> float:
+    """Return how much two equal servers differ: what the recipe and the link wait is the same for both."""
+    question = cell.question
+    waits_ms = question.recipe.wait_ms + (question.link.rtt_ms if question.link else 0.0)
+    own = max(value_ms - waits_ms, 0.0) / value_ms
+    return math.hypot(NOISE_OF[part] * own, FLOOR_MS[part] / value_ms, LEAST_NOISE)
 
 
 def slowest(cell: Cell, load: Load) -> Number:

@@ -1,15 +1,20 @@
 """Right answers a second, and how near they come to what arithmetic allows."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from velodrome.judge import field
+from velodrome.judge.comparing import NOISE
 from velodrome.judge.figures.cell import Cell, Taking
 from velodrome.judge.figures.number import Known, Limit, Missing, Number, Series, Side
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.interval import Interval
-from velodrome.model.load import Load
+from velodrome.model.load import Load, Open
 from velodrome.model.measurement import Measurement
 
+KEPT_UP = 0.97
+NOISE_KEPT_UP = 0.01
+"""Of the rate of an open loop that a server keeps up with: it is the generator's, not the server's."""
 GENERATOR_ENDED = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.LITTLES_LAW})
 """A generator without CPU leaves its connections waiting for itself, which Little's law then misses."""
 
@@ -27,7 +32,7 @@ def throughput(cell: Cell, load: Load) -> Number:
         return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
     sample = field.rates(cell.runner.label, found, cell.question, load)
     limit = Limit(Side.AT_LEAST, "give the generator more CPUs") if bounded else None
-    return Series(sample.values, sample.grain, limit=limit)
+    return Series(sample.values, sample.grain, _noise(load, sample.values.values()), limit)
 
 
 def _ended_by_generator(one: Measurement) -> bool:
@@ -43,7 +48,12 @@ def answered(cell: Cell, load: Load) -> Number:
     values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
     if not values:
         return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
-    return Series(values)
+    return Series(values, noise=_noise(load, values.values()))
+
+
+def _noise(load: Load, rates: Iterable[float]) -> float:
+    kept_up = isinstance(load.pace, Open) and min(rates) >= KEPT_UP * load.pace.rate
+    return NOISE_KEPT_UP if kept_up else NOISE
 
 
 def ceiling(cell: Cell, load: Load) -> Number:
