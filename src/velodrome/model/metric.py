@@ -42,6 +42,8 @@ METRICS: Mapping[str, Metric] = {
     "p75_service_ms": Metric("latency from sent, 75 %", Unit.MILLISECONDS),
     "p90_service_ms": Metric("latency from sent, 90 %", Unit.MILLISECONDS),
     "p99_service_ms": Metric("latency from sent, 99 %", Unit.MILLISECONDS),
+    "p50_told_ms": Metric("latency as the driver tells it, half of the requests", Unit.MILLISECONDS),
+    "p99_told_ms": Metric("latency as the driver tells it, 99 %", Unit.MILLISECONDS),
     "min_service_ms": Metric("latency from sent, the fastest", Unit.MILLISECONDS),
     "max_service_ms": Metric("latency from sent, the slowest", Unit.MILLISECONDS),
     "stdev_service_ms": Metric("latency from sent, its standard deviation", Unit.MILLISECONDS),

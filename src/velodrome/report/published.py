@@ -22,11 +22,14 @@ FIGURES = {
     "max_service_ms": "slowest",
     "mean_ms": "mean from due",
     **{f"p{part}_service_ms": f"p{part}" for part in (50, 75, 90, 99)},
+    **{f"p{part}_told_ms": f"p{part}" for part in (50, 99)},
     **{f"p{part}_ms": f"p{part} from due" for part in (50, 90, 99)},
 }
 """Short names of metrics that publications tell."""
 LEAST = 8
 """A column is never made narrower."""
+HEAD = 20
+"""A longer head is folded rather than that it makes its column wide."""
 GAP = 2
 
 
@@ -102,7 +105,7 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
     for one in map(section, tables):
         found += [Text(), *_wrapped(f"As published: {one.title}", width, 1, "bold")]
         sizes = _sizes(one, width)
-        found.append(Text(_row(one.heads, sizes), style="dim"))
+        found += [Text(str(line), style="dim") for line in _folded(one.heads, sizes)]
         said: tuple[str, ...] = ()
         for row in one.rows:
             # The system stands once, in the first of its rows.
@@ -115,7 +118,8 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
 
 def _sizes(one: Section, width: int) -> list[int]:
     """Return the widths of columns: what they need; where that is too much, the widest give most."""
-    sizes = [max(len(row[at]) for row in (one.heads, *one.rows)) for at in range(len(one.heads))]
+    sizes = [max(len(row[at]) for row in one.rows) for at in range(len(one.heads))]
+    sizes = [max(size, min(len(head), HEAD)) for size, head in zip(sizes, one.heads, strict=True)]
     room = width - 2 - GAP * (len(sizes) - 1)
     while sum(sizes) > room and max(sizes) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1

@@ -33,6 +33,16 @@ def from_sent(part: str) -> Callable[[Cell, Load], Number]:
     return lambda cell, load: _taken(cell, load, part, lambda one: one.load.sent, "sent")
 
 
+def as_told(part: str) -> Callable[[Cell, Load], Number]:
+    """Return what takes one part of the latency that a driver shows first: from due if it knows, else its own."""
+
+    def take(cell: Cell, load: Load) -> Number:
+        knows = any(one.load.due.p50 is not None for one in cell.runner.under(load))
+        return (from_due if knows else from_sent)(part)(cell, load)
+
+    return take
+
+
 def _taken(
     cell: Cell, load: Load, part: str, latency: Callable[[Measurement], Latency], since: str
 ) -> Number:
@@ -98,6 +108,7 @@ def _series(values: Mapping[int, float | None], load: Load, told: str) -> Number
 FIGURES = {
     **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in NOISE_OF if part != "p75"},
     **{f"{part}_service_ms": Taking(from_sent(part), prefers_open=True) for part in NOISE_OF},
+    **{f"{part}_told_ms": Taking(as_told(part), prefers_open=True) for part in ("p50", "p99")},
     "max_service_ms": Taking(slowest, prefers_open=True),
     "min_service_ms": Taking(
         by_histogram("min", lambda one: one.min_ms, "fastest request"), prefers_open=True
