@@ -31,6 +31,7 @@ def test_a_table_is_read_whole() -> None:
         ),
         ("closed-40", "closed-9-n1000"),
     )
+    assert all(isinstance(one, float) for one in table.rows[0].published)
 
 
 @pytest.mark.parametrize(

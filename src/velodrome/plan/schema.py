@@ -58,10 +58,10 @@ def _fact(value: object) -> object:
 
 
 def _published(value: object) -> object:
-    if isinstance(value, str) or (
-        isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    ):
+    if isinstance(value, str):
         return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+        return float(value)
     raise ValueError("neither a number nor a text")
 
 
