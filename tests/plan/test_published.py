@@ -50,7 +50,7 @@ def test_a_table_is_read_whole() -> None:
         ),
         ("[3532, 12]", "[3532]", '1 figures stand for 2 metrics; give one for each, "" where none is told'),
         ("[3532, 12]", "[3532, true]", "true is not a figure; give a number, a text"),
-        ('title = "wrk -c 40"\n', "", "title is missing"),
+        ('title = "wrk -c 40"\n', "", "title: is missing; give a text"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_cure(old: str, new: str, sentence: str) -> None:
