@@ -12,7 +12,9 @@ pub const GROUP: u16 = 0;
 /// Bytes in all buffers together, as far as the bounds of one allow.
 const ALL: usize = 4 * 1024 * 1024;
 /// The least and the most bytes in one buffer. Loopback delivers segments of up to 64 kB; a longer one takes several.
-const SIZES: (usize, usize) = (2 * 1024, 32 * 1024);
+const SIZES: (usize, usize) = (1024, 32 * 1024);
+/// The least and the most buffers. Whoever finds none left has to ask to receive anew.
+const COUNTS: (usize, usize) = (64, 4096);
 /// Between two buffers: were their beginnings a power of two apart, small answers would all want the same few lines of
 /// the caches.
 const STAGGER: usize = 64;
@@ -33,7 +35,7 @@ pub struct Buffers {
 impl Buffers {
     /// Registers `wanted` buffers (rounded to a power of two within bounds); the more there are, the smaller each is.
     pub fn register(uring: &IoUring, wanted: usize) -> io::Result<Buffers> {
-        let count = wanted.next_power_of_two().clamp(64, 2048);
+        let count = wanted.next_power_of_two().clamp(COUNTS.0, COUNTS.1);
         let layout = Layout::array::<BufRingEntry>(count)
             .and_then(|layout| layout.align_to(PAGE))
             .map_err(io::Error::other)?;
