@@ -188,7 +188,14 @@ def h2load() -> Generator | None:
     path = program("h2load")
 
     def command(shot: Shot) -> list[str]:
-        return [path or "", "--h1", "-t1", f"-c{shot.connections}", f"-D{shot.duration_s:g}", shot.url]
+        return [
+            path or "",
+            "--h1",
+            "-t1",
+            f"-c{shot.connections}",
+            f"-D{math.ceil(shot.duration_s)}",
+            shot.url,
+        ]
 
     return Generator("h2load", command, _read_h2load, _version([path, "--version"])) if path else None
 

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -49,15 +48,14 @@ def model() -> str:
     return f"{len(names)} × {names[0]}" if names else "an unnamed CPU"
 
 
-def record(where: str, made: Mapping[str, list[Table]]) -> None:
-    """Replace the last results of these benchmarks in the page; the others' stay."""
+def record(where: str, benchmark: str, tables: list[Table]) -> None:
+    """Replace the last result of a benchmark in the page; the others' stay."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     kept, _, after = rest.partition(END)
     _, *parts = re.split(r"<!-- (\w+) -->\n", kept)
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
-    for name, tables in made.items():
-        body = "\n".join(table.markdown() for table in tables)
-        sections[name] = f"\n{where}\n\n{body}\n"
+    body = "\n".join(table.markdown() for table in tables)
+    sections[benchmark] = f"\n{where}\n\n{body}\n"
     names = [name for name in map(named, BENCHMARKS) if name in sections]
     whole = "".join(f"<!-- {name} -->\n{sections[name]}" for name in names)
     PAGE.write_text(f"{before}{BEGIN}\n{whole}{END}{after}")
@@ -75,16 +73,15 @@ def main() -> int:
     every = [*map(named, BENCHMARKS), HANDLERS]
     parser.add_argument("--only", nargs="+", choices=every, default=every, help="run these")
     asked = parser.parse_args()
-    made: dict[str, list[Table]] = {}
     with alone("make bench"):
         print(machine(), end="\n\n", flush=True)
         for benchmark in BENCHMARKS:
             if named(benchmark) in asked.only:
-                made[named(benchmark)] = measured(benchmark.tables, max(1, asked.rounds))
-                for table in made[named(benchmark)]:
+                tables = measured(benchmark.tables, max(1, asked.rounds))
+                for table in tables:
                     print(table.text(), flush=True)
-        if asked.record:
-            record(machine(), made)
+                if asked.record:
+                    record(machine(), named(benchmark), tables)
         if HANDLERS not in asked.only:
             return 0
         script = Path(__file__).with_name(f"{HANDLERS}.py")

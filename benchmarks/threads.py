@@ -1,8 +1,9 @@
 """Several threads: whether a request costs each of two threads what it costs one alone.
 
 Two threads and a target do not fit on two CPUs, so requests per second cannot show on such a machine whether threads
-add up. What can be told: CPU for each request. Were anything shared on the way of a request, it would rise. Generator
-and target may use every CPU here, so these figures compare with each other only.
+add up. What can be told: CPU for each request, with all threads on the CPUs that are not the target's. It holds what
+switching between threads costs where there are more of them than CPUs; a lock or a counter they shared would show on
+top of that only where they run at the same time.
 """
 
 import os
@@ -21,11 +22,10 @@ COUNTS = (1, 2, 4)
 
 
 def run(target: Plain, generator: Generator, threads: int) -> Seen:
-    """So many threads once, on all CPUs but the target's where there are more than two."""
+    """So many threads once, on all CPUs but the target's."""
     before = target.requests()
     shot = Shot(target.url, CONNECTIONS, DURATION_S, threads=threads)
-    allowed = os.sched_getaffinity(0)
-    free = allowed - {cpus()[0]} if len(allowed) > 2 else allowed
+    free = os.sched_getaffinity(0) - {cpus()[0]} or {cpus()[0]}
     child = subprocess.Popen(
         generator.command(shot),
         stdout=subprocess.PIPE,
@@ -77,8 +77,8 @@ def tables(rounds: int) -> list[Table]:
             ("generator", *columns),
             rows,
             (
-                f"{count} CPUs, one of them the target's: requests per second tell nothing of threads here; "
-                "CPU for each request does."
+                f"{count} CPUs, one of them the target's: requests per second tell nothing of threads here, nor what "
+                "threads that run at once cost each other."
                 if count <= 2
                 else f"{count} CPUs, one of them the target's.",
             ),
