@@ -85,7 +85,8 @@ impl Link {
 
     /// What happened since this was last asked, as JSON: `there` and `back` with `packets` (segments), `bytes`, `lost`
     /// (by chance), `dropped` (the queue was full) and `undelivered` (the other end did not take them); `late_ms` with
-    /// `p50`, `p99` and `max`; `hdr_late`; `cpu_s`.
+    /// `p50`, `p99` and `max`; `hdr_late`; `cpu_s`. A span ends with it and the next begins: packets are numbered from 0
+    /// for the draw of those lost by chance, so that what went before has no part in it.
     ///
     /// # Errors
     /// Why the relay has ended.

@@ -188,6 +188,9 @@ fn pseudo_header(ip: &[u8], length: usize) -> u64 {
 }
 
 #[cfg(test)]
+pub(super) use tests::made;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -196,7 +199,7 @@ mod tests {
     const HEADERS: usize = 20 + 20 + OPTIONS;
 
     /// A super-packet as the kernel makes it: its TCP checksum is that of the pseudo-header.
-    fn made(payload: &[u8], segment: u16, flags: u8) -> Vec<u8> {
+    pub fn made(payload: &[u8], segment: u16, flags: u8) -> Vec<u8> {
         let mut bytes = vec![NEEDS_CHECKSUM, TCP_IPV4, 0, 0, 0, 0, 0, 0, 0, 0];
         put(&mut bytes, 4, segment, u16::to_ne_bytes);
         put(&mut bytes, 6, 20, u16::to_ne_bytes);

@@ -3,6 +3,9 @@
 //! In this order, which is also netem's: loss by chance; a queue with room for so many packets (drop-tail); a bottleneck
 //! that sends them one by one at its rate; a delay. A packet that is lost by chance takes no place in the queue.
 //!
+//! Whether a packet is lost by chance follows from the seed, the direction, the span, and its number in that span: not
+//! from when it comes, how large it is, or what came before. The same seed loses the same numbers, whatever sends them.
+//!
 //! Packets keep their order, under jitter too, because jitter is a function of time and not of the packet: a random
 //! number between -1 and 1 every two jitters of time, and straight lines between them. So the delay changes at most as
 //! fast as time goes by, and no packet overtakes another. Over time the delay has the mean told and a standard deviation of
@@ -25,6 +28,9 @@ pub enum Fate {
     Dropped,
 }
 
+/// Packets of a span have numbers of their own as long as there are fewer: at 10 million a second for a day.
+const SPAN: u64 = 1 << 40;
+
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Path {
@@ -33,8 +39,8 @@ pub struct Path {
     seed: u64,
     /// Which of the numbers drawn from the seed are this direction's.
     draw: u64,
-    /// Packets so far.
-    count: u64,
+    /// The number of the next packet: spans so far × [`SPAN`], and packets in this one.
+    next: u64,
     origin: Nanos,
     last: Nanos,
 }
@@ -67,16 +73,21 @@ impl Path {
             bottleneck,
             seed,
             draw: 2 * number,
-            count: 0,
+            next: 0,
             origin,
             last: origin,
         }
     }
 
+    /// A span begins: its packets are numbered from 0, and it has draws of its own.
+    pub fn begin_span(&mut self) {
+        self.next = (self.next / SPAN + 1) * SPAN;
+    }
+
     /// A packet of `bytes` is sent at `now`, which never decreases.
     pub fn send(&mut self, now: Nanos, bytes: usize) -> Fate {
-        let number = self.count;
-        self.count += 1;
+        let number = self.next;
+        self.next += 1;
         if self.way.loss > 0.0 && chance(self.seed, number, self.draw) < self.way.loss {
             return Fate::Lost;
         }
@@ -238,6 +249,29 @@ mod tests {
     }
 
     #[test]
+    fn a_span_has_draws_of_its_own_whatever_came_before_it() {
+        let lossy = Way {
+            loss: 0.1,
+            ..way(0)
+        };
+        let spans = |before: u64| -> [Vec<Fate>; 2] {
+            let mut path = path(&lossy);
+            for n in 0..before {
+                path.send(START + n, 60);
+            }
+            [(); 2].map(|()| {
+                path.begin_span();
+                (0..2000).map(|_| path.send(START + SECOND, 100)).collect()
+            })
+        };
+        let [first, second] = spans(0);
+        assert_ne!(first, second);
+        for before in [1, 2, 777] {
+            assert_eq!(spans(before), [first.clone(), second.clone()]);
+        }
+    }
+
+    #[test]
     fn what_is_lost_by_chance_takes_no_place_in_the_queue() {
         let all = Way {
             loss: 1.0,
@@ -305,6 +339,26 @@ mod tests {
                     prop_assert!(out >= last && out >= now && out + jitter_ns + 1 >= now + delay);
                     last = out;
                 }
+            }
+        }
+
+        #[test]
+        fn packet_k_is_lost_or_not_by_its_number_alone(
+            gaps in prop::collection::vec((0_u64..5_000_000, 20_usize..1500), 1..200),
+            delay in 0_u64..50_000_000,
+            rate in prop::option::of(0.1_f64..10_000.0),
+            queue in prop::option::of(1_usize..50),
+            seed: u64,
+        ) {
+            let plain = Way { loss: 0.3, ..Way::default() };
+            let way = Way { delay_ns: delay, rate_mbit: rate, queue_packets: queue, ..plain.clone() };
+            let mut alone = Path::new(&plain, seed, 1, START);
+            let mut path = Path::new(&way, seed, 1, START + 1);
+            let mut now = START + 1;
+            for (gap, bytes) in gaps {
+                now += gap;
+                let (lost, fate) = (alone.send(START, 1), path.send(now, bytes));
+                prop_assert_eq!(fate == Fate::Lost, lost == Fate::Lost);
             }
         }
 

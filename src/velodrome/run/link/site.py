@@ -35,6 +35,8 @@ SLOW_MS = 0.5
 """Over what was asked: the next handshake may be better."""
 HANDSHAKE_BYTES = 120
 """SYN and SYN-ACK, from the IP header on."""
+AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: on, for no time."""
 
 
 @dataclass
@@ -74,7 +76,7 @@ class Site:
         return self.joint.pid
 
     def begin(self) -> None:
-        """The measured span begins. Raises LinkError."""
+        """The measured span begins, and with it the numbers of packets that the relay draws for. Raises LinkError."""
         self.joint.begin()
         self._before = self._counted()
 
@@ -213,6 +215,8 @@ def _shake(site: Site, listener: socket.socket, timeout_s: float) -> tuple[float
     with entered(site.client):
         client = socket.socket()
     with client:
+        # To part by one packet that nobody answers or sends again, also when nobody was met.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         client.settimeout(timeout_s)
         listener.settimeout(timeout_s)
         began = time.monotonic()
@@ -223,8 +227,7 @@ def _shake(site: Site, listener: socket.socket, timeout_s: float) -> tuple[float
         except OSError:
             return None
         with server:
-            for end in (client, server):  # to part by one packet, that nobody answers or sends again
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
             ends = {
                 end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
                 for end in (client, server)
