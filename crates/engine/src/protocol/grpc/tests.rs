@@ -312,7 +312,7 @@ proptest! {
     #[test]
     fn any_cut_of_any_messages_is_counted_the_same(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..8),
-        size in 1_usize..70,
+        sizes in prop::collection::vec(1_usize..70, 1..12),
         spoil in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let right: Vec<Box<[u8]>> = messages.iter().map(|message| message.as_slice().into()).collect();
@@ -328,7 +328,15 @@ proptest! {
         let bytes: Vec<u8> = sent.iter().flat_map(|message| frame(message)).collect();
         let expected = Expected { messages: &right, count: Some(count), status: 0 };
         let mut events = vec![head(200)];
-        events.extend(bytes.chunks(size).map(data));
+        let mut rest = bytes.as_slice();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at((*size).min(rest.len()));
+            events.push(data(piece));
+            rest = after;
+        }
         events.push(trailers(trailer(0, "")));
         let (ended, _) = play(&events, &expected, true);
         prop_assert_eq!(ended.messages, count);

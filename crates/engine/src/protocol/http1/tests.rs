@@ -1,5 +1,6 @@
 //! What the parser makes of streams: by table, cut in any way, and from bytes no server would send.
 
+mod chunks;
 mod faults;
 mod hostile;
 mod splits;

@@ -24,6 +24,28 @@ impl Session {
         }
     }
 
+    /// A frame that is replied to. Bytes of an answer between do not excuse it: where the server takes no replies they
+    /// wait here, so many at most.
+    fn question(&mut self, header: &Header) -> Result<(), Http2Error> {
+        if header.has(ACK) {
+            return Ok(());
+        }
+        self.questions += 1;
+        match self.questions > MOST_IDLE_FRAMES {
+            true => Err(Http2Error::Flood {
+                kind: header.kind,
+                limit: MOST_IDLE_FRAMES,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// A request goes out, or an answer has ended.
+    #[inline]
+    pub(super) fn active(&mut self) {
+        (self.idle_frames, self.questions) = (0, 0);
+    }
+
     /// A frame on a stream: this side has begun it, be it that it has ended since.
     #[inline]
     pub(super) fn known(&self, kind: Kind, stream: u32) -> Result<(), Http2Error> {
@@ -50,6 +72,9 @@ impl Session {
         let about_connection = matches!(header.kind, Kind::SETTINGS | Kind::PING | Kind::GOAWAY);
         if about_connection && header.stream != 0 {
             return Err(bad(header.kind, "it is for a stream"));
+        }
+        if matches!(header.kind, Kind::SETTINGS | Kind::PING) {
+            self.question(header)?;
         }
         match header.kind {
             Kind::SETTINGS => self.take_settings(header, payload, out),
@@ -198,7 +223,7 @@ impl Session {
             return Ok(());
         };
         self.streams.end(tag);
-        self.idle_frames = 0;
+        self.active();
         on(
             tag,
             match code {

@@ -254,6 +254,7 @@ impl Session {
     /// The answer is complete. A request that is not out whole is stopped: nobody reads the rest of it.
     #[inline]
     fn finish(&mut self, tag: u32, out: &mut Vec<u8>) {
+        self.active();
         let sent = self.is_sent(tag);
         if let Some(id) = self.streams.end(tag)
             && !sent

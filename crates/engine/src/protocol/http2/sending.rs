@@ -45,7 +45,7 @@ impl Session {
             stream.window -= now.len() as i64;
             self.peer.window -= now.len() as i64;
             stream.sent = last;
-            self.idle_frames = 0;
+            self.active();
         }
         if !later.is_empty() {
             stream.keep(later);
@@ -84,7 +84,7 @@ impl Session {
         stream.window -= now as i64;
         self.peer.window -= now as i64;
         stream.written += now;
-        self.idle_frames = 0;
+        self.active();
         if now == waiting {
             stream.sent = last;
             stream.flushed();

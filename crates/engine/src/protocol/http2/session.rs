@@ -70,6 +70,8 @@ pub struct Session {
     pub(super) turn: u32,
     /// Frames that carried nothing, since anything was done for a request.
     pub(super) idle_frames: u32,
+    /// Frames that had to be replied to, since a request went out or an answer ended.
+    pub(super) questions: u32,
     pub(super) goaway: Option<GoAway>,
     pub(super) failed: Option<Http2Error>,
     pub(super) next_id: u32,
@@ -102,6 +104,7 @@ impl Session {
             received: 0,
             turn: 0,
             idle_frames: 0,
+            questions: 0,
             goaway: None,
             failed: None,
             next_id: 1,
@@ -183,7 +186,7 @@ impl Session {
         }
         let id = self.next_id;
         self.next_id += 2;
-        self.idle_frames = 0;
+        self.active();
         let window = i64::from(self.peer.stream_window);
         self.streams.begin(tag, id, window);
         let bare = end && body.is_empty();

@@ -3,7 +3,6 @@
 use super::*;
 use crate::protocol::http1::MAX_HEAD_BYTES;
 use proptest::prelude::*;
-use std::time::{Duration, Instant};
 
 /// Fragments from which streams are put together that get deep into the parser before they go wrong.
 const SHARDS: &[&[u8]] = &[
@@ -93,44 +92,4 @@ fn a_parser_of_one_connection_is_small() {
         "{} bytes, times 10 000 connections",
         size_of::<Http1>()
     );
-}
-
-/// Mutates valid streams for two seconds. `cargo fuzz run http1` does the same for longer and with coverage.
-#[test]
-fn two_seconds_of_mutated_streams_never_panic() {
-    let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
-    let end = Instant::now() + Duration::from_secs(2);
-    let mut rounds = 0_u32;
-    while Instant::now() < end || rounds < 1000 {
-        let mut stream: Vec<u8> = (0..random.below(12))
-            .flat_map(|_| SHARDS[random.below(SHARDS.len())].to_vec())
-            .collect();
-        for _ in 0..random.below(4) {
-            let at = random.below(stream.len().max(1));
-            if let Some(byte) = stream.get_mut(at) {
-                *byte = random.next() as u8;
-            }
-        }
-        let size = 1 + random.below(16);
-        if let Err(error) = same_in_pieces(&stream, size) {
-            panic!("{error}");
-        }
-        rounds += 1;
-    }
-}
-
-/// Marsaglia's xorshift64 (2003): enough for a mutation, and without a dependency.
-struct Xorshift(u64);
-
-impl Xorshift {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
 }

@@ -1,0 +1,9 @@
+//! What must hold of any bytes: one file each, which `crates/engine/fuzz/` has as its targets too.
+
+pub mod chunked;
+pub mod grpc;
+pub mod hpack;
+pub mod http1;
+pub mod http2;
+pub mod http2_windows;
+pub mod websocket;

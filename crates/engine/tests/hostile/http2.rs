@@ -1,0 +1,166 @@
+//! Over HTTP/2, with gRPC on it. No peer here reads what it is answered.
+
+use std::net::TcpStream;
+
+use serde_json::json;
+use velodrome_engine::protocol::http2::hpack::{indexed, literal};
+
+use crate::all_come_to;
+use crate::peer::{forever, say};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+/// The first of a client.
+const STREAM: u32 = 1;
+
+fn comes_to(outcome: &str, says: &str, talk: fn(&mut TcpStream)) {
+    let fields = json!({"grpc": {"kind": "unary"}});
+    all_come_to(outcome, says, "grpc", fields, talk);
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Greets, and waits for the first request, so that nothing comes for a stream that is not there yet.
+fn greet(peer: &mut TcpStream) {
+    use std::io::Read;
+    say(peer, &frame(SETTINGS, 0, 0, &[]));
+    let mut preface = [0; 24];
+    if peer.read_exact(&mut preface).is_err() {
+        return;
+    }
+    let mut header = [0; 9];
+    while peer.read_exact(&mut header).is_ok() {
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        let mut payload = vec![0; length as usize];
+        if peer.read_exact(&mut payload).is_err() || header[3] == HEADERS {
+            return;
+        }
+    }
+}
+
+/// The head of a right answer.
+fn right_head() -> Vec<u8> {
+    let mut block = Vec::new();
+    indexed(&mut block, 8);
+    literal(&mut block, b"content-type", b"application/grpc", false);
+    frame(HEADERS, END_HEADERS, STREAM, &block)
+}
+
+#[test]
+fn garbage_is_no_http2() {
+    comes_to("bad_protocol", "does not speak HTTP/2", |peer| {
+        let garbage: Vec<u8> = (0..4096_u32).map(|n| (n * n % 251) as u8 | 0x80).collect();
+        forever(peer, &garbage);
+    });
+}
+
+#[test]
+fn a_frame_of_16_megabytes_is_refused() {
+    comes_to(
+        "bad_protocol",
+        "16777215 bytes where 16384 are allowed",
+        |peer| {
+            greet(peer);
+            say(peer, b"\xff\xff\xff\x00\x00\x00\x00\x00\x01");
+            forever(peer, b"x");
+        },
+    );
+}
+
+#[test]
+fn a_header_block_that_unpacks_to_much_is_given_up() {
+    comes_to("bad_protocol", "when unpacked", |peer| {
+        greet(peer);
+        let mut bomb = Vec::new();
+        literal(&mut bomb, b"x", &[b'v'; 4000], true);
+        bomb.extend([0x80 | 62; 8000]);
+        say(peer, &frame(HEADERS, END_HEADERS, STREAM, &bomb));
+    });
+}
+
+#[test]
+fn headers_without_an_end_are_given_up() {
+    comes_to("bad_protocol", "header block", |peer| {
+        greet(peer);
+        say(peer, &frame(HEADERS, 0, STREAM, &[0x88]));
+        forever(peer, &frame(CONTINUATION, 0, STREAM, &[0; 16_384]));
+    });
+    comes_to("bad_protocol", "CONTINUATION and like frames", |peer| {
+        greet(peer);
+        say(peer, &frame(HEADERS, 0, STREAM, &[0x88]));
+        forever(peer, &frame(CONTINUATION, 0, STREAM, &[]));
+    });
+}
+
+#[test]
+fn floods_of_frames_that_carry_nothing_are_given_up() {
+    comes_to("bad_protocol", "SETTINGS and like frames", |peer| {
+        greet(peer);
+        forever(
+            peer,
+            &frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100].repeat(100)),
+        );
+    });
+    comes_to("bad_protocol", "PING and like frames", |peer| {
+        greet(peer);
+        forever(peer, &frame(PING, 0, 0, b"12345678"));
+    });
+    comes_to("bad_protocol", "WINDOW_UPDATE and like frames", |peer| {
+        greet(peer);
+        forever(peer, &frame(WINDOW_UPDATE, 0, STREAM, &[0, 0, 0, 1]));
+    });
+    comes_to("bad_protocol", "frames", |peer| {
+        greet(peer);
+        forever(peer, &frame(0x42, 0, 0, &[]));
+    });
+}
+
+#[test]
+fn resets_without_an_end_are_resets() {
+    comes_to("reset", "", |peer| {
+        greet(peer);
+        forever(peer, &frame(RST_STREAM, 0, STREAM, &[0, 0, 0, 2]));
+    });
+}
+
+#[test]
+fn questions_between_the_bytes_of_an_answer_fill_no_memory() {
+    comes_to("bad_protocol", "", |peer| {
+        greet(peer);
+        say(peer, &right_head());
+        say(peer, &frame(DATA, 0, STREAM, b"\0\xff\xff\xff\xff"));
+        let both = [frame(PING, 0, 0, b"12345678"), frame(DATA, 0, STREAM, b"x")];
+        forever(peer, &both.concat());
+    });
+}
+
+#[test]
+fn a_message_of_four_gigabytes_times_out_and_is_not_kept() {
+    comes_to("timeout", "no answer within", |peer| {
+        greet(peer);
+        say(peer, &right_head());
+        say(peer, &frame(DATA, 0, STREAM, b"\0\xff\xff\xff\xff"));
+        forever(peer, &frame(DATA, 0, STREAM, &[b'x'; 16_000]));
+    });
+}
+
+#[test]
+fn messages_without_an_end_time_out() {
+    comes_to("timeout", "no answer within", |peer| {
+        greet(peer);
+        say(peer, &right_head());
+        forever(peer, &frame(DATA, 0, STREAM, b"\0\0\0\0\0"));
+    });
+}
