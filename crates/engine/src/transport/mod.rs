@@ -88,7 +88,7 @@ pub enum Event {
 pub struct Reading {
     /// epoll: read until it would block. io_uring: not yet read.
     more: bool,
-    /// io_uring: the provided buffer. Streams: how many events.
+    /// io_uring: the provided buffer. Streams: how many events. Otherwise: pieces read in this turn.
     buffer: u16,
     /// io_uring: bytes in it, or a negative `errno`. Streams: number of the first event.
     length: i32,
@@ -103,6 +103,10 @@ impl Reading {
         self.brief = true;
     }
 }
+
+/// Pieces read from one connection before the others, and what falls due, have their turn: a server that sends faster
+/// than it is read would keep the worker for ever.
+const TURN: u16 = 4;
 
 /// Something read from a connection.
 #[derive(Debug)]

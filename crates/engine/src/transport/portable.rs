@@ -13,7 +13,9 @@ use crate::clock::Nanos;
 
 use super::socket::Sockets;
 use super::unsent::{self, Unsent};
-use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
+use super::{
+    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, TURN, Token, Transport,
+};
 
 const READ_BUFFER: usize = 512 * 1024;
 
@@ -132,6 +134,9 @@ impl Transport for Epoll {
         let Some(link) = self.links[token.slot as usize].as_ref() else {
             return Received::Nothing;
         };
+        // The poller tells again of what is left unread.
+        reading.more &= reading.buffer < TURN;
+        reading.buffer += 1;
         while reading.more {
             match (&link.stream).read(&mut self.buffer) {
                 Ok(0) => return Received::Closed,

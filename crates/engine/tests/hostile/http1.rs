@@ -38,11 +38,11 @@ fn a_head_without_an_end_is_given_up() {
 
 #[test]
 fn announcements_without_an_end_time_out() {
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         forever(peer, b"HTTP/1.1 100 Continue\r\n\r\n");
     });
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         forever(peer, b"\r\n");
     });
@@ -50,7 +50,7 @@ fn announcements_without_an_end_time_out() {
 
 #[test]
 fn a_body_of_a_terabyte_times_out_and_is_not_kept() {
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         say(
             peer,
@@ -58,7 +58,7 @@ fn a_body_of_a_terabyte_times_out_and_is_not_kept() {
         );
         forever(peer, &[b'x'; 1 << 16]);
     });
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         say(peer, b"HTTP/1.1 200 OK\r\n\r\n");
         forever(peer, &[b'x'; 1 << 16]);
@@ -91,7 +91,7 @@ fn a_length_that_is_none_is_told() {
 
 #[test]
 fn a_chunk_of_two_to_the_63rd_times_out_and_is_not_kept() {
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         say(peer, CHUNKED);
         say(peer, b"8000000000000000\r\n");
@@ -110,12 +110,12 @@ fn a_chunk_beyond_64_bits_is_told() {
 
 #[test]
 fn chunks_without_an_end_time_out() {
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         say(peer, CHUNKED);
         forever(peer, b"1\r\nx\r\n");
     });
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         head(peer);
         say(peer, CHUNKED);
         forever(peer, b"0");

@@ -105,22 +105,31 @@ fn headers_without_an_end_are_given_up() {
 }
 
 #[test]
-fn floods_of_frames_that_carry_nothing_are_given_up() {
+fn a_flood_of_settings_is_given_up() {
     comes_to("bad_protocol", "SETTINGS and like frames", |peer| {
         greet(peer);
-        forever(
-            peer,
-            &frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100].repeat(100)),
-        );
+        forever(peer, &frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]));
     });
+}
+
+#[test]
+fn a_flood_of_pings_is_given_up() {
     comes_to("bad_protocol", "PING and like frames", |peer| {
         greet(peer);
         forever(peer, &frame(PING, 0, 0, b"12345678"));
     });
-    comes_to("bad_protocol", "WINDOW_UPDATE and like frames", |peer| {
+}
+
+#[test]
+fn a_flood_of_wider_windows_does_not_hold_the_time_out_up() {
+    comes_to("timeout", "no answer within", |peer| {
         greet(peer);
         forever(peer, &frame(WINDOW_UPDATE, 0, STREAM, &[0, 0, 0, 1]));
     });
+}
+
+#[test]
+fn a_flood_of_unknown_frames_is_given_up() {
     comes_to("bad_protocol", "frames", |peer| {
         greet(peer);
         forever(peer, &frame(0x42, 0, 0, &[]));
@@ -148,7 +157,7 @@ fn questions_between_the_bytes_of_an_answer_fill_no_memory() {
 
 #[test]
 fn a_message_of_four_gigabytes_times_out_and_is_not_kept() {
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         greet(peer);
         say(peer, &right_head());
         say(peer, &frame(DATA, 0, STREAM, b"\0\xff\xff\xff\xff"));
@@ -158,7 +167,7 @@ fn a_message_of_four_gigabytes_times_out_and_is_not_kept() {
 
 #[test]
 fn messages_without_an_end_time_out() {
-    comes_to("timeout", "no answer within", |peer| {
+    comes_to("timeout", "the answer was not complete after", |peer| {
         greet(peer);
         say(peer, &right_head());
         forever(peer, &frame(DATA, 0, STREAM, b"\0\0\0\0\0"));

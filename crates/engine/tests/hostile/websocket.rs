@@ -23,7 +23,7 @@ fn greet(peer: &mut TcpStream) {
     let answer = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {}\r\n\r\n",
-        accept(key)
+        accept(key.as_bytes())
     );
     say(peer, answer.as_bytes());
 }

@@ -39,17 +39,20 @@ impl Session {
         }
         stream.closing = end;
         let last = end && waiting == 0 && later.is_empty();
-        if !now.is_empty() || last {
+        let goes_out = !now.is_empty() || last;
+        if goes_out {
             let largest = self.peer.max_frame.min(LARGEST_FRAME);
             write(out, stream.id, now, last, largest);
             stream.window -= now.len() as i64;
             self.peer.window -= now.len() as i64;
             stream.sent = last;
-            self.active();
         }
         if !later.is_empty() {
             stream.keep(later);
             self.streams.waiting += usize::from(waiting == 0);
+        }
+        if goes_out {
+            self.active();
         }
         Ok(())
     }
@@ -84,12 +87,12 @@ impl Session {
         stream.window -= now as i64;
         self.peer.window -= now as i64;
         stream.written += now;
-        self.active();
         if now == waiting {
             stream.sent = last;
             stream.flushed();
             self.streams.waiting -= 1;
         }
+        self.active();
     }
 }
 
