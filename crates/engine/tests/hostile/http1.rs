@@ -24,7 +24,7 @@ fn garbage_is_no_http() {
 
 #[test]
 fn a_head_without_an_end_is_given_up() {
-    comes_to("bad_protocol", "header lines", |peer| {
+    comes_to("bad_protocol", "the head of the answer", |peer| {
         head(peer);
         say(peer, b"HTTP/1.1 200 OK\r\n");
         forever(peer, b"X-Filler: 0123456789\r\n");
