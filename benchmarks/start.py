@@ -8,13 +8,16 @@ from generators import Generator, Report, Shot
 from rounds import Table, absent, extent, interleaved, middle, show
 from track import Recorder, drive
 
+SCRIPT = "from velodrome.cli.main import main; main()"
+"""What the program `velodrome` is."""
+
 
 def command_line() -> Generator:
     """`velodrome load` as one types it."""
 
     def command(shot: Shot) -> list[str]:
         load = ["load", shot.url, "-c", str(shot.connections), "-z", f"{shot.duration_s:g}s"]
-        return [sys.executable, "-m", "velodrome", *load]
+        return [sys.executable, "-c", SCRIPT, *load]
 
     return Generator("velodrome load", command, lambda _: Report(0, 0), generators.velodrome("auto").version)
 

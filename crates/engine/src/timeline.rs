@@ -14,6 +14,9 @@ use crate::worker::Worker;
 
 /// Longest drain of a load that was stopped: somebody is waiting.
 const STOPPED_DRAIN: Nanos = 500 * MILLISECOND;
+/// So many connections are asked for before those that stand are looked after. A ring asked for thousands at once makes
+/// them faster than a server takes them in: what its listen queue has no room for is tried again a second later.
+const WAVE: usize = 256;
 /// A stop is noticed within this time even when nothing happens.
 const GLANCE: Nanos = 250 * MILLISECOND;
 
@@ -72,11 +75,14 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             self.slots.len()
         };
         let deadline = self.clock.now() + self.transport.patience();
-        for _ in 0..count {
+        for number in 1..=count {
             let Some(slot) = self.vacant.pop() else { break };
             let now = self.clock.now();
             self.slots[slot as usize].free_since = now;
             self.connect(slot, now);
+            if number.is_multiple_of(WAVE) {
+                self.step(now, now)?;
+            }
         }
         while self.connecting > 0 {
             let now = self.clock.now();
