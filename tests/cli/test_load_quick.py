@@ -30,7 +30,7 @@ DOUBTFUL: tuple[list[str], ...] = (
     [URL, "--help"],
     [URL, URL],
     [URL, "-c"],
-    [URL, "-c", "many"],
+    [URL, "-t", "many"],
     [URL, "-c", "-5"],
     [URL, "-c", "1", "-c", "2"],
     [URL, "--idle", "-1"],

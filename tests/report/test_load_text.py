@@ -64,6 +64,12 @@ def document(**changes: Any) -> dict[str, Any]:
         "first_message_ms": None,
         "lag_ms": lag,
         "generator": {"cpu_s": 2.1, "transport": "io_uring", "saturated": False, "threads": 1},
+        "limit": {
+            "at": "schedule",
+            "sentence": "Nobody was at the limit: the schedule asked for no more, and the server kept up.",
+            "facts": "Generator: 21 % of its core, io_uring, waited 0.1 % of the time for a CPU, lag p99 0.04 ms, "
+            "bytes unsent in 0 % of looks at its sockets.",
+        },
         "flags": [],
         "examples": [],
         "load": OPEN,
@@ -110,22 +116,20 @@ def test_failures_are_told_with_examples_made_harmless(golden: Golden) -> None:
     golden("load-failures.txt", text)
 
 
-def test_when_the_generator_was_the_limit_that_is_said_instead_of_blaming_the_server() -> None:
-    generator = {"cpu_s": 9.8, "transport": "epoll", "saturated": True, "threads": 1}
-    said = load_text.limit_sentence(document(generator=generator))
-    assert said.startswith("⚑ generator limited: 98 % of its core")
-    assert "use -t 2" in said
+def test_a_limit_that_spoils_the_figures_is_marked() -> None:
+    limit = {
+        "at": "generator",
+        "sentence": "The generator was the limit.",
+        "facts": "Generator: 98 % of its core.",
+    }
+    text = "\n".join(load_text.lines(document(limit=limit), 80))
+    assert " ⚑ The generator was the limit.\n Generator: 98 % of its core." in text
+    assert "⚑" not in "\n".join(load_text.lines(document(limit={**limit, "at": "server"}), 80))
 
 
-def test_when_a_closed_loop_leaves_the_generator_room_the_server_was_the_limit() -> None:
+def test_one_connection_is_told_as_one() -> None:
     closed = {**OPEN, "model": "closed", "rate": None, "connections": 1}
-    made = document(load=closed)
-    assert load_text.limit_sentence(made).endswith("The server was the limit, not us.")
-    assert load_text.load_name(made) == "closed loop, 1 connection, 10 s"
-
-
-def test_an_open_loop_that_was_kept_up_with_had_no_limit() -> None:
-    assert "nobody was at the limit" in load_text.limit_sentence(document())
+    assert load_text.load_name(document(load=closed)) == "closed loop, 1 connection, 10 s"
 
 
 def test_a_load_that_got_no_answer_shows_dashes_and_no_picture() -> None:

@@ -21,6 +21,8 @@ pub struct Second {
     pub errors: u64,
     /// In flight at its end.
     pub in_flight: u64,
+    /// Due and not sent at its end, because all connections were busy.
+    pub waiting: u64,
     /// Median latency from due; None: nothing was timed. This and the next to two digits.
     pub p50_ms: Option<f64>,
     /// 99th percentile.
@@ -43,9 +45,23 @@ pub struct Tick {
     errors: u64,
     /// The rest is of the last slice (250 ms) that all threads have told.
     in_flight: u64,
+    waiting: u64,
     rps: f64,
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
+    last_second: LastSecond,
+}
+
+/// The last four slices that all threads have told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LastSecond {
+    /// Of this many seconds: less at the beginning.
+    seconds: f64,
+    requests: u64,
+    ok: u64,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    max_ms: Option<f64>,
 }
 
 /// Slices of all threads, added up.
@@ -54,8 +70,9 @@ struct Sum {
     requests: u64,
     ok: u64,
     latency: Coarse,
-    /// Of the newest slice in the sum only.
+    /// This and the next: of the newest slice in the sum only.
     in_flight: u64,
+    waiting: u64,
     newest: i64,
 }
 
@@ -67,6 +84,7 @@ impl Sum {
             ok: 0,
             latency: coarse(),
             in_flight: 0,
+            waiting: 0,
             newest: i64::MIN,
         }
     }
@@ -79,10 +97,11 @@ impl Sum {
             .add(&slice.latency)
             .expect("both have the same bounds");
         if slice.index > self.newest {
-            (self.newest, self.in_flight) = (slice.index, 0);
+            (self.newest, self.in_flight, self.waiting) = (slice.index, 0, 0);
         }
         if slice.index == self.newest {
             self.in_flight += slice.in_flight;
+            self.waiting += slice.waiting;
         }
     }
 
@@ -97,6 +116,7 @@ impl Sum {
             ok: self.ok,
             errors: self.requests - self.ok,
             in_flight: self.in_flight,
+            waiting: self.waiting,
             p50_ms: self.percentile(0.5),
             p99_ms: self.percentile(0.99),
             max_ms: self.percentile(1.0),
@@ -172,9 +192,34 @@ impl Progress {
             ok: self.ok,
             errors: self.requests - self.ok,
             in_flight: complete.map_or(0, |sum| sum.in_flight),
+            waiting: complete.map_or(0, |sum| sum.waiting),
             rps: complete.map_or(0.0, |sum| sum.ok as f64 * SECOND as f64 / SLICE as f64),
             p50_ms: complete.and_then(|sum| sum.percentile(0.5)),
             p99_ms: complete.and_then(|sum| sum.percentile(0.99)),
+            last_second: self.last_second(),
+        }
+    }
+
+    fn last_second(&self) -> LastSecond {
+        let complete = self.slices.values().filter(|sum| sum.parts == self.threads);
+        let mut whole = Sum::new();
+        let mut slices = 0;
+        for sum in complete.rev().take(SLICES_PER_SECOND as usize) {
+            slices += 1;
+            whole.requests += sum.requests;
+            whole.ok += sum.ok;
+            whole
+                .latency
+                .add(&sum.latency)
+                .expect("both have the same bounds");
+        }
+        LastSecond {
+            seconds: f64::from(slices) / SLICES_PER_SECOND as f64,
+            requests: whole.requests,
+            ok: whole.ok,
+            p50_ms: whole.percentile(0.5),
+            p99_ms: whole.percentile(0.99),
+            max_ms: whole.percentile(1.0),
         }
     }
 
@@ -205,6 +250,7 @@ mod tests {
             requests: ok + 1,
             ok,
             in_flight: 3,
+            waiting: 2,
             latency: histogram,
         }
     }
@@ -222,6 +268,13 @@ mod tests {
             (36, 24, 12, 6)
         );
         assert_eq!((tick.at_s, tick.rps), (1.5, 16.0));
+        assert_eq!(
+            tick.waiting, 4,
+            "of both threads, now and not added up over time"
+        );
+        let last = &tick.last_second;
+        assert_eq!((last.seconds, last.requests, last.ok), (1.0, 24, 16));
+        assert!((last.max_ms.unwrap() - 9.0).abs() < 0.1, "{last:?}");
         let series = progress.series();
         assert_eq!(series.len(), 2);
         assert_eq!(
@@ -253,9 +306,11 @@ mod tests {
             requests: 0,
             ok: 0,
             in_flight: 50,
+            waiting: 7,
             latency: coarse(),
         });
         let series = progress.series();
         assert_eq!((series[0].p50_ms, series[0].in_flight), (None, 50));
+        assert_eq!(series[0].waiting, 7);
     }
 }

@@ -83,8 +83,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             // Nobody asked for this: surplus of an answer, or a farewell such as 408 before a close.
             Received::Piece(_) if slot.state != State::Busy => Heard::Unasked,
             Received::Piece(piece) => {
-                slot.received = true;
+                let begins = !std::mem::replace(&mut slot.received, true);
                 let fed = slot.protocol.feed(piece, &self.ask);
+                if begins && !matches!(fed, Ok(Fed::Done(_))) {
+                    slot.first_byte = self.clock.now();
+                }
                 for &moment in slot.protocol.deliveries() {
                     self.record.delivered(slot.due, slot.since, moment);
                 }
@@ -136,6 +139,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         if let Some(which) = slot.protocol.which() {
             self.record
                 .settle_one(which, slot.due, slot.since, done, outcome);
+        }
+        if let Some(first) = slot.first_byte() {
+            self.record
+                .in_pieces(slot.due, slot.since, Some(first), done, outcome);
         }
         if slot.sending && self.record.span.holds(slot.due) {
             self.record.answered_early += 1;
@@ -264,6 +271,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             self.record
                 .settle_one(which, slot.due, slot.since, now, outcome);
         }
+        self.record
+            .in_pieces(slot.due, slot.since, slot.first_byte(), now, outcome);
         self.record.example(outcome, why);
         // A time-out has waited long enough; what fails at once must not be tried again at once for ever.
         self.retire(index, outcome != Outcome::Timeout, now);

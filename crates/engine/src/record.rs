@@ -2,21 +2,26 @@
 
 mod deliveries;
 mod first_message;
+mod pieces;
 mod share;
 mod slice;
+mod sockets;
 mod steps;
 
 use std::sync::mpsc::Sender;
 
 pub use deliveries::{Deliveries, RoomCounts};
 pub use first_message::FirstMessage;
+pub use pieces::Pieces;
 pub use share::Share;
 pub use slice::{SLICE, SLICES_PER_SECOND, Slice};
+pub use sockets::Sockets;
 pub use steps::{Step, Steps};
 
 use crate::clock::Nanos;
 use crate::durations::{Durations, coarse};
 use crate::outcome::{Outcome, Outcomes};
+use crate::transport::Standing;
 use crate::transport::os::CpuTime;
 
 /// The measured part of the timeline.
@@ -87,8 +92,21 @@ pub struct Record {
     pub room: Option<RoomCounts>,
     /// Slots the server has no room for.
     pub parked: u64,
+    /// See [`Pieces`].
+    pub pieces: Option<Box<Pieces>>,
+    /// See [`Standing`].
+    pub standing: Standing,
+    /// See [`Sockets`].
+    pub sockets: Sockets,
+    /// The shortest from sent to done of the whole run, the warm-up included: what an answer takes when nobody is
+    /// before it. `Nanos::MAX`: there was none.
+    pub fastest: Nanos,
+    /// Requests due and not sent, because all connections were busy, at the last look.
+    pub waiting: u64,
     /// Used by this thread within the span.
     pub cpu: CpuTime,
+    /// How long this thread waited for a CPU within the span; None: not told.
+    pub queued: Option<Nanos>,
     /// The span; its end is known when the run is over.
     pub span: Span,
     in_flight: u64,
@@ -121,7 +139,13 @@ impl Record {
             by_request: Vec::new(),
             room: None,
             parked: 0,
+            pieces: None,
+            standing: Standing::default(),
+            sockets: Sockets::default(),
+            fastest: Nanos::MAX,
+            waiting: 0,
             cpu: CpuTime::default(),
+            queued: None,
             span: Span {
                 start: Nanos::MAX,
                 end: Nanos::MAX,
@@ -134,6 +158,7 @@ impl Record {
                 requests: 0,
                 ok: 0,
                 in_flight: 0,
+                waiting: 0,
                 latency: coarse(),
             },
             slice_end: Nanos::MAX,
@@ -166,7 +191,7 @@ impl Record {
     }
 
     fn hand_on(&mut self) {
-        self.slice.in_flight = self.in_flight;
+        (self.slice.in_flight, self.slice.waiting) = (self.in_flight, self.waiting);
         if let Some(slices) = &self.slices {
             // The reader is gone only when the run is being abandoned.
             let _ = slices.send(self.slice.clone());
@@ -235,6 +260,11 @@ impl Record {
         if !self.steps.is_empty() {
             self.settle_step(due, sent, done, outcome);
         }
+        if let Some(sent) = sent
+            && outcome == Outcome::Ok
+        {
+            self.fastest = self.fastest.min(done - sent);
+        }
         if outcome.is_timed() {
             if measured {
                 self.due.record(done - due);
@@ -277,6 +307,31 @@ impl Record {
             && let Some(step) = self.steps.at(done)
         {
             step.answered += 1;
+        }
+    }
+
+    /// A request ended whose answer did not come whole in one piece, if it came at all. `first`: when its first byte
+    /// did.
+    pub fn in_pieces(
+        &mut self,
+        due: Nanos,
+        sent: Nanos,
+        first: Option<Nanos>,
+        done: Nanos,
+        outcome: Outcome,
+    ) {
+        if !self.span.holds(due) || !outcome.is_timed() {
+            return;
+        }
+        let pieces = self.pieces.get_or_insert_default();
+        pieces.whole.record(done - sent);
+        if let Some(first) = first {
+            // The kernel may have had the end before we had read the beginning.
+            let first = first.min(done);
+            pieces.first.record(first - sent);
+            if !matches!(outcome, Outcome::Timeout | Outcome::Unfinished) {
+                pieces.rest.record(done - first);
+            }
         }
     }
 
@@ -365,6 +420,18 @@ impl Record {
         // A room has one thread.
         self.room = self.room.or(other.room);
         self.parked += other.parked;
+        if let Some(theirs) = other.pieces {
+            self.pieces.get_or_insert_default().add(&theirs);
+        }
+        self.standing.add(other.standing);
+        self.sockets.add(&other.sockets);
+        self.fastest = self.fastest.min(other.fastest);
+        // Of several threads all tell it, or none does.
+        self.queued = self
+            .queued
+            .into_iter()
+            .chain(other.queued)
+            .reduce(|a, b| a + b);
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;
         self.transport = other.transport;

@@ -1,6 +1,7 @@
 //! The result of a load, as schema `velodrome/load/1`.
 
 mod percentiles;
+mod phases;
 mod requests;
 mod steps;
 
@@ -12,18 +13,19 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use crate::calls::Plan;
-use crate::clock::seconds;
+use crate::clock::{Nanos, seconds};
 use crate::conversation::Conversation;
 use crate::durations::Durations;
 use crate::outcome::{Outcome, Outcomes};
 use crate::pace::Spread;
-use crate::progress::Second;
+use crate::progress::{Second, milliseconds};
 use crate::protocol::grpc::Kind;
-use crate::record::{self, Record, RoomCounts};
+use crate::record::{self, Record, RoomCounts, Sockets};
 use crate::spec::{LoadSpec, Mode, StepSpec};
 use crate::target::{Target, What};
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
+use phases::{Phases, Told};
 use requests::RequestResult;
 use steps::StepResult;
 
@@ -99,6 +101,8 @@ struct Generator {
     dropped_bodies: u64,
     /// Every how many-th body was compared whole with the right one; None: the right one is not known.
     compared_every: Option<u64>,
+    /// How long its threads waited for a CPU; None: the kernel does not tell.
+    run_queue_s: Option<f64>,
     saturated: bool,
     threads: u64,
     debug: bool,
@@ -110,6 +114,10 @@ struct Hdr {
     sent: String,
     /// Of deliveries, from when their messages were due.
     deliveries: Option<String>,
+    /// None: there is none in a closed loop.
+    lag: Option<String>,
+    #[serde(flatten)]
+    phases: Told<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -151,11 +159,14 @@ pub struct LoadResult {
     first_message_ms: Option<Latency>,
     deliveries: Option<Deliveries>,
     lag_ms: Percentiles,
+    phases_ms: Told<Percentiles>,
+    fastest_ms: Option<f64>,
     connections: ConnectionCounts,
     streams: StreamCounts,
     mean_in_flight: Option<f64>,
     answered_before_read: u64,
     generator: Generator,
+    sockets: Sockets,
     flags: Vec<&'static str>,
     series: Vec<Second>,
     /// Of a schedule.
@@ -189,6 +200,7 @@ impl LoadResult {
         let lag_ms = Percentiles::of(&record.lag);
         let share = seconds(record.cpu.total()) / (duration_s * spec.threads as f64).max(1e-9);
         let said = target.conversation();
+        let phases = Phases::of(&record);
         let flags = flags(spec, &record, &due, &lag_ms, share);
         LoadResult {
             schema: "velodrome/load/1",
@@ -207,6 +219,10 @@ impl LoadResult {
                 .map(|first| Latency::of(&first.due, &first.sent)),
             deliveries: Deliveries::of(&record),
             lag_ms,
+            phases_ms: phases.percentiles(),
+            fastest_ms: Some(record.fastest)
+                .filter(|&fastest| fastest != Nanos::MAX)
+                .map(milliseconds),
             connections: ConnectionCounts {
                 asked: spec.connections,
                 opened: record.connections.opened,
@@ -226,10 +242,12 @@ impl LoadResult {
                 transport: record.transport,
                 dropped_bodies: record.dropped_bodies,
                 compared_every: compared_every(spec, target),
+                run_queue_s: record.queued.map(seconds),
                 saturated: flags.contains(&"generator-saturated"),
                 threads: spec.threads,
                 debug: cfg!(debug_assertions),
             },
+            sockets: record.sockets,
             flags,
             series,
             steps: StepResult::all(spec, &record),
@@ -238,6 +256,8 @@ impl LoadResult {
                 due: encode(&record.due),
                 sent: encode(&record.sent),
                 deliveries: record.deliveries.as_deref().map(|times| encode(&times.due)),
+                lag: (!record.lag.histogram.is_empty()).then(|| encode(&record.lag)),
+                phases: phases.told(encode),
             },
             load: Load {
                 model: spec.model(),

@@ -47,6 +47,8 @@ pub struct Slot<P> {
     pub again: bool,
     /// The request is not yet out whole.
     pub sending: bool,
+    /// When the first byte of the answer came, of one that did not come whole at once; else 0.
+    pub first_byte: Nanos,
     /// Bytes of the answer have come.
     pub received: bool,
     /// This connection has had an answer.
@@ -72,6 +74,7 @@ impl<P: Protocol> Default for Slot<P> {
             number: 0,
             again: false,
             sending: false,
+            first_byte: 0,
             received: false,
             reused: false,
             opened: false,
@@ -116,6 +119,14 @@ impl<P: Protocol> Slot<P> {
         self.again = request.again.is_some();
         self.since = now;
         self.received = false;
+        self.first_byte = 0;
+    }
+}
+
+impl<P> Slot<P> {
+    /// When the first byte of the answer came, where that is known.
+    pub fn first_byte(&self) -> Option<Nanos> {
+        Some(self.first_byte).filter(|&moment| moment > 0)
     }
 }
 

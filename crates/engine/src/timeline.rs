@@ -20,10 +20,18 @@ const WAVE: usize = 256;
 /// A stop is noticed within this time even when nothing happens.
 const GLANCE: Nanos = 250 * MILLISECOND;
 
+/// Connections asked of at each look, 1 us each.
+const LOOKS: usize = 16;
+/// Connections asked of at the end.
+const MOST_LOOKED_BACK: usize = 1_000;
+
 /// Where in the timeline a worker is.
 struct Phase {
     /// The worker's CPU time when the span began.
     cpu_at_start: Option<os::CpuTime>,
+    /// What the scheduler had counted of it then.
+    scheduled_at_start: Option<os::Scheduled>,
+    next_look: Nanos,
     span_over: bool,
     drain_end: Nanos,
     next_expiry: Nanos,
@@ -55,6 +63,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.give_up();
         self.count_connections();
         self.record.transport = self.transport.name();
+        self.look_back();
         Ok(self.record)
     }
 
@@ -107,6 +116,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         Phase {
             cpu_at_start: None,
+            scheduled_at_start: None,
+            next_look: span.start,
             span_over: false,
             drain_end: Nanos::MAX,
             next_expiry: origin + self.orders.timeout,
@@ -141,7 +152,9 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let span = self.record.span;
         if phase.cpu_at_start.is_none() && now >= span.start {
             phase.cpu_at_start = Some(os::cpu_time());
+            phase.scheduled_at_start = os::scheduled();
         }
+        self.record.waiting = self.agenda.waiting();
         if !phase.span_over {
             self.watch_span(phase, course, now);
         }
@@ -150,6 +163,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         if now >= phase.next_expiry {
             phase.next_expiry = self.expire(now);
+        }
+        if now >= phase.next_look && !phase.span_over {
+            phase.next_look = now + GLANCE;
+            self.look(now);
         }
         self.end_pauses(now);
         self.send_due();
@@ -192,6 +209,31 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.record.end_span(now, end);
         let cpu = os::cpu_time();
         self.record.cpu = cpu.since(phase.cpu_at_start.unwrap_or(cpu));
+        self.record.queued = os::scheduled()
+            .zip(phase.scheduled_at_start)
+            .and_then(|(end, start)| end.waited_since(start));
+    }
+
+    /// Asks the kernel of a few connections, others each time.
+    fn look(&mut self, now: Nanos) {
+        let slots = self.slots.len();
+        let from = (now / MILLISECOND) as usize;
+        let step = slots.div_ceil(LOOKS).max(1);
+        for number in (from % step..slots).step_by(step) {
+            if let Some(info) = self.transport.look(number) {
+                self.record.sockets.see(info);
+            }
+        }
+    }
+
+    /// What connections tell when all is over.
+    fn look_back(&mut self) {
+        self.record.standing = self.transport.standing();
+        for number in 0..self.slots.len().min(MOST_LOOKED_BACK) {
+            if let Some(info) = self.transport.look(number) {
+                self.record.sockets.retransmitted += u64::from(info.retransmitted);
+            }
+        }
     }
 
     fn is_drained(&self) -> bool {
@@ -267,6 +309,9 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                     self.record
                         .settle_one(which, slot.due, slot.since, now, Outcome::Unfinished);
                 }
+                let first = slot.first_byte();
+                self.record
+                    .in_pieces(slot.due, slot.since, first, now, Outcome::Unfinished);
             }
         }
         while let Some(due) = self.agenda.abandon() {

@@ -1,4 +1,7 @@
-"""The options of `velodrome load` that judge it, and the exit code they come to."""
+"""The options of `velodrome load` that judge it, and the exit code they come to.
+
+What reads and judges conditions is imported when there are any: it must not delay the first request of other loads.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -6,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from velodrome.cli._declared import Option
 
 if TYPE_CHECKING:
-    # What they import in turn must not delay the first request of a load that is not judged.
     from velodrome.model.condition import Condition, Decided
 
 FAILED, CANNOT_TELL = 1, 4
@@ -35,12 +37,20 @@ def decided(asked: "Sequence[Condition]", document: Mapping[str, Any]) -> "tuple
     """Return what became of each in a load."""
     if not asked:
         return ()
-    # numpy, which percentiles are asked of, must not delay the first request.
     from velodrome.judge.load_figures import figures  # noqa: PLC0415
     from velodrome.model.condition import decide  # noqa: PLC0415
 
     look_up = figures(document)
     return tuple(decide(condition, look_up) for condition in asked)
+
+
+def documents(found: "Sequence[Decided]") -> list[dict[str, Any]]:
+    """Return the field `conditions` of a load's document."""
+    if not found:
+        return []
+    from velodrome.report import conditions as told  # noqa: PLC0415
+
+    return told.documents(found)
 
 
 def exit_code(document: Mapping[str, Any], found: "Sequence[Decided]") -> int:
@@ -50,10 +60,8 @@ def exit_code(document: Mapping[str, Any], found: "Sequence[Decided]") -> int:
     return CANNOT_TELL if any(one.holds is None for one in found) else 0
 
 
-def tell(found: "Sequence[Decided]", stream: TextIO) -> None:
+def tell(document: Mapping[str, Any], stream: TextIO) -> None:
     """Write what did not pass: for whoever reads the document by a program."""
-    from velodrome.report.conditions import sentence  # noqa: PLC0415
-
-    for one in found:
-        if one.holds is not False:
-            stream.write(f"velodrome: {sentence(one)}\n")
+    for one in document["conditions"]:
+        if one["holds"] is not False:
+            stream.write(f"velodrome: {one['sentence']}\n")

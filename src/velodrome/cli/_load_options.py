@@ -12,11 +12,12 @@ Url = Annotated[
     ),
 ]
 Connections = Annotated[
-    int | None,
+    str | None,
     Option(
         "-c",
         "--connections",
-        help="Connections; in open loop, the most that may be open at once (50; open loop 1000, gRPC 10).",
+        help="Connections; in open loop, the most that may be open at once (50; open loop 1000, gRPC 10). auto: "
+        "search from how many on throughput rises no more.",
     ),
 ]
 Span = Annotated[str | None, Option("-z", "--duration", help="How long: 10s, 500ms, 2m (10s).")]
@@ -37,7 +38,6 @@ Idle = Annotated[
     int, Option("--idle", min=0, help="Hold so many more connections open, on which nothing is sent.")
 ]
 AsJson = Annotated[bool, Option("--json", help="Print the velodrome/load/1 document.")]
-Hdr = Annotated[Path | None, Option("--hdr", help="Write both histograms as an HdrHistogram log.")]
 AllowTarget = Annotated[list[str] | None, Option(help="Permit load on this host; repeatable.")]
 Insecure = Annotated[bool, Option("--insecure", help="https, grpcs: accept any certificate.")]
 CaCert = Annotated[

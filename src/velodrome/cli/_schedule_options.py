@@ -21,7 +21,7 @@ Rate = Annotated[
         "-q",
         "--rate",
         help="Open loop: requests per second, whatever the server does; 100..5000 with --step or --ramp, or "
-        "pieces with their spans: 500:10s,500..4000:60s.",
+        "pieces with their spans: 500:10s,500..4000:60s. auto: search the highest without a --fail-if.",
     ),
 ]
 Step = Annotated[

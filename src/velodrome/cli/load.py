@@ -7,16 +7,18 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from velodrome.cli import _bottleneck as bottleneck
 from velodrome.cli import _call_options as calls
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _connection_options as connecting
 from velodrome.cli import _file_or_text as file_or_text
 from velodrome.cli import _load_options as options
+from velodrome.cli import _output_options as outputs
 from velodrome.cli import _request_options as requests_of
 from velodrome.cli import _schedule_options as schedules
+from velodrome.cli import _search_options as searching
 from velodrome.cli import _websocket_options as websockets
 from velodrome.cli._declared import typed
 from velodrome.model import duration
@@ -26,7 +28,7 @@ from velodrome.run import engine
 if TYPE_CHECKING:
     import typer
 
-    from velodrome.model.condition import Decided
+    from velodrome.report.load_live import LoadView
     from velodrome.report.load_text import Progress
 
 DEFAULT_SPAN = "10s"
@@ -105,7 +107,9 @@ def command(
     seed: options.Seed = 1,
     idle_connections: options.Idle = 0,
     as_json: options.AsJson = False,
-    hdr: options.Hdr = None,
+    hdr: outputs.Hdr = None,
+    csv: outputs.Csv = None,
+    percentiles: outputs.Percentiles = None,
     allow_target: options.AllowTarget = None,
     fail_if: judging.FailIf = None,
 ) -> None:
@@ -113,7 +117,8 @@ def command(
     asked = judging.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
-    pace = schedules.pace(rate, step, every, ramp)
+    wanted = searching.sought(connections, rate, requests, fail_if)
+    pace = schedules.pace("1" if wanted == "rate" else rate, step, every, ramp)
     http = requests_of.Asked(
         method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2
     )
@@ -152,7 +157,7 @@ def command(
         _only(url, "grpc", of_grpc)
         spec |= http.spec(template=template)
         many_connections, many_streams = (10, 100) if http2 else (1000, 1)
-    spec["connections"] = _or(connections, many_connections if pace.is_open else 50)
+    spec["connections"] = _or(searching.count(connections), many_connections if pace.is_open else 50)
     spec["streams"] = _or(streams, many_streams if pace.is_open else 1)
     if requests is not None:
         spec["requests"] = requests
@@ -163,28 +168,38 @@ def command(
     if conversation is not None:
         spec["websocket"], payload = conversation.spec, conversation.message
     right = file_or_text.read("--expect-body", expect_body)
-    telling = _Telling()
-    if idle_connections:
-        document = _beside_idle(
-            idle_connections,
-            url,
-            allow_target or (),
-            lambda: engine.load(spec, payload, right, telling.event),
-        )
-    else:
-        document = engine.load(spec, payload, right, telling.event)
+    files = outputs.Files(hdr, csv, percentiles)
+    telling = _Telling(url, spec.get("duration_s"), as_json)
+    watch = bottleneck.Watch(spec, telling.event)
+
+    def load() -> dict[str, Any]:
+        if wanted is not None:
+            length = _span("-z", span or searching.SECONDS[wanted])
+            searching.search(wanted, (spec, payload, right), length, fail_if or (), files, as_json)
+        return engine.load(spec, payload, right, watch.event)
+
+    document = _beside_idle(idle_connections, url, allow_target or (), load) if idle_connections else load()
     telling.end()
+    document |= watch.conclude(document)
     found = judging.decided(asked, document)
-    _tell(document, found, as_json, hdr)
+    document["conditions"] = judging.documents(found)
+    _tell(document, files, as_json)
     if code := judging.exit_code(document, found):
         sys.exit(code)
 
 
 class _Telling:
-    """Tells what happens; what it is told with is imported when there is something to tell: after the first request."""
+    """Tells what happens; in a pipe, what it is told with is imported after the first request.
 
-    def __init__(self) -> None:
-        self._progress: Progress | None = None
+    A terminal has a view that takes long to import, and must not do that while the load runs.
+    """
+
+    def __init__(self, url: str, span_s: float | None, as_json: bool) -> None:
+        self._progress: Progress | LoadView | None = None
+        if sys.stderr.isatty() and not as_json:
+            from velodrome.report.load_live import view  # noqa: PLC0415
+
+            self._progress = view(sys.stderr, url, span_s)
 
     def event(self, event: Mapping[str, Any]) -> bool:
         """Show an event of the engine. Returns whether the load goes on."""
@@ -197,7 +212,7 @@ class _Telling:
         return self._progress.event(event)
 
     def end(self) -> None:
-        """Take the line away again."""
+        """Take the view away again."""
         if self._progress is not None:
             self._progress.end()
 
@@ -215,16 +230,14 @@ def _beside_idle(
     return document
 
 
-def _tell(document: dict[str, Any], found: "Sequence[Decided]", as_json: bool, hdr: Path | None) -> None:
+def _tell(document: dict[str, Any], files: outputs.Files, as_json: bool) -> None:
     """Write what came of a load."""
-    from velodrome.report import conditions, hlog, load_text  # noqa: PLC0415
+    from velodrome.report import load_text  # noqa: PLC0415
 
-    document["conditions"] = conditions.documents(found)
-    if hdr is not None:
-        hlog.write(hdr, document)
+    outputs.write(document, files)
     if as_json:
         print(json.dumps(document))
-        judging.tell(found, sys.stderr)
+        judging.tell(document, sys.stderr)
     else:
         load_text.show(document, sys.stdout)
 

@@ -1,4 +1,4 @@
-"""What `velodrome load` shows: one line while it runs, then latency, outcomes and whose limit it was."""
+"""What `velodrome load` shows: one line while it runs, then latency, whose limit it was (`limit`), and outcomes."""
 
 import os
 import shutil
@@ -12,7 +12,16 @@ from velodrome.report.text_plot import Curve, plot
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
 CURVE = (("p50", 50.0), ("p75", 75.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
 ROWS = (("from when due", "due"), ("from when sent", "sent"))
+PHASES = (
+    ("connect", "connect"),
+    ("TLS", "tls"),
+    ("first byte", "first_byte"),
+    ("then last byte", "last_byte"),
+)
 SECONDS_BETWEEN_PLAIN_LINES = 5.0
+
+MARKED = ("generator", "cannot tell")
+"""Limits with which the figures do not tell of the server."""
 
 FLAGS = {
     "capped-by-connections": "the rate needs more requests at once than the connections allow: waiting for a "
@@ -82,7 +91,10 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     found += latency_table(document)
     found += load_steps.table(document)
     found += load_requests.table(document)
-    found += ["", *_wrapped(limit_sentence(document), width)]
+    if "limit" in document:
+        mark = "⚑ " if document["limit"]["at"] in MARKED else ""
+        found += ["", *_wrapped(mark + document["limit"]["sentence"], width)]
+        found += _wrapped(document["limit"]["facts"], width)
     for flag in document.get("flags", ()):
         if not flag.startswith("generator-"):
             found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
@@ -158,13 +170,14 @@ def result(document: Mapping[str, Any]) -> str:
 def latency_table(document: Mapping[str, Any]) -> list[str]:
     """Return the percentiles from due and from sent and the generator's lag, aligned, in milliseconds.
 
-    Of answers that have several messages, also those until the first.
+    Of answers that have several messages, also those until the first; and the phases that were had.
     """
     found = [(name, document["latency_ms"][key]) for name, key in ROWS]
     if document.get("deliveries") is not None:
         found.append(("each delivery", document["deliveries"]["latency_ms"]["due"]))
     if document["first_message_ms"] is not None:
         found += [(f"first, {name}", document["first_message_ms"][key]) for name, key in ROWS]
+    found += _phases(document)
     found.append(("our own lag", document["lag_ms"]))
     cells = [[name for name, _ in found]]
     for _, key in COLUMNS:
@@ -191,23 +204,15 @@ def bodies_sentence(generator: Mapping[str, Any]) -> str:
     return f"{sentence}; one in {quantity.grouped(generator['compared_every'])} was read and compared whole."
 
 
-def limit_sentence(document: Mapping[str, Any]) -> str:
-    """Say whether generator or server was the limit, from the generator's own CPU time and lag."""
-    generator, load = document["generator"], document["load"]
-    share = generator["cpu_s"] / max(document["duration_s"] * generator["threads"], 1e-9)
-    cores = "its core" if generator["threads"] == 1 else f"each of its {generator['threads']} cores"
-    used = f"{quantity.percent(share)} of {cores}, {generator['transport']}"
-    if generator["saturated"] or any(flag.startswith("generator-") for flag in document.get("flags", ())):
-        lag = quantity.milliseconds(document["lag_ms"].get("p99"))
-        return (
-            f"⚑ generator limited: {used}, lag p99 {lag} ms. These latencies are ours, not the server's: "
-            f"use -t {generator['threads'] + 1}, or load from another machine."
-        )
-    if load["model"] == "open" and document["throughput_rps"] >= 0.98 * load["rate"]:
-        return f"Generator: {used}. It had room and the server kept up: nobody was at the limit."
-    if document["ok"] == 0:
-        return f"Generator: {used}. No right answer came, so this says nothing about speed."
-    return f"Generator: {used}. The server was the limit, not us."
+def _phases(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the phases that were had; where all answers came in one piece their first byte is their last."""
+    told = document.get("phases_ms") or {}
+    in_pieces = told.get("last_byte") is not None and told["last_byte"]["max"] > 0
+    return [
+        (name, told[key])
+        for name, key in PHASES
+        if told.get(key) is not None and (in_pieces or not key.endswith("_byte"))
+    ]
 
 
 def room_sentence(deliveries: Mapping[str, Any]) -> str:

@@ -9,7 +9,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from velodrome.guest.recipe import STEPS
+from velodrome.model import load_document
 from velodrome.model import results as results_file
+from velodrome.model.load_document import LoadDocument
 from velodrome.model.verdict import Verdict
 from velodrome.report.json import SCHEMA
 
@@ -56,9 +58,21 @@ def results() -> dict[str, Any]:
     return {"$schema": DIALECT, "title": "Line of results.jsonl", "oneOf": lines, "$defs": definitions}
 
 
+def load() -> dict[str, Any]:
+    """Return the schema of what `velodrome load --json` prints."""
+    found = TypeAdapter(LoadDocument).json_schema(mode="serialization")
+    found["properties"] = {"schema": {"const": load_document.SCHEMA}, **found["properties"]}
+    found["required"] = ["schema", *found["required"]]
+    return {"$schema": DIALECT, **found}
+
+
 def documents() -> dict[str, str]:
     """Return the text of each schema by the name of its file."""
-    made = {"results.schema.json": results(), "verdict.schema.json": verdict()}
+    made = {
+        "results.schema.json": results(),
+        "verdict.schema.json": verdict(),
+        "load.schema.json": load(),
+    }
     return {name: json.dumps(plain, indent=1, ensure_ascii=False) + "\n" for name, plain in made.items()}
 
 

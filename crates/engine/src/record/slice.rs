@@ -21,6 +21,8 @@ pub struct Slice {
     pub ok: u64,
     /// Requests in flight when the slice ended.
     pub in_flight: u64,
+    /// Requests due and not sent then, because all connections were busy.
+    pub waiting: u64,
     /// Latency from when requests were due.
     pub latency: Coarse,
 }

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use super::epoll::Epoll;
 use super::uring::Uring;
-use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
+use super::{
+    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Standing, TcpInfo, Token,
+    Transport,
+};
 use crate::clock::Nanos;
 
 /// So much to be dropped makes an answer large. Below, one receive into one buffer brings all of it.
@@ -127,6 +130,19 @@ impl Transport for Adaptive {
             epoll.poll(now, now, events)?;
         }
         Ok(())
+    }
+
+    fn standing(&self) -> Standing {
+        let mut standing = self.uring.standing();
+        if let Some(epoll) = &self.epoll {
+            standing.add(epoll.standing());
+        }
+        standing
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        let behind = self.uring.look(number);
+        behind.or_else(|| self.epoll.as_ref()?.look(number))
     }
 
     fn name(&self) -> &'static str {

@@ -17,7 +17,8 @@ use super::socket::{LEAVING, Sockets};
 use super::stamps::Stamps;
 use super::unsent::{self, Unsent};
 use super::{
-    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, TURN, Token, Transport,
+    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TURN,
+    TcpInfo, Token, Transport,
 };
 use taking::{drop_bytes, ends, read};
 
@@ -43,6 +44,7 @@ pub struct Epoll {
     sockets: Sockets,
     poller: OwnedFd,
     links: Vec<Option<Link>>,
+    connects: Stage,
     ready: Vec<libc::epoll_event>,
     buffer: Box<[u8]>,
     /// The kernel is older than 5.11: time-outs are whole milliseconds.
@@ -73,6 +75,7 @@ impl Epoll {
             // SAFETY: `fd` is open and nobody else owns it.
             poller: unsafe { OwnedFd::from_raw_fd(fd) },
             links: (0..slots).map(|_| None).collect(),
+            connects: Stage::new(slots),
             ready: vec![libc::epoll_event { events: 0, u64: 0 }; BATCH],
             buffer: vec![0; READ_BUFFER].into(),
             coarse: false,
@@ -196,6 +199,7 @@ impl Epoll {
                 events.push(Event::NotConnected(token, error));
                 return;
             }
+            self.connects.end(token.slot);
             events.push(Event::Connected(token));
         } else if flags & libc::EPOLLOUT != 0
             && link.unsent.is_some()
@@ -224,6 +228,7 @@ impl Transport for Epoll {
     type Medium = Bytes;
 
     fn connect(&mut self, token: Token) -> io::Result<()> {
+        self.connects.begin(token.slot);
         let stream = TcpStream::from(self.sockets.connect()?);
         self.register(&stream, token)?;
         if self.stamps.is_some() {
@@ -350,6 +355,17 @@ impl Transport for Epoll {
             }
         }
         Ok(())
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            connect: Some(self.connects.times()),
+            tls: None,
+        }
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        TcpInfo::of(&self.links.get(number)?.as_ref()?.stream)
     }
 
     fn name(&self) -> &'static str {

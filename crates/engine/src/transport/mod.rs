@@ -28,6 +28,12 @@ pub mod simulated;
 mod socket;
 #[cfg(target_os = "linux")]
 mod stamps;
+mod standing;
+#[cfg(target_os = "linux")]
+mod tcp_info;
+#[cfg(not(target_os = "linux"))]
+#[path = "tcp_info_portable.rs"]
+mod tcp_info;
 pub mod tls;
 mod unsent;
 #[cfg(target_os = "linux")]
@@ -41,6 +47,9 @@ pub use socket::LEAVING;
 pub use medium::{
     Bytes, Delivered, Incoming, Medium, Messages, Outgoing, Rounds, StreamRequest, Streams, Written,
 };
+
+pub use standing::{Stage, Standing};
+pub use tcp_info::TcpInfo;
 
 use crate::record::{Connections, RoomCounts};
 
@@ -186,6 +195,17 @@ pub trait Transport {
     /// How the connections fared, where they are others than the slots, which `of_slots` counts.
     fn census(&self, of_slots: Connections) -> Connections {
         of_slots
+    }
+
+    /// How long it took until connections stood.
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
+
+    /// What the kernel tells of one of the connections, by its number in the transport that has the sockets.
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        let _ = number;
+        None
     }
 
     /// What the members of a room heard beside what they were to hear, where there is a room.

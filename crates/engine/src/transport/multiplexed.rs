@@ -20,8 +20,8 @@ use crate::protocol::http2::{CANCEL, Settings, StreamEvent};
 use crate::record::Connections;
 
 use super::{
-    ByteTransport, Event, Incoming, Reading, Received, Sending, StreamRequest, Streams, Token,
-    Transport,
+    ByteTransport, Event, Incoming, Reading, Received, Sending, Standing, StreamRequest, Streams,
+    TcpInfo, Token, Transport,
 };
 use line::{Line, Stage};
 use places::{At, Places};
@@ -268,6 +268,14 @@ impl<T: ByteTransport> Transport for Multiplexed<T> {
 
     fn census(&self, _: Connections) -> Connections {
         self.census
+    }
+
+    fn standing(&self) -> Standing {
+        self.inner.standing()
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.look(number % self.lines.len())
     }
 
     fn name(&self) -> &'static str {

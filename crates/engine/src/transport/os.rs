@@ -68,6 +68,31 @@ pub fn cpu_time() -> CpuTime {
     }
 }
 
+/// What the scheduler has counted of a thread so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Time on a CPU; 0 where the kernel does not count (CONFIG_SCHED_INFO), and of a thread that has just begun.
+    ran: Nanos,
+    /// Time it was ready to run, and others ran.
+    waited: Nanos,
+}
+
+impl Scheduled {
+    /// How long the thread waited for a CPU since `earlier`; None where the kernel does not count.
+    pub fn waited_since(self, earlier: Scheduled) -> Option<Nanos> {
+        (self.ran > 0).then(|| self.waited.saturating_sub(earlier.waited))
+    }
+}
+
+/// Reads what the scheduler has counted of the calling thread; None on other systems than Linux.
+pub fn scheduled() -> Option<Scheduled> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    // Time on a CPU, time waited for one (both nanoseconds), times it got one: Documentation/scheduler/sched-stats.
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    let (ran, waited) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some(Scheduled { ran, waited })
+}
+
 /// Lets this thread's timers fire within 1 ns of their time instead of within 50 us, Linux' default slack.
 pub fn sharpen_timers() {
     #[cfg(target_os = "linux")]
@@ -136,6 +161,36 @@ mod tests {
             "{text}"
         );
         assert!(allow_files(16).is_ok());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_shares_its_cpu_waits_for_it() {
+        let pin = || {
+            // SAFETY: a `cpu_set_t` is plain bits, for which all zeroes is a value; the call reads what it is given.
+            unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+            }
+        };
+        // A thread of its own: what it does to its affinity ends with it.
+        std::thread::spawn(move || {
+            assert_eq!(pin(), 0);
+            let Some(before) = scheduled() else {
+                return;
+            };
+            let start = monotonic();
+            // Threads inherit the one CPU.
+            let rival = std::thread::spawn(move || while monotonic() - start < 200_000_000 {});
+            while monotonic() - start < 200_000_000 {}
+            rival.join().unwrap();
+            if let Some(waited) = scheduled().unwrap().waited_since(before) {
+                assert!(waited > 20_000_000, "{waited}");
+            }
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::clock::Nanos;
 use super::socket::Sockets;
 use super::unsent::{self, Unsent};
 use super::{
-    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, TURN, Token, Transport,
+    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TURN,
+    Token, Transport,
 };
 
 const READ_BUFFER: usize = 512 * 1024;
@@ -32,6 +33,7 @@ pub struct Epoll {
     poller: Poller,
     ready: Events,
     links: Vec<Option<Link>>,
+    connects: Stage,
     buffer: Box<[u8]>,
 }
 
@@ -43,6 +45,7 @@ impl Epoll {
             poller: Poller::new()?,
             ready: Events::new(),
             links: (0..slots).map(|_| None).collect(),
+            connects: Stage::new(slots),
             buffer: vec![0; READ_BUFFER].into(),
         })
     }
@@ -78,6 +81,7 @@ impl Epoll {
                 _ if !ready.writable => return,
                 _ => link.connecting = false,
             }
+            self.connects.end(token.slot);
             events.push(Event::Connected(token));
         } else if ready.writable
             && link.unsent.is_some()
@@ -101,6 +105,7 @@ impl Transport for Epoll {
     type Medium = Bytes;
 
     fn connect(&mut self, token: Token) -> io::Result<()> {
+        self.connects.begin(token.slot);
         let stream = TcpStream::from(self.sockets.connect()?);
         // SAFETY: the stream stays in `links` until `close` deletes it from the poller.
         unsafe {
@@ -170,6 +175,13 @@ impl Transport for Epoll {
             self.renew(readiness.key)?;
         }
         Ok(())
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            connect: Some(self.connects.times()),
+            tls: None,
+        }
     }
 
     fn name(&self) -> &'static str {

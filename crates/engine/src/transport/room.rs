@@ -16,7 +16,8 @@ use crate::record::{Connections, RoomCounts};
 
 use super::websocket::WebSocket;
 use super::{
-    ByteTransport, Delivered, Event, Reading, Received, Rounds, Sending, Token, Transport,
+    ByteTransport, Delivered, Event, Reading, Received, Rounds, Sending, Standing, TcpInfo, Token,
+    Transport,
 };
 use members::Member;
 use talk::Talk;
@@ -213,6 +214,14 @@ impl<T: ByteTransport, C: Clock> Transport for Room<T, C> {
 
     fn room(&self) -> Option<RoomCounts> {
         Some(self.counts)
+    }
+
+    fn standing(&self) -> Standing {
+        self.inner.standing()
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.look(number)
     }
 
     fn name(&self) -> &'static str {

@@ -9,7 +9,10 @@ use crate::clock::Nanos;
 use crate::record::Connections;
 use crate::target::Secure;
 
-use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{
+    ByteTransport, Bytes, Event, Reading, Received, Sending, Stage, Standing, TcpInfo, Token,
+    Transport,
+};
 use session::Session;
 
 pub use session::explained;
@@ -19,6 +22,7 @@ pub struct Tls<T> {
     inner: T,
     secure: Secure,
     sessions: Vec<Option<(u32, Session)>>,
+    handshakes: Stage,
     below: Vec<Event>,
     /// Records on their way out.
     out: Vec<u8>,
@@ -33,6 +37,7 @@ impl<T: ByteTransport> Tls<T> {
             inner,
             secure,
             sessions: (0..slots).map(|_| None).collect(),
+            handshakes: Stage::new(slots),
             below: Vec::new(),
             out: Vec::new(),
             plain: Vec::new(),
@@ -59,6 +64,7 @@ impl<T: ByteTransport> Tls<T> {
     fn act(&mut self, event: Event, events: &mut Vec<Event>) {
         match event {
             Event::Connected(token) => {
+                self.handshakes.begin(token.slot);
                 self.seal(token, b"");
             }
             Event::NotConnected(token, error) => {
@@ -99,6 +105,7 @@ impl<T: ByteTransport> Tls<T> {
                 self.forget(token);
                 return events.push(Event::NotConnected(token, error));
             }
+            self.handshakes.end(token.slot);
             events.push(Event::Connected(token));
             let waits = self
                 .session(token)
@@ -216,6 +223,17 @@ impl<T: ByteTransport> Transport for Tls<T> {
 
     fn census(&self, of_slots: Connections) -> Connections {
         self.inner.census(of_slots)
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            tls: Some(self.handshakes.times()),
+            ..self.inner.standing()
+        }
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.look(number)
     }
 
     fn name(&self) -> &'static str {

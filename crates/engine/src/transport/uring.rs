@@ -23,7 +23,10 @@ use crate::clock::{Nanos, SECOND};
 use super::buffers::{Buffers, GROUP};
 use super::label::{MAX_SLOTS, Operation, label, unlabel};
 use super::socket::{LEAVING, Sockets};
-use super::{ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Token, Transport};
+use super::{
+    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TcpInfo,
+    Token, Transport,
+};
 use flights::Flights;
 
 const ENTRIES: u32 = 2048;
@@ -53,6 +56,7 @@ pub struct Uring {
     flights: ManuallyDrop<Flights>,
     sockets: Sockets,
     links: Vec<Option<Link>>,
+    connects: Stage,
     /// Receives that ended because all buffers were lent.
     starved: Vec<Token>,
     /// Connects and receives that the kernel has not finished with.
@@ -89,6 +93,7 @@ impl Uring {
             flights: ManuallyDrop::default(),
             sockets,
             links: (0..slots).map(|_| None).collect(),
+            connects: Stage::new(slots),
             starved: Vec::new(),
             under_way: 0,
             completions: Vec::with_capacity(COMPLETIONS as usize),
@@ -196,6 +201,7 @@ impl Transport for Uring {
     type Medium = Bytes;
 
     fn connect(&mut self, token: Token) -> io::Result<()> {
+        self.connects.begin(token.slot);
         self.start_connect(token)
     }
 
@@ -273,6 +279,17 @@ impl Transport for Uring {
         completions.append(&mut self.completions);
         self.completions = completions;
         Ok(())
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            connect: Some(self.connects.times()),
+            tls: None,
+        }
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        TcpInfo::of(&self.links.get(number)?.as_ref()?.socket)
     }
 
     fn name(&self) -> &'static str {

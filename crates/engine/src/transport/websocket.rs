@@ -10,7 +10,9 @@ use std::sync::Arc;
 use crate::clock::Nanos;
 use crate::protocol::websocket::{Event as Heard, Piece, Session, Upgrade, WebSocketError};
 
-use super::{ByteTransport, Event, Messages, Reading, Received, Sending, Token, Transport};
+use super::{
+    ByteTransport, Event, Messages, Reading, Received, Sending, Standing, TcpInfo, Token, Transport,
+};
 use stash::Stash;
 
 /// The code of a goodbye that means nothing but that (RFC 6455, section 7.4.1).
@@ -234,6 +236,14 @@ impl<T: ByteTransport> Transport for WebSocket<T> {
             ),
             _ => self.inner.delay(token, limit_s),
         }
+    }
+
+    fn standing(&self) -> Standing {
+        self.inner.standing()
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.look(number)
     }
 
     fn name(&self) -> &'static str {

@@ -5,7 +5,9 @@ use std::io;
 use crate::clock::Nanos;
 use crate::record::Connections;
 
-use super::{ByteTransport, Event, Reading, Received, Sending, Token, Transport, Written};
+use super::{
+    ByteTransport, Event, Reading, Received, Sending, Standing, TcpInfo, Token, Transport, Written,
+};
 
 /// See the module: the bytes of a request are copied, so that the next can be made while these go out.
 pub struct Fresh<T> {
@@ -65,6 +67,14 @@ impl<T: ByteTransport> Transport for Fresh<T> {
 
     fn census(&self, of_slots: Connections) -> Connections {
         self.inner.census(of_slots)
+    }
+
+    fn standing(&self) -> Standing {
+        self.inner.standing()
+    }
+
+    fn look(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.look(number)
     }
 
     fn name(&self) -> &'static str {

@@ -50,6 +50,12 @@ fn calls_go_over_tls_to_a_server_that_is_trusted() {
             let result = load(&url(&server), &fields, &message, Some(&message)).unwrap();
             assert_eq!(result["ok"], 60, "{result}");
             assert_eq!(result["connections"]["opened"], 2);
+            assert!(result["phases_ms"]["tls"]["max"].as_f64().unwrap() > 0.0);
+            #[cfg(target_os = "linux")]
+            assert!(
+                result["sockets"]["looked"].as_u64().unwrap() > 0,
+                "{result}"
+            );
         }
     }
 }
@@ -139,6 +145,10 @@ fn http1_goes_over_tls_too() {
         let result = serde_json::to_value(result).unwrap();
         assert_eq!(result["ok"], 60, "{result}");
         assert_eq!(result["connections"]["opened"], 4);
+        let phases = &result["phases_ms"];
+        for phase in ["connect", "tls", "first_byte"] {
+            assert!(phases[phase]["max"].as_f64().unwrap() > 0.0, "{phases}");
+        }
     }
 }
 

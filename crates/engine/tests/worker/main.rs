@@ -5,6 +5,7 @@ mod chat;
 mod failures;
 mod load;
 mod peer;
+mod phases;
 mod sockets;
 
 use load::{Load, START, after, at, near};

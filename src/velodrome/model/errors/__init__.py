@@ -30,7 +30,7 @@ from velodrome.model.errors.environments import (
     UvMissingError,
 )
 from velodrome.model.errors.links import LinkError, LinkRefusedError
-from velodrome.model.errors.load import EngineError, IdleError, LoadRefusedError
+from velodrome.model.errors.load import EngineError, IdleError, LoadRefusedError, NothingAnsweredError
 from velodrome.model.errors.races import (
     BusyError,
     ClaimsFailedError,
@@ -93,6 +93,7 @@ __all__ = [
     "MisplacedOptionError",
     "MostlyFailedError",
     "NoPortError",
+    "NothingAnsweredError",
     "NothingAskedError",
     "NothingMeasuredError",
     "NothingSelectedError",

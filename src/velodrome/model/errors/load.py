@@ -23,3 +23,15 @@ class IdleError(VelodromeError):
             f"idle connections cannot be held: {reason}.{tail} Raise the limit of open files (ulimit -n), or ask "
             "for fewer"
         )
+
+
+class NothingAnsweredError(VelodromeError):
+    """Raised when a search cannot begin, because the server answers nothing right even when asked alone."""
+
+    exit_code = 1
+
+    def __init__(self, url: str, example: str) -> None:
+        said = f": {example}" if example else ""
+        super().__init__(
+            f"nothing was answered right by {url}{said}. Check it with: velodrome load {url} -n 1"
+        )

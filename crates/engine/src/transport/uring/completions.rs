@@ -24,6 +24,7 @@ impl Uring {
             let error = io::Error::from_raw_os_error(-result);
             return events.push(Event::NotConnected(token, error));
         }
+        self.connects.end(token.slot);
         self.receive(token);
         events.push(Event::Connected(token));
     }

@@ -1,0 +1,62 @@
+"""`-R auto` and `-c auto` of `velodrome load`: whether something is to be searched, and the search."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NoReturn
+
+from velodrome.cli import _condition_options as judging
+from velodrome.cli import _output_options as outputs
+from velodrome.model.errors import UsageError
+
+AUTO = "auto"
+SECONDS = {"rate": "3s", "connections": "2s"}
+"""How long a trial is, unless told."""
+
+Sought = Literal["rate", "connections"]
+
+
+def count(connections: str | None) -> int | None:
+    """Return a number of connections; None: none was given, or it is searched."""
+    if connections is None or connections == AUTO:
+        return None
+    if not (connections.isascii() and connections.isdigit()):
+        raise UsageError(f"-c: '{connections}' is no number of connections; write 50, or auto to search it")
+    return int(connections)
+
+
+def sought(
+    connections: str | None, rate: str | None, requests: int | None, fail_if: Sequence[str] | None
+) -> Sought | None:
+    """Return what is to be searched, if anything. Raises UsageError for options that do not go with a search."""
+    if AUTO not in {connections, rate}:
+        return None
+    if requests is not None:
+        raise UsageError("a search takes the length of each trial (-z), not -n")
+    if connections == AUTO and rate is not None:
+        raise UsageError("-c auto searches a closed loop: leave -R out; -R auto opens what it needs")
+    if connections == AUTO and fail_if:
+        raise UsageError(
+            "-c auto judges throughput alone: leave --fail-if out, or search a rate with -R auto"
+        )
+    return "rate" if rate == AUTO else "connections"
+
+
+def search(
+    wanted: Sought,
+    load: tuple[Mapping[str, Any], bytes, bytes | None],
+    seconds: float,
+    fail_if: Sequence[str],
+    files: outputs.Files,
+    as_json: bool,
+) -> NoReturn:
+    """Search instead of loading once: `load` is the specification, its body and the right answer. Ends the command."""
+    # The searches bring numpy, which a single load does not wait for.
+    from velodrome.cli._search import Search, exit_code, text  # noqa: PLC0415
+
+    spec, payload, expected = load
+    found = Search(spec, payload, expected, seconds, judging.conditions(fail_if))
+    result = found.rate() if wanted == "rate" else found.connections()
+    sys.stdout.write(text(result, found.best, fail_if, as_json) + "\n")
+    if found.best is not None:
+        outputs.write(found.best, files)
+    sys.exit(exit_code(result.ending))

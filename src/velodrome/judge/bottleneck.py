@@ -1,0 +1,253 @@
+"""Was it the generator or the server? The one place where that is decided and said.
+
+In the order of the rules: a load without right answers tells nothing; figures of a generator at its limit are its own;
+an open loop that got what it asked for had no limit. Else somebody is at theirs. Connections limit by Little's law
+(«A Proof for the Queuing Formula: L = λW», Operations Research 9, 1961): with L requests at once that take W each
+there are L ÷ W a second. That is *why* there are so many in every closed loop; it is the *limit* where W is no longer
+than an answer takes when nobody is before it, so that requests wait for each other nowhere. What is longer waits in a
+queue, and where it is shows in the CPU time of the server's threads, in sockets that cannot be emptied, and in the
+round trip.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from velodrome.model import quantity
+from velodrome.model.bottleneck import Bottleneck, Evidence, Limit, ServerUse
+
+SATURATED = 0.9
+"""From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
+WAITED = 0.1
+"""From this share of the time on, waiting for a CPU matters."""
+BUSY = 0.85
+"""A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
+KEPT_UP = 0.98
+"""An open loop that got so much of its rate got it: the ends of the span cost a little."""
+QUEUES, QUEUES_SURELY = 1.5, 3.0
+"""Latency over the shortest of the run: below the first nobody waits for others; above the second all do."""
+MOSTLY = 0.5
+"""A round trip that is so much of the latency, or looks at sockets that find bytes unsent so often."""
+REPEATED = 0.001
+"""Segments sent again, per request: a network loses some."""
+
+Found = tuple[Limit, str]
+
+
+def bottleneck(evidence: Evidence) -> Bottleneck:
+    """Return where the limit was, in words."""
+    rules = (_nothing, _generator, _open if evidence.open_loop else _closed)
+    at, sentence = next(found for rule in rules if (found := rule(evidence)))
+    return Bottleneck(at, sentence, _facts(evidence))
+
+
+def evidence(document: Mapping[str, Any], server: ServerUse | None = None) -> Evidence:
+    """Read the facts from a `velodrome/load/1` document."""
+    generator, load, sockets = document["generator"], document["load"], document["sockets"]
+    span_s, flags = document["duration_s"], document["flags"]
+    had_s = max(span_s * generator["threads"], 1e-9)
+    queued_s = generator["run_queue_s"]
+    at_once = load.get("at_once") or load["connections"] * load["streams"]
+    return Evidence(
+        open_loop=load["model"] == "open",
+        span_s=span_s,
+        requests=document["requests"],
+        ok=document["ok"],
+        answered_rps=document["throughput_rps"],
+        asked_rps=load["rate"],
+        at_once=at_once,
+        mean_ms=document["latency_ms"]["sent"]["mean"],
+        fastest_ms=document["fastest_ms"],
+        threads=generator["threads"],
+        transport=generator["transport"],
+        cpu_share=generator["cpu_s"] / had_s,
+        queued_share=None if queued_s is None else queued_s / had_s,
+        lag_p99_ms=document["lag_ms"]["p99"],
+        lagged="generator-lagged" in flags,
+        debug=generator["debug"],
+        capped="capped-by-connections" in flags,
+        looks=sockets["looked"],
+        looks_unsent=sockets["with_unsent"],
+        rtt_ms=None if sockets["rtt_us"] is None else sockets["rtt_us"] / 1000,
+        retransmitted=sockets["retransmitted"],
+        server=server,
+    )
+
+
+def _nothing(told: Evidence) -> Found | None:
+    if told.requests == 0:
+        return Limit.UNKNOWN, "Cannot tell what the limit was: no request was made."
+    if told.ok == 0:
+        return (
+            Limit.UNKNOWN,
+            "Cannot tell what the limit was: no right answer came, so this says nothing of speed.",
+        )
+    return None
+
+
+def _generator(told: Evidence) -> Found | None:
+    ours = "These figures are its own, not the server's"
+    core = _cores(told)
+    if told.debug:
+        return (
+            Limit.GENERATOR,
+            f"The generator was the limit: it was built without optimisation. {ours}: install a release build.",
+        )
+    if told.cpu_share > SATURATED:
+        return Limit.GENERATOR, (
+            f"The generator was the limit: it used {quantity.percent(told.cpu_share)} of {core}. {ours}: "
+            f"use -t {told.threads + 1}, or load from another machine."
+        )
+    queued = told.queued_share or 0.0
+    if queued >= WAITED and (told.cpu_share + queued > SATURATED or told.lagged or queued >= 2 * WAITED):
+        return Limit.GENERATOR, (
+            f"The generator was the limit: it waited {quantity.percent(queued)} of the time for a CPU that others "
+            f"had. {ours}: give it one of its own (taskset), or load from another machine."
+        )
+    if told.lagged:
+        late = quantity.milliseconds(told.lag_p99_ms)
+        return Limit.GENERATOR, (
+            f"The generator was the limit: it sent one request in a hundred {late} ms "
+            f"late or more. {ours}: leave it a CPU of its own, use -t {told.threads + 1}, or ask for less."
+        )
+    return None
+
+
+def _open(told: Evidence) -> Found:
+    asked, answered = told.asked_rps, quantity.rate(told.answered_rps)
+    if told.capped and not _queues_in_the_server(told):
+        needed = ""
+        if asked is not None and told.mean_ms is not None:
+            count = quantity.grouped(asked * told.mean_ms / 1000)
+            needed = (
+                f": {quantity.rate(asked)} × {quantity.milliseconds(told.mean_ms)} ms from sent to done "
+                f"are {count} at once (Little's law)"
+            )
+        return Limit.CONNECTIONS, (
+            f"The connections were the limit: all {quantity.grouped(told.at_once)} were in use{needed}. Raise -c; if "
+            "the latency rises with them, it is the server."
+        )
+    if asked is None or told.answered_rps >= KEPT_UP * asked:
+        return (
+            Limit.SCHEDULE,
+            "Nobody was at the limit: the schedule asked for no more, and the server kept up.",
+        )
+    if (stuck := _stuck(told)) is not None:
+        return stuck
+    why = _server_why(told.server)
+    return Limit.SERVER, (
+        f"The server was the limit: it was asked {quantity.rate(asked)} and gave {answered} right answers{why}."
+    )
+
+
+def _queues_in_the_server(told: Evidence) -> bool:
+    """Whether the connections are in use because requests wait in the server for each other, and not for each alone."""
+    if told.server is not None and _is_busy(told.server):
+        return True
+    return bool(told.mean_ms and told.fastest_ms and told.mean_ms > QUEUES_SURELY * told.fastest_ms)
+
+
+def _closed(told: Evidence) -> Found:
+    server = told.server
+    if server is not None and _is_busy(server):
+        return Limit.SERVER, f"The server was the limit{_server_why(server)}."
+    if (stuck := _stuck(told)) is not None:
+        return stuck
+    mean, fastest = told.mean_ms, told.fastest_ms
+    if mean is None or not fastest:
+        return Limit.UNKNOWN, "Cannot tell what the limit was: no latency was measured."
+    return _no_queue(told, mean) if mean <= QUEUES * fastest else _queue(told, mean / fastest)
+
+
+def _queue(told: Evidence, times: float) -> Found:
+    """An answer takes so many times what it takes alone: requests wait, and no thread of the server is busy."""
+    as_long = f"an answer took {quantity.number(times, 2)} times as long as the fastest"
+    if told.server is not None:
+        why = _server_why(told.server)
+        return Limit.SERVER, f"The server was the limit: requests wait in it for each other ({as_long}){why}."
+    if times >= QUEUES_SURELY:
+        return Limit.SERVER, (
+            f"The server was the limit: on average {as_long}, so requests waited in it for each other."
+        )
+    return Limit.UNKNOWN, (
+        f"Cannot tell the server from the connections: on average {as_long}. Use -c {2 * told.at_once}: if the rate "
+        "rises, it was the connections (-c auto finds where it stops)."
+    )
+
+
+def _no_queue(told: Evidence, mean: float) -> Found:
+    """Nobody waits for others: what one request takes, and how many there are at once, is all there is."""
+    count = quantity.grouped(told.at_once)
+    rate = quantity.rate(told.at_once / mean * 1000)
+    law = f"{count} at once ÷ {quantity.milliseconds(mean)} ms (Little's law) = {rate}"
+    if told.rtt_ms is not None and told.rtt_ms >= MOSTLY * mean:
+        return Limit.LINK, (
+            f"The link was the limit: its round trip is {quantity.milliseconds(told.rtt_ms)} ms of "
+            f"{quantity.milliseconds(mean)} ms, and {law}. More connections (-c) would get more."
+        )
+    return Limit.CONNECTIONS, (
+        f"The connections were the limit: no request waited for another, and {law}. More of them (-c) would get more."
+    )
+
+
+def _stuck(told: Evidence) -> Found | None:
+    """Bytes lay in sockets and could not go out."""
+    if not told.looks or told.looks_unsent < MOSTLY * told.looks:
+        return None
+    if told.retransmitted > REPEATED * told.requests:
+        return Limit.LINK, (
+            "The link was the limit: what we sent lay in our sockets, and "
+            f"{quantity.grouped(told.retransmitted)} segments had to be sent again."
+        )
+    return Limit.SERVER, (
+        "The server was the limit, or the link's rate: what we sent lay in our sockets and was not taken, and nothing "
+        f"was lost on the way{_server_why(told.server)}."
+    )
+
+
+def _is_busy(server: ServerUse) -> bool:
+    """Whether its busiest thread, or all its CPUs, had no room left; what waits for a CPU has none."""
+    wanted = server.busiest_cpu_s + server.busiest_queued_s
+    return wanted >= BUSY * server.span_s or server.cpu_s >= BUSY * server.span_s * server.cpus
+
+
+def _server_why(server: ServerUse | None) -> str:
+    """Return what the server's CPU time says, to follow a claim that it was the limit."""
+    if server is None:
+        return ""
+    busiest, queued = server.busiest_cpu_s / server.span_s, server.busiest_queued_s / server.span_s
+    if busiest + queued >= BUSY:
+        waited = ""
+        if queued >= WAITED:
+            waited = f" and waited {quantity.percent(queued)} of the time for one that others had"
+        return f": its busiest thread had {quantity.percent(busiest)} of a CPU{waited}"
+    if server.cpu_s >= BUSY * server.span_s * server.cpus:
+        return f": its threads used all of its {server.cpus} CPUs"
+    return (
+        f", though its busiest thread used only {quantity.percent(busiest)} of a CPU: its workers are too few, or wait "
+        "for something else"
+    )
+
+
+def _facts(told: Evidence) -> str:
+    """Return what was looked at: `Generator: 21 % of its core, io_uring, …`."""
+    parts = [f"{quantity.percent(told.cpu_share)} of {_cores(told)}, {told.transport}"]
+    if told.queued_share is not None:
+        parts.append(f"waited {quantity.percent(told.queued_share)} of the time for a CPU")
+    if told.lag_p99_ms is not None:
+        parts.append(f"lag p99 {quantity.milliseconds(told.lag_p99_ms)} ms")
+    if told.looks:
+        parts.append(
+            f"bytes unsent in {quantity.percent(told.looks_unsent / told.looks)} of looks at its sockets"
+        )
+    said = f"Generator: {', '.join(parts)}."
+    if (server := told.server) is not None:
+        said += (
+            f" Server: {quantity.number(server.cpu_s / server.span_s, 2)} of {server.cpus} CPUs, its busiest thread "
+            f"{quantity.percent(server.busiest_cpu_s / server.span_s)} of one, which it waited for "
+            f"{quantity.percent(server.busiest_queued_s / server.span_s)} of the time."
+        )
+    return said
+
+
+def _cores(told: Evidence) -> str:
+    return "its core" if told.threads == 1 else f"each of its {told.threads} cores"

@@ -1,0 +1,170 @@
+"""The highest rate at which a condition holds.
+
+    found = highest_rate(lambda rate: Probe(rate, held=rate < 970), RateSearch(first=100))
+    found.ending, found.interval        # converged, Interval(951, 968, 985)
+
+First the rate is doubled while it holds, or halved until it does; then all trials are near the edge (`threshold.py`),
+where the same rates come up again as often as the noise demands. Sought is the rate of which half of the trials hold:
+below the interval nearly all do, above it nearly none.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from velodrome.judge.search.threshold import Threshold
+from velodrome.model.interval import Interval
+from velodrome.model.search import Ending, Probe, RateFound
+
+ROOM = 4.0
+"""The edge is looked for so many times beyond what was tried: the first answers may have been wrong."""
+NEAR = 3
+"""So many trials on either side of the edge must have said so before it is believed, none further from it than"""
+NEARBY = 2.0
+"""times the tolerance."""
+LEAST_TRIALS = 2
+"""A rate that ends the search by itself, the lowest or the highest, is tried so often."""
+
+
+@dataclass(frozen=True)
+class RateSearch:
+    """What to search, and how long."""
+
+    first: float
+    lowest: float = 1.0
+    highest: float = 1e7
+    tolerance: float = 0.05
+    """The interval is to be no wider than this part of the rate."""
+    most: int = 40
+    """Trials."""
+
+
+@dataclass
+class _Search:
+    measure: Callable[[float], Probe]
+    asked: RateSearch
+    probes: list[Probe] = field(default_factory=list)
+    ceiling: float = 0.0
+    """From here on the generator is the limit; 0: not met yet."""
+
+    def run(self) -> RateFound:
+        ended = self._bracket()
+        return ended if ended is not None else self._narrow()
+
+    def _try(self, rate: float) -> Probe:
+        probe = self.measure(rate)
+        self.probes.append(probe)
+        return probe
+
+    def _spent(self) -> bool:
+        return len(self.probes) >= self.asked.most
+
+    def _ended(self, ending: Ending, because: str, interval: Interval | None = None) -> RateFound:
+        return RateFound(ending, interval, because, tuple(self.probes))
+
+    def _told(self) -> list[Probe]:
+        return [probe for probe in self.probes if probe.held is not None and not probe.spoilt]
+
+    def _bracket(self) -> RateFound | None:
+        """Double or halve until one rate held and a higher one did not; None when that is so."""
+        rate = min(max(self.asked.first, self.asked.lowest), self.asked.highest)
+        while not self._spent():
+            probe = self._try(rate)
+            if probe.held is None and not probe.spoilt:
+                if self._tried(rate) >= LEAST_TRIALS:
+                    return self._ended(Ending.CANNOT, probe.why)
+                continue
+            if probe.spoilt and self._tried(rate) < LEAST_TRIALS:
+                # The machine may have paused, and once is no limit.
+                continue
+            if probe.spoilt:
+                self.ceiling = min(self.ceiling or rate, rate)
+            held = [one.rate for one in self._told() if one.held]
+            broken = [one.rate for one in self._told() if not one.held]
+            if held and broken and max(held) < max(broken):
+                return None
+            following = self._following(held, broken)
+            if following is None:
+                return self._edge(held)
+            rate = following
+        return self._ended(
+            Ending.CANNOT, f"{len(self.probes)} trials were not enough to find where it begins to break"
+        )
+
+    def _tried(self, rate: float) -> int:
+        return sum(one.rate == rate for one in self.probes)
+
+    def _following(self, held: list[float], broken: list[float]) -> float | None:
+        """Return the rate to try next, None when there is none beyond those tried."""
+        if held:
+            best = max(held)
+            above = min(self.ceiling or self.asked.highest, self.asked.highest)
+            if not self.ceiling and best < above:
+                return min(best * 2, above)
+            middle = math.sqrt(best * above)
+            if self.ceiling and above / best > 1 + self.asked.tolerance:
+                return middle
+            return best if self._tried(best) < LEAST_TRIALS else None
+        worst = min([*broken, *([self.ceiling] if self.ceiling else [])])
+        if worst > self.asked.lowest:
+            return max(worst / 2, self.asked.lowest)
+        return self.asked.lowest if self._tried(self.asked.lowest) < LEAST_TRIALS else None
+
+    def _edge(self, held: list[float]) -> RateFound:
+        """Return what is known when nothing more can be tried on one side."""
+        if held:
+            best = max(held)
+            why = (
+                next((one.spoilt for one in reversed(self.probes) if one.spoilt), "")
+                or "no higher rate was to be tried"
+            )
+            return self._ended(Ending.BEYOND, why, Interval(best, best, best))
+        last = self.probes[-1]
+        if last.spoilt:
+            return self._ended(Ending.CANNOT, last.spoilt)
+        return self._ended(Ending.NEVER, last.why)
+
+    def _narrow(self) -> RateFound:
+        known = self._known()
+        spoilt = 0
+        while True:
+            found = known.interval()
+            if found.high <= found.low * (1 + self.asked.tolerance) and self._is_backed(found.mid):
+                return self._ended(Ending.CONVERGED, "", found)
+            if self._spent():
+                return self._ended(
+                    Ending.SPENT, f"{len(self.probes)} trials were spent: they vary too much", found
+                )
+            probe = self._try(known.next())
+            if probe.spoilt or probe.held is None:
+                spoilt += 1
+                if spoilt > LEAST_TRIALS + 1:
+                    return self._ended(Ending.CANNOT, probe.spoilt or probe.why, found)
+                continue
+            known.learn(probe.rate, probe.held)
+            if found.high >= known.high * 0.9 or found.low <= known.low * 1.1:
+                known = self._known()
+
+    def _is_backed(self, edge: float) -> bool:
+        """Whether enough trials close by, on either side, were as the edge says."""
+        room = 1 + NEARBY * self.asked.tolerance
+        below = sum(bool(one.held) for one in self._told() if edge / room <= one.rate <= edge)
+        above = sum(not one.held for one in self._told() if edge <= one.rate <= edge * room)
+        return min(below, above) >= NEAR
+
+    def _known(self) -> Threshold:
+        told = self._told()
+        rates = [probe.rate for probe in told]
+        low, high = (
+            max(min(rates) / ROOM, self.asked.lowest / 2),
+            min(max(rates) * ROOM, self.asked.highest * 2),
+        )
+        known = Threshold(low, high)
+        for probe in told:
+            known.learn(probe.rate, bool(probe.held))
+        return known
+
+
+def highest_rate(measure: Callable[[float], Probe], asked: RateSearch) -> RateFound:
+    """Search the highest rate at which the trials of `measure` hold. Whatever `measure` raises ends the search."""
+    return _Search(measure, asked).run()

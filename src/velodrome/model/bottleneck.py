@@ -1,0 +1,87 @@
+"""What held a load back, and the facts that tell."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Limit(StrEnum):
+    """Where the limit was."""
+
+    GENERATOR = "generator"
+    """Its own CPU, or its waiting for one: the figures are not the server's."""
+    SERVER = "server"
+    SCHEDULE = "schedule"
+    """Nobody: an open loop asked for so much and got it."""
+    CONNECTIONS = "connections"
+    """Little's law: so many at once, each so long, make so many a second."""
+    LINK = "link"
+    """The network between: its round trip, or its losses."""
+    UNKNOWN = "cannot tell"
+
+
+@dataclass(frozen=True)
+class ServerUse:
+    """What the threads of a server on this machine had of its CPUs over the measured span."""
+
+    span_s: float
+    """How long it was looked at: the measured span, from the first look on."""
+    processes: int
+    threads: int
+    cpu_s: float
+    queued_s: float
+    """How long they waited for a CPU, added up."""
+    busiest_cpu_s: float
+    """Of the thread that wanted most: its CPU time, and how long it waited for one."""
+    busiest_queued_s: float
+    cpus: int
+    """It may run on."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The facts of a load that tell its limit. Shares are from 0 to 1; None: not told."""
+
+    open_loop: bool
+    span_s: float
+    requests: int
+    ok: int
+    answered_rps: float
+    asked_rps: float | None
+    """Of an open loop."""
+    at_once: int
+    """Requests that the connections can carry at once."""
+    mean_ms: float | None
+    """From sent."""
+    fastest_ms: float | None
+    """The shortest of the whole run from sent: what an answer takes when nobody is before it."""
+    threads: int
+    transport: str
+    cpu_share: float
+    """Of the CPU time that the generator's threads could have had."""
+    queued_share: float | None
+    """Of their time, how much they waited for a CPU."""
+    lag_p99_ms: float | None
+    lagged: bool
+    """Whether its lag is a good part of the latency."""
+    debug: bool
+    capped: bool
+    """Whether an open loop had all its connections in use."""
+    looks: int
+    """How often sockets were looked at, and how often bytes lay in one that could not go out."""
+    looks_unsent: int
+    rtt_ms: float | None
+    """Shortest round trip that TCP saw."""
+    retransmitted: int
+    server: ServerUse | None = None
+    """None: it is elsewhere, or may not be looked at."""
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The answer."""
+
+    at: Limit
+    sentence: str
+    """Who it was, why, and what to do."""
+    facts: str
+    """What it was told by, as a sentence."""

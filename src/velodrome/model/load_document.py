@@ -1,0 +1,243 @@
+"""The `velodrome/load/1` document as its schema spells it, field by field; `docs/results.md` says what each means.
+
+The engine writes most of it (`crates/engine/src/results.rs`), the command line adds `server`, `limit`, `conditions`
+and, where asked, `idle`. Only the schema is made of this: a document is passed on as it came.
+"""
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from velodrome.model.bottleneck import Limit, ServerUse
+from velodrome.model.measurement import IdleFacts
+
+SCHEMA = "velodrome/load/1"
+
+Percentiles = TypedDict(
+    "Percentiles",
+    {
+        "mean": float | None,
+        "p50": float | None,
+        "p75": float | None,
+        "p90": float | None,
+        "p95": float | None,
+        "p99": float | None,
+        "p99.9": float | None,
+        "max": float | None,
+    },
+)
+"""Milliseconds; null: not measured, or too few requests."""
+
+
+class FromBoth(TypedDict):
+    """Milliseconds from when requests were due, and from when they were sent."""
+
+    due: Percentiles
+    sent: Percentiles
+
+
+class Deliveries(TypedDict):
+    """Of messages to a room: each member's getting each."""
+
+    count: int
+    latency_ms: FromBoth
+    again: int
+    late: int
+    strangers: int
+
+
+class Phases(TypedDict):
+    """Milliseconds of each phase; null: not had."""
+
+    connect: Percentiles | None
+    tls: Percentiles | None
+    first_byte: Percentiles | None
+    last_byte: Percentiles | None
+
+
+class Connections(TypedDict):
+    """How connections fared over the whole run."""
+
+    asked: int
+    opened: int
+    reopened: int
+    answered: int
+
+
+class Streams(TypedDict):
+    """Requests that the connections can carry at once."""
+
+    asked: int
+    without_room: int
+
+
+class Generator(TypedDict):
+    """What the load cost the machine it came from."""
+
+    cpu_s: float
+    cpu_user_s: float
+    cpu_sys_s: float
+    transport: str
+    dropped_bodies: int
+    compared_every: int | None
+    run_queue_s: float | None
+    saturated: bool
+    threads: int
+    debug: bool
+
+
+class Sockets(TypedDict):
+    """What TCP told of connections that were looked at."""
+
+    looked: int
+    with_unsent: int
+    unsent_bytes_max: int
+    rtt_us: int | None
+    retransmitted: int
+
+
+class Second(TypedDict):
+    """A second of the measured span."""
+
+    at_s: float
+    requests: int
+    ok: int
+    errors: int
+    in_flight: int
+    waiting: int
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+
+
+class Step(TypedDict):
+    """A step of a load whose rate changes."""
+
+    at_s: float
+    duration_s: float
+    rate: float
+    to_rate: float
+    requests: int
+    ok: int
+    throughput_rps: float
+    outcomes: dict[str, int]
+    latency_ms: FromBoth
+    lag_ms: Percentiles
+
+
+class ByRequest(TypedDict):
+    """One of several requests."""
+
+    name: str
+    method: str
+    weight: float
+    requests: int
+    ok: int
+    outcomes: dict[str, int]
+    latency_ms: FromBoth
+
+
+class Histograms(TypedDict):
+    """HdrHistogram V2, deflated, base64; nanoseconds."""
+
+    due: str
+    sent: str
+    deliveries: str | None
+    lag: str | None
+    connect: str | None
+    tls: str | None
+    first_byte: str | None
+    last_byte: str | None
+
+
+class Piece(TypedDict):
+    """A piece of a schedule as it was asked for."""
+
+    rate: float
+    to_rate: float | None
+    duration_s: float
+
+
+class Asked(TypedDict):
+    """The load as it was asked for."""
+
+    model: Literal["open", "closed"]
+    rate: float | None
+    schedule: list[Piece]
+    arrivals: Literal["constant", "poisson"] | None
+    connections: int
+    streams: int
+    protocol: str
+    mode: str | None
+    message_bytes: int | None
+    at_once: int | None
+    call: str | None
+    kind: str | None
+
+
+class Example(TypedDict):
+    """A failure; its text may come from the server."""
+
+    outcome: str
+    text: str
+
+
+class Found(TypedDict):
+    """Where the limit was."""
+
+    at: Limit
+    sentence: str
+    facts: str
+
+
+class Because(TypedDict):
+    """A figure that decided a condition."""
+
+    metric: str
+    value: float | None
+    limit: float
+    unit: str
+    lower_bound: bool
+    missing: str
+
+
+class Condition(TypedDict):
+    """What became of a condition."""
+
+    condition: str
+    holds: bool | None
+    because: list[Because]
+    sentence: str
+
+
+class LoadDocument(TypedDict):
+    """What a load gave."""
+
+    requests: int
+    ok: int
+    duration_s: float
+    throughput_rps: float
+    outcomes: dict[str, int]
+    latency_ms: FromBoth
+    first_message_ms: FromBoth | None
+    deliveries: Deliveries | None
+    lag_ms: Percentiles
+    phases_ms: Phases
+    fastest_ms: float | None
+    connections: Connections
+    streams: Streams
+    mean_in_flight: float | None
+    answered_before_read: int
+    generator: Generator
+    sockets: Sockets
+    flags: list[str]
+    series: list[Second]
+    steps: list[Step]
+    by_request: list[ByRequest]
+    hdr: Histograms
+    load: Asked
+    examples: list[Example]
+    server: ServerUse | None
+    limit: Found
+    conditions: list[Condition]
+    idle: NotRequired[IdleFacts]

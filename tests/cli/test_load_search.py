@@ -1,0 +1,106 @@
+"""`velodrome load -R auto` and `-c auto`, against servers of a known capacity."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ONE = [sys.executable, "-m", "velodrome"]
+SERVER = Path(__file__).with_name("limit_server.py")
+measured = pytest.mark.measured
+two_cpus = pytest.mark.skipif(
+    sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2,
+    reason="needs Linux and two CPUs, one for each side",
+)
+
+
+def load(*words: str) -> subprocess.CompletedProcess[str]:
+    last = max(os.sched_getaffinity(0)) if sys.platform == "linux" else 0
+    pinned = ["taskset", "-c", str(last)] if sys.platform == "linux" else []
+    return subprocess.run(
+        [*pinned, *ONE, "load", *words], capture_output=True, text=True, check=False, timeout=110
+    )
+
+
+def found(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(ended.stdout)
+    assert document["schema"] == "velodrome/search/1"
+    return document
+
+
+@contextmanager
+def slots() -> Iterator[str]:
+    """Two threads that wait 5 ms for each answer: 400 a second, less what waking up takes."""
+    first = min(os.sched_getaffinity(0))
+    command = ["taskset", "-c", str(first), sys.executable, str(SERVER), "slots"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/"
+        finally:
+            process.kill()
+
+
+@pytest.mark.exhaustive
+@measured
+@two_cpus
+def test_the_highest_rate_of_two_slots_is_what_littles_law_allows() -> None:
+    with slots() as url:
+        ended = load(url, "-R", "auto", "-z", "1s", "--fail-if", "p90 > 100ms", "--json")
+    document = found(ended)
+    assert document["ending"] in {"converged", "not converged"}, document["sentence"]
+    assert 330 < document["interval"]["mid"] < 410, document["sentence"]
+    assert document["interval"]["low"] <= document["interval"]["mid"] <= document["interval"]["high"]
+    assert document["best"]["schema"] == "velodrome/load/1"
+    assert "held" in ended.stderr
+
+
+@measured
+@two_cpus
+def test_throughput_of_two_slots_stops_rising_at_two_connections() -> None:
+    with slots() as url:
+        document = found(load(url, "-c", "auto", "-z", "200ms", "--json"))
+    assert document["ending"] == "converged", document["sentence"]
+    assert document["connections"]["mid"] == 2
+    assert 300 < document["rps"]["mid"] < 410
+
+
+@measured
+@two_cpus
+def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:
+    with slots() as url:
+        ended = load(url, "-R", "auto", "-z", "300ms", "--fail-if", "max > 1ms")
+    assert ended.returncode == 1
+    assert "There is no rate without max > 1ms, because even at 1" in ended.stdout
+    assert "max was" in ended.stdout
+
+
+def test_nobody_there_cannot_be_searched() -> None:
+    for option in ("-R", "-c"):
+        ended = load("http://127.0.0.1:1/", option, "auto")
+        assert ended.returncode == 1
+        assert ended.stderr.startswith(
+            "velodrome: nothing was answered right by http://127.0.0.1:1/: connection refused"
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-c", "auto", "-R", "100"), "leave -R out"),
+        (("-c", "auto", "-n", "100"), "not -n"),
+        (("-c", "auto", "--fail-if", "p99 > 1s"), "judges throughput alone"),
+        (("-c", "many"), "is no number of connections"),
+        (("-R", "auto", "--step", "5"), "--step"),
+    ],
+)
+def test_what_makes_no_sense_together_is_told(words: tuple[str, ...], said: str) -> None:
+    ended = load("http://127.0.0.1:1/", *words)
+    assert ended.returncode == 2
+    assert said in ended.stderr

@@ -1,0 +1,82 @@
+import pytest
+
+from velodrome.model.interval import Interval
+from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
+from velodrome.report import search_text
+
+PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limit is 50 ms"))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            RateFound(Ending.CONVERGED, Interval(4_118, 4_212, 4_301), "", PROBES),
+            "The highest rate without p99 > 50ms: 4 210/s [4 120, 4 300], 95 %, after 2 trials.",
+        ),
+        (
+            RateFound(Ending.SPENT, Interval(4_000, 4_400, 5_000), "40 trials were spent", PROBES),
+            "The highest rate without p99 > 50ms lies between 4 000/s and 5 000/s: 40 trials were spent.",
+        ),
+        (
+            RateFound(Ending.BEYOND, Interval(90e3, 90e3, 90e3), "The generator was the limit.", PROBES),
+            "The highest rate without p99 > 50ms is at least 90 000/s: The generator was the limit.",
+        ),
+        (
+            RateFound(Ending.NEVER, None, "p99 was 61.3 ms", PROBES),
+            "There is no rate without p99 > 50ms, because even at 100/s p99 was 61.3 ms.",
+        ),
+        (
+            RateFound(Ending.CANNOT, None, "nothing came", PROBES),
+            "Cannot tell the highest rate without p99 > 50ms: nothing came.",
+        ),
+    ],
+)
+def test_a_rate_is_told_in_a_sentence(found: RateFound, said: str) -> None:
+    assert search_text.sentence(found, ["p99 > 50ms"]) == said
+
+
+def test_without_a_condition_the_server_has_to_keep_up() -> None:
+    found = RateFound(Ending.CONVERGED, Interval(95, 97, 99), "", PROBES)
+    assert "that the server keeps up with: 97.0/s [95.0, 99.0]" in search_text.sentence(found, [])
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            ConnectionsFound(
+                Ending.CONVERGED, Interval(28, 32, 40), Interval(12_100, 12_300, 12_500), "", ()
+            ),
+            "Throughput stops rising at 32 [28, 40] connections, with 12 300/s [12 100, 12 500]: "
+            "more of them only wait.",
+        ),
+        (
+            ConnectionsFound(
+                Ending.BEYOND,
+                Interval(64, 64, 64),
+                Interval(9e4, 9e4, 9e4),
+                "the generator was the limit",
+                (),
+            ),
+            "Throughput is at least 90 000/s, with 64 connections: the generator was the limit.",
+        ),
+    ],
+)
+def test_connections_are_told_in_a_sentence(found: ConnectionsFound, said: str) -> None:
+    assert search_text.sentence(found, []) == said
+
+
+def test_a_trial_is_a_line_without_control_codes() -> None:
+    load = {"latency_ms": {"due": {"p99": 5.214}, "sent": {"p50": 2.55}}}
+    assert search_text.probe(PROBES[0], load) == "    100/s  held   p99 5.21 ms from due"
+    assert "broke  p99 was 61.3 ms" in search_text.probe(PROBES[1], load)
+    assert "does not count: \\x1b" in search_text.probe(Probe(1.0, None, spoilt="\x1b"), load)
+    assert search_text.sample(Sample(32, 12_300.0), load) == "   32 connections   12 300/s  p50 2.55 ms"
+
+
+def test_the_document_has_every_trial() -> None:
+    found = RateFound(Ending.CONVERGED, Interval(95, 97, 99), "", PROBES)
+    document = search_text.document(found, None, ["p99 > 50ms"])
+    assert document["interval"] == {"low": 95, "mid": 97, "high": 99}
+    assert [trial["rate"] for trial in document["trials"]] == [100.0, 200.0]
