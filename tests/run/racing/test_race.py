@@ -68,16 +68,15 @@ def test_resuming_runs_only_what_is_missing_and_tells_what_is_there(tmp_path: Pa
 
 
 def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(tmp_path: Path) -> None:
-    whole = heats(ONE_BLOCK)
+    whole = heats(ONE_BLOCK)[:1]
     out = tmp_path / "out"
     race.run(Race(ONE_BLOCK, whole, out), lab(), Told())
     before = store.read(out)
     stolen = Flag(FlagKind.CPU_STEAL, Severity.INVALID, "The host gave 43 % of its CPU to others.", "Wait.")
     slow = Flag(FlagKind.NOT_STATIONARY, Severity.INVALID, "It slowed down.", "Look why.")
     measured = [one for one in before.trials if isinstance(one, Measurement)]
-    # The others are told to be sound, whatever this machine did meanwhile.
-    flags = [(stolen,), (slow,), *((),) * (len(measured) - 2)]
-    spoilt = [replace(one, flags=told) for one, told in zip(measured, flags, strict=True)]
+    # Nothing else is told of them, whatever this machine did meanwhile.
+    spoilt = [replace(measured[0], flags=(stolen,)), replace(measured[1], flags=(slow,))]
     with (out / "results.jsonl").open("a") as file:
         file.writelines(f"{results.dump(one)}\n" for one in spoilt)
     plain = Told()
