@@ -39,7 +39,9 @@ def main() -> None:
     listener = listen(options.host, options.port, options.backlog)
     listener.setblocking(True)
     end_on_sigterm()
-    with serve(load(options.app), sock=listener, compression=None, ping_interval=None) as server:
+    app = load(options.app)
+    # Whoever sends to a room waits for a member that is just leaving, so long at most: ten seconds, if not told.
+    with serve(app, sock=listener, compression=None, ping_interval=None, close_timeout=1) as server:
         server.serve_forever()
 
 
