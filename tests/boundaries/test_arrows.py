@@ -1,4 +1,4 @@
-"""Imports go one way: cli -> plan, run, judge, report -> model -> guest."""
+"""Imports go one way: cli -> track -> plan, run, judge -> model -> guest; report is beside them."""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ MAY_IMPORT = {
     "run": {"run", "model", "guest", "_native"},
     "judge": {"judge", "model", "guest"},
     "report": {"report", "model", "guest"},
-    "cli": {"cli", "plan", "run", "judge", "report", "model", "guest"},
+    "track": {"track", "plan", "run", "judge", "model", "guest"},
+    "cli": {"cli", "track", "plan", "run", "judge", "report", "model", "guest"},
 }
 MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
 

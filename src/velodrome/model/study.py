@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from velodrome.guest.recipe import Recipe
+from velodrome.model.app import App
 from velodrome.model.claim import Claim
 from velodrome.model.experiment import Experiment
 from velodrome.model.limits import Limits
@@ -30,14 +31,15 @@ class Question:
     """Instead of the study's."""
     contestants: tuple[str, ...] = ()
     """Labels of those that race in this question; empty: all of the study."""
+    profile: Load | None = None
+    """A load under which each contestant is profiled, once, after the race; nothing of it is ranked."""
+    app: App | None = None
+    """A user's own app in place of the recipe, which then is `app.recipe`."""
 
     @property
     def about(self) -> str:
         """Completes «for an endpoint that …»: what its recipe does, and over which link it is asked."""
         return f"{self.recipe.about}, over a link of {self.link.told}" if self.link else self.recipe.about
-
-    profile: Load | None = None
-    """A load under which each contestant is profiled, once, after the race; nothing of it is ranked."""
 
 
 @dataclass(frozen=True)

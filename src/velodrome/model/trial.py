@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue
+from velodrome.model.app import App
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Load
@@ -63,6 +64,8 @@ class Trial:
     """Interpreter of all the race's servers (`--python`): a path or a version; empty is the one velodrome runs on."""
     link: Link | None = None
     """The network between generator and server; None: loopback."""
+    app: App | None = None
+    """What is served in place of the recipe, which then has no steps; None: the recipe."""
 
     @property
     def interpreter(self) -> str:

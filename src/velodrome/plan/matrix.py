@@ -126,5 +126,14 @@ def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: i
     question, contestant = pair
     limits = question.limits or study.limits
     return Trial(
-        study.name, question.name, question.recipe, contestant, load, limits, block, python, question.link
+        study.name,
+        question.name,
+        question.recipe,
+        contestant,
+        load,
+        limits,
+        block,
+        python,
+        question.link,
+        question.app,
     )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
+from velodrome.model.request import Request
 from velodrome.run.calls import chat_call, grpc_call
 from velodrome.run.calls.chat_call import ChatCall
 from velodrome.run.calls.grpc_call import GrpcCall
@@ -34,6 +35,8 @@ class Target:
     """What is asked of a gRPC server, in the place of method, bodies and status."""
     chat: ChatCall | None = None
     """What is said to a server that holds WebSockets, in their place."""
+    mix: tuple[Request, ...] = ()
+    """Several requests by weight, each with its right answer, in the place of method, bodies and status."""
 
     @staticmethod
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":

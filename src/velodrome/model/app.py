@@ -1,0 +1,55 @@
+"""A user's own app, as what is served in place of a recipe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from velodrome.guest.recipe import Recipe
+from velodrome.model.request import Request
+
+
+@dataclass(frozen=True)
+class ThirdParty:
+    """A simulated third party that stands in for one the app calls."""
+
+    variable: str
+    """Environment variable in which the app finds its base URL: `PAYMENTS_URL`."""
+    latency: str
+    """As `velodrome upstream --latency` takes it: `50ms`, `lognormal(50ms,0.4)`."""
+
+
+@dataclass(frozen=True)
+class App:
+    """What is served: where it is found, how it is called, in what it runs, and what is asked of it.
+
+    Plain data that is stored with every result, so it holds names of environment variables and never their values:
+    these may be secrets, and are the lab's (`run/lab.py`).
+    """
+
+    path: str
+    """`module:attribute`, as its user wrote it; over Django the settings module or its `wsgi.py`."""
+    interface: str
+    """How servers call it: name of an interface, such as `wsgi`; stacks of that interface can serve it."""
+    python: str
+    """Path of its interpreter."""
+    cwd: str
+    """Folder it runs in; first on its import path."""
+    requests: tuple[Request, ...] = (Request("/"),)
+    form: str = "application"
+    """What the attribute is: `application`, `factory` (called without arguments), `asgi2`, `django`."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Version of every package installed beside it, by name: these win over what stacks pin."""
+    variables: tuple[str, ...] = ()
+    """Names of the environment variables that its user sets for it."""
+    third_parties: tuple[ThirdParty, ...] = ()
+    proto: str = ""
+    """Path of the `.proto` file of a gRPC servicer; empty: it is none."""
+    revision: str = ""
+    """Of its source, where several are compared; empty: as it is."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """The app where a recipe stands: it has no steps, because nothing is known of what it does."""
+        asked = ", ".join(f"{one.method} {one.path}" for one in self.requests[:3])
+        more = f" and {len(self.requests) - 3} more" if len(self.requests) > 3 else ""
+        at = f" at {self.revision}" if self.revision else ""
+        return Recipe(self.path + at, f"is {self.path}{at}, asked {asked}{more}", ())

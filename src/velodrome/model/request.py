@@ -1,0 +1,45 @@
+"""What is asked of a user's own app: one request, or several by weight."""
+
+import base64
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Content:
+    """Bytes that can be stored: as text where they are UTF-8, else as base64."""
+
+    text: str = ""
+    base64: str = ""
+
+    @staticmethod
+    def of(data: bytes) -> "Content":
+        """Return bytes in the form they are stored in."""
+        try:
+            return Content(text=data.decode())
+        except UnicodeDecodeError:
+            return Content(base64=base64.b64encode(data).decode())
+
+    @property
+    def data(self) -> bytes:
+        """The bytes themselves."""
+        return base64.b64decode(self.base64) if self.base64 else self.text.encode()
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a mix, and what a right answer to it is.
+
+    Path, values of headers and body may hold templates (`docs/load.md`): `{{n}}`, `{{random 1..500}}`, `{{uuid}}`.
+    """
+
+    name: str
+    path: str = "/"
+    method: str = "GET"
+    weight: float = 1.0
+    """Share of the mix, in proportion to the sum of all weights."""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: Content | None = None
+    expect_status: int | None = None
+    """None: any 2xx is right."""
+    expect_body: Content | None = None
+    expect_contains: str | None = None
