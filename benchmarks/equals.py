@@ -14,10 +14,10 @@ from pathlib import Path
 from velodrome.cli.judge import read
 from velodrome.guest.catalog import stacks
 from velodrome.judge.claims.finding_cells import Evidence
-from velodrome.judge.figures.number import Series
+from velodrome.judge.figures.number import Missing, Series
 from velodrome.judge.figures.taking import TAKING
 from velodrome.model.claim import Figure
-from velodrome.model.load import Closed
+from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
 
 STUDY = Path(__file__).with_suffix(".toml")
@@ -38,8 +38,9 @@ def ratios(evidence: Evidence, question: Question, label: str, metric: str) -> I
         for name in (one, f"{one[:-2]}-b"):
             cell = evidence.cell(Figure(metric, f"{question.name}/{name}"))
             load = evidence.load(question, label)
-            assert not hasattr(cell, "reason"), cell
-            pair.append(TAKING[metric].take(cell, load))  # type: ignore[arg-type]
+            if isinstance(cell, Missing) or isinstance(load, Missing):
+                return
+            pair.append(TAKING[metric].take(cell, load))
         a, b = pair
         if isinstance(a, Series) and isinstance(b, Series):
             yield from (
@@ -64,8 +65,8 @@ def main() -> int:
     return 0
 
 
-def _loop(load: object) -> str:
-    return "closed" if isinstance(getattr(load, "pace", None), Closed) else "open"
+def _loop(load: Load) -> str:
+    return "closed" if isinstance(load.pace, Closed) else "open"
 
 
 def _deviation(logs: list[float]) -> str:

@@ -52,7 +52,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         claims=judge_claims(evidence),
         tables=tuple(tabulate(table, evidence) for table in study.tables),
         findings=findings,
-        profiles=tuple(view(one) for one in _profiles(runs)),
+        profiles=tuple(map(view, evidence.profiles)),
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )

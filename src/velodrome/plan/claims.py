@@ -17,6 +17,7 @@ from typing import Any
 from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
 from velodrome.model.metric import METRICS
 from velodrome.model.study import Study
+from velodrome.plan.cells import Cells
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.schema import ArithmeticTable, CheckTable, ClaimTable, ContradictionTable
 from velodrome.plan.toml_map import Path
@@ -36,6 +37,11 @@ class _Reader:
 
     study: Study
     findings: Findings
+
+    @property
+    def cells(self) -> Cells:
+        """What the study has cells for."""
+        return Cells(self.study, self.findings)
 
     def claim(self, entry: object, at: Path) -> Claim | None:
         findings = self.findings
@@ -139,25 +145,12 @@ class _Reader:
     def _figure(self, table: CheckTable, cell_and_load: tuple[str, str], at: Path) -> Figure:
         """Return the figure of a cell under a load, after telling what of it there is not."""
         cell, load = cell_and_load
-        loads = self._loads(cell)
-        if loads is None:
-            cells = [f"{question.name}/{contestant.label}" for question, contestant in self.study.pairs()]
-            near = nearest(cell, cells)
-            self.findings.add(at, f"'{cell}' is no question/contestant of this study; {near}")
-        elif load and load not in loads:
+        loads = self.cells.found(cell, at)
+        if loads is not None and load:
             key = "over_load" if at[-1] == "over" and table.over_load is not None else "load"
-            self.findings.add(
-                (*at[:-1], key), f"'{load}' is no load of that question; {nearest(load, loads)}"
-            )
+            self.cells.check_load(load, loads, (*at[:-1], key))
         return Figure(table.metric, cell, load)
-
-    def _loads(self, cell: str) -> list[str] | None:
-        """Return the labels of the loads under which a cell is measured; None: there is no such cell."""
-        for question, contestant in self.study.pairs():
-            if cell == f"{question.name}/{contestant.label}":
-                return [load.label for load in question.loads]
-        return None
 
     def _same(self, load: str, cell: str) -> str:
         """Return a load for another cell: the same one where its question has it, else its first that fits."""
-        return load if load in (self._loads(cell) or ()) else ""
+        return load if load in (self.cells.loads(cell) or ()) else ""

@@ -15,6 +15,7 @@ from typing import Any
 from velodrome.model.metric import METRICS
 from velodrome.model.published import PublishedRow, PublishedTable
 from velodrome.model.study import Study
+from velodrome.plan.cells import Cells
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.schema import PublishedRowTable, PublishedTableTable
 from velodrome.plan.toml_map import Path
@@ -56,14 +57,11 @@ def _row(
     row = findings.check(PublishedRowTable, entry, at)
     if row is None:
         return None
-    pairs = {f"{question.name}/{one.label}": question for question, one in study.pairs()}
-    if row.of not in pairs:
-        findings.add(
-            (*at, "of"), f"'{row.of}' is no question/contestant of this study; {nearest(row.of, pairs)}"
-        )
+    cells = Cells(study, findings)
+    there = cells.found(row.of, (*at, "of"))
+    if there is None:
         return None
-    labels = [load.label for load in pairs[row.of].loads]
+    place = "loads" if row.loads else "of"
     for load in row.loads or loads:
-        if load not in labels:
-            findings.add((*at, "of"), f"'{load}' is no load of that question; {nearest(load, labels)}")
+        cells.check_load(load, there, (*at, place))
     return PublishedRow(row.of, tuple(one if one != "" else None for one in row.published), tuple(row.loads))

@@ -10,6 +10,7 @@ from rich.text import Text
 from velodrome.model.claim import Checked, Judged, Judgement
 from velodrome.model.metric import METRICS, Unit, unit_of
 from velodrome.model.quantity import MISSING, in_unit
+from velodrome.report import folding
 from velodrome.report.findings import fact
 from velodrome.report.typeset import visible
 
@@ -130,16 +131,10 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     for one in every:
         found += _claim(one, width)
         for row in one.rows:
-            found += [*_check(row, sizes), *_prose(row.reason, width, INDENT + 2)]
+            found += [*_check(row, sizes), *folding.paragraph(row.reason, width, INDENT + 2, "dim")]
         for text in (one.reason if one.judgement is not Judgement.HOLDS else "", *one.remarks):
-            found += _prose(text, width, INDENT)
+            found += folding.paragraph(text, width, INDENT, "dim")
     return found
-
-
-def _prose(text: str, width: int, indent: int) -> list[Text]:
-    margin = " " * indent
-    wrapped = textwrap.wrap(text, width - 1, initial_indent=margin, subsequent_indent=margin)
-    return [Text(line, style="dim") for line in wrapped]
 
 
 def _claim(one: Told, width: int) -> list[Text]:
@@ -157,14 +152,7 @@ def _claim(one: Told, width: int) -> list[Text]:
 
 def _check(row: Row, sizes: Sequence[int]) -> list[Text]:
     cells = (row.about, row.published, row.here, SHORT[row.judgement])
-    wrapped = [textwrap.wrap(cell, size) or [""] for cell, size in zip(cells, sizes, strict=True)]
-    height = max(map(len, wrapped))
-    found = []
-    for at in range(height):
-        found.append(
-            Text(" " * INDENT + _columns([part[at] if at < len(part) else "" for part in wrapped], sizes))
-        )
-    return found
+    return [Text(" " * INDENT + _columns(line, sizes)) for line in folding.rows(cells, sizes)]
 
 
 def _columns(cells: Sequence[str], sizes: Sequence[int]) -> str:

@@ -1,6 +1,5 @@
 """Published tables beside what was measured here, figure by figure, as rows that every report shows alike."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from rich.text import Text
 from velodrome.model.metric import METRICS, unit_of
 from velodrome.model.published import Compared, Here, Line
 from velodrome.model.quantity import MISSING, in_unit
-from velodrome.report import names
+from velodrome.report import folding, names
 from velodrome.report.typeset import visible
 
 FIGURES = {
@@ -103,7 +102,7 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
     """Return the tables for a terminal, no wider than `width`."""
     found: list[Text] = []
     for one in map(section, tables):
-        found += [Text(), *_wrapped(f"As published: {one.title}", width, 1, "bold")]
+        found += [Text(), *folding.paragraph(f"As published: {one.title}", width, 1, "bold")]
         sizes = _sizes(one, width)
         found += [Text(str(line), style="dim") for line in _folded(one.heads, sizes)]
         said: tuple[str, ...] = ()
@@ -112,7 +111,7 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
             found += _folded((row[0] if row[:1] != said else "", *row[1:]), sizes)
             said = row[:1]
         for note in one.notes:
-            found += _wrapped(note, width, 1, "dim")
+            found += folding.paragraph(note, width, 1, "dim")
     return found
 
 
@@ -127,18 +126,10 @@ def _sizes(one: Section, width: int) -> list[int]:
 
 
 def _folded(row: Sequence[str], sizes: Sequence[int]) -> list[Text]:
-    parts = [textwrap.wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
-    height = max(map(len, parts))
-    return [Text(_row([part[at] if at < len(part) else "" for part in parts], sizes)) for at in range(height)]
+    return [Text(_row(cells, sizes)) for cells in folding.rows(row, sizes)]
 
 
 def _row(cells: Sequence[str], sizes: Sequence[int]) -> str:
     words = [f"{cell:<{size}}" for cell, size in zip(cells[:2], sizes[:2], strict=True)]
     numbers = [f"{cell:>{size}}" for cell, size in zip(cells[2:], sizes[2:], strict=True)]
     return " " + (" " * GAP).join([*words, *numbers]).rstrip()
-
-
-def _wrapped(text: str, width: int, indent: int, style: str) -> list[Text]:
-    margin = " " * indent
-    wrapped = textwrap.wrap(text, width - 1, initial_indent=margin, subsequent_indent=margin)
-    return [Text(line, style=style) for line in wrapped]

@@ -5,7 +5,6 @@ The answer stands last because the end of the output is what a reader sees first
 
 import os
 import shlex
-import textwrap
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import board, by_driver, claims, findings, names, profiles, published
+from velodrome.report.folding import paragraph
 from velodrome.report.typeset import plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -50,14 +50,14 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     for answer in verdict.answers:
         found += [*answer_lines(answer, width), Text()]
     for name, told in findings.rows(verdict.findings):
-        found += _paragraph(f"Experiment {name}: {told}", width, " ")
+        found += paragraph(f"Experiment {name}: {told}", width, 1)
     for told in profiles.sentences(verdict):
-        found += _paragraph(told, width, " ")
+        found += paragraph(told, width, 1)
     found += [Text()] if verdict.findings or verdict.profiles else []
     for note in verdict.notes:
-        found += _paragraph(note, width, " ", "dim")
+        found += paragraph(note, width, 1, "dim")
     if verdict.finished:
-        found += _paragraph(f"The race ended: {verdict.finished}.", width, " ", "dim")
+        found += paragraph(f"The race ended: {verdict.finished}.", width, 1, "dim")
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
     judged = [*claims.lines(verdict.claims, width), *published.lines(verdict.tables, width)]
@@ -74,17 +74,17 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     if beside and len(first) + len(beside) + 4 <= width:
         found.append(first + Text(f"  ({beside})"))
     elif len(first) <= width:
-        found += [first, *(_paragraph(f"({beside})", width) if beside else ())]
+        found += [first, *(paragraph(f"({beside})", width) if beside else ())]
     else:
         found += [Text(f" {about}"), Text(f" {ARROW}  ") + Text(best, style="bold green")]
-        found += _paragraph(f"({beside})", width) if beside else ()
+        found += paragraph(f"({beside})", width) if beside else ()
     for sentence in (names.told(answer), *answer.why, answer.to_settle):
         if sentence:
-            found += _paragraph(visible(sentence), width)
+            found += paragraph(visible(sentence), width)
     for line in by_driver.lines(answer, width - 3):
         found.append(Text(f"   {line}", style="dim" if line.endswith(":") else ""))
     for sentence in by_driver.reach(answer):
-        found += _paragraph(sentence, width, style="dim")
+        found += paragraph(sentence, width, style="dim")
     if answer.deploy:
         # Never broken: it is there to be copied.
         found.append(Text("   deploy:  ", style="dim") + Text(visible(answer.deploy)))
@@ -100,10 +100,10 @@ def show(verdict: Verdict, paths: Mapping[str, str], out: Console) -> None:
 def _set_aside(verdict: Verdict, width: int) -> list[Text]:
     count = len(verdict.set_aside)
     if count == 1:
-        return _paragraph(f"⚑ 1 result set aside: {visible(verdict.set_aside[0])}", width, " ")
+        return paragraph(f"⚑ 1 result set aside: {visible(verdict.set_aside[0])}", width, 1)
     found = [Text(f" ⚑ {plural(count, 'result')} set aside")]
     for sentence in verdict.set_aside[:SET_ASIDE_SHOWN]:
-        found += _paragraph(visible(sentence), width)
+        found += paragraph(visible(sentence), width)
     if count > SET_ASIDE_SHOWN:
         found.append(Text(f"   … and {count - SET_ASIDE_SHOWN} more, all in the report"))
     return found
@@ -132,10 +132,3 @@ def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
     words += ["--python", python] if python else []
     words += ["--quick"] if verdict.form == "quick" else []
     return shlex.join(words)
-
-
-def _paragraph(text: str, width: int, indent: str = "   ", style: str = "") -> list[Text]:
-    return [
-        Text(line, style=style)
-        for line in textwrap.wrap(text, width - 1, initial_indent=indent, subsequent_indent=indent)
-    ]

@@ -2,9 +2,8 @@
 
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -17,36 +16,6 @@ from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.measuring.usage import ProcessUse, TreeUse
 
 Start = Callable[[str], subprocess.Popen[str]]
-
-PROGRAM = """
-import os, socket, sys, threading, time
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
-"""
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Start a Python program that prints a line when it is ready and does something for each line it gets."""
-    running: list[subprocess.Popen[str]] = []
-
-    def begin(program: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM + program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        running.append(process)
-        return process
-
-    yield begin
-    for process in running:
-        process.kill()
-        process.communicate()
 
 
 def ask(process: subprocess.Popen[str]) -> str:

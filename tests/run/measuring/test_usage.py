@@ -1,12 +1,9 @@
 """Processes whose use is known are read from outside."""
 
 import os
-import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,40 +12,6 @@ from velodrome.run.measuring import usage
 from velodrome.run.measuring.usage_portable import PortableReader
 
 Start = Callable[[str], subprocess.Popen[str]]
-
-BURN = """
-import os, sys, threading, time
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
-def tell(*words):
-    print(*words, flush=True)
-    sys.stdin.readline()
-"""
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Start a Python program that tells something and then waits; ended with the test."""
-    running: list[subprocess.Popen[str]] = []
-
-    def begin(program: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", BURN + program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        running.append(process)
-        return process
-
-    yield begin
-    for process in running:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # it leads a group of its own
-        process.communicate()
 
 
 def told(process: subprocess.Popen[str]) -> str:

@@ -82,4 +82,4 @@ class Taking:
 
 def spoilt(one: Measurement) -> bool:
     """Return whether the lab itself, not the server, is why a measurement may not count."""
-    return any(flag.severity is Severity.INVALID and flag.kind in OURS for flag in one.flags)
+    return bool(one.doubts & OURS)

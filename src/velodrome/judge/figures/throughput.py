@@ -7,7 +7,7 @@ from velodrome.judge import field
 from velodrome.judge.comparing import NOISE
 from velodrome.judge.figures.cell import Cell, Taking
 from velodrome.judge.figures.number import Known, Limit, Missing, Number, Series, Side
-from velodrome.model.flag import FlagKind, Severity
+from velodrome.model.flag import FlagKind
 from velodrome.model.interval import Interval
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import Measurement
@@ -36,8 +36,7 @@ def throughput(cell: Cell, load: Load) -> Number:
 
 
 def _ended_by_generator(one: Measurement) -> bool:
-    doubts = {flag.kind for flag in one.flags if flag.severity is Severity.INVALID}
-    return FlagKind.GENERATOR_SATURATED in doubts and doubts <= GENERATOR_ENDED
+    return FlagKind.GENERATOR_SATURATED in one.doubts and one.doubts <= GENERATOR_ENDED
 
 
 def answered(cell: Cell, load: Load) -> Number:

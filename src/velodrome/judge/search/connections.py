@@ -14,6 +14,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from scipy import special
+
 from velodrome.model.interval import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Sample
 
@@ -21,29 +23,6 @@ ENOUGH = 0.95
 """Of the most: from here on throughput is said to rise no more."""
 RISES = 1.05
 """From one number to its double: less than this is no rise."""
-_T_95 = (
-    12.71,
-    4.30,
-    3.18,
-    2.78,
-    2.57,
-    2.45,
-    2.36,
-    2.31,
-    2.26,
-    2.23,
-    2.20,
-    2.18,
-    2.16,
-    2.14,
-    2.13,
-    2.12,
-    2.11,
-    2.10,
-    2.09,
-    2.09,
-)
-"""Student's t, two-sided 95 %, for 1 to 20 degrees of freedom; beyond, 2."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +184,9 @@ def _error(ratios: Sequence[Sequence[float]]) -> float:
 
 
 def _t(freedom: int) -> float:
-    return _T_95[freedom - 1] if 0 < freedom <= len(_T_95) else 2.0
+    """Return Student's t, two-sided 95 %."""
+    # Of scipy's special functions, because its statistics take a second to import.
+    return float(special.stdtrit(freedom, 0.975))
 
 
 def enough_connections(measure: Callable[[int], Sample], asked: ConnectionSearch) -> ConnectionsFound:

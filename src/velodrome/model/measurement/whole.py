@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from velodrome.model.flag import Flag, Severity
+from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement.beside import CompanionFacts, IdleFacts, UpstreamFacts
 from velodrome.model.measurement.link import LinkFacts
 from velodrome.model.measurement.load import LoadFacts
@@ -43,9 +43,14 @@ class Measurement:
     """None: not looked at, as the answer is not a body over HTTP/1.1."""
 
     @property
+    def doubts(self) -> frozenset[FlagKind]:
+        """The kinds of flag that set it aside."""
+        return frozenset(flag.kind for flag in self.flags if flag.severity is Severity.INVALID)
+
+    @property
     def valid(self) -> bool:
         """Whether no flag sets it aside."""
-        return all(flag.severity is not Severity.INVALID for flag in self.flags)
+        return not self.doubts
 
     @property
     def cpu_us_per_request(self) -> float | None:

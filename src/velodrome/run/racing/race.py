@@ -15,7 +15,7 @@ from types import FrameType
 from velodrome import _native
 from velodrome.model.errors import RaceInterruptedError
 from velodrome.model.experiment import Experiment
-from velodrome.model.flag import FlagKind, Severity
+from velodrome.model.flag import FlagKind
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Failed, FailureKind
 from velodrome.model.results import Header, Result, Results
@@ -180,7 +180,7 @@ def _again(result: Result, redo: bool) -> bool:
     """Return whether a resumed race measures something that it has a result of once more."""
     if isinstance(result, Failed):
         return result.failure in RETRIED
-    return redo and any(one.kind in SPOILT and one.severity is Severity.INVALID for one in result.flags)
+    return redo and bool(result.doubts & SPOILT)
 
 
 @contextmanager
