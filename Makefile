@@ -42,16 +42,17 @@ $(VENV)/.built: $(VENV)/.synced pyproject.toml $(RUST)
 race: dev
 	$(BIN)/velodrome run first-lap
 
-# One at a time: most tests boot servers and give them deadlines, and a test beside another is what makes it late.
-# Those that measure come last, after everything that leaves the machine warm.
+# Two at a time: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
+# that leaves the machine warm.
+AT_ONCE := -n 2 --dist loadfile
 test: dev
 	cargo test --quiet --workspace
-	$(PYTEST) -m "not measured and not exhaustive"
+	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
 test-all: dev
 	cargo test --quiet --workspace -- --include-ignored
-	$(PYTEST) -m "not measured"
+	$(PYTEST) $(AT_ONCE) -m "not measured"
 	$(PYTEST) -m measured
 
 lint: dev

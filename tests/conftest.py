@@ -1,9 +1,13 @@
 """Golden files: `pytest --renew-golden` writes them anew; look at the difference before you commit it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from velodrome.run import cache
+from velodrome.run.machine import measuring_lock
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -12,6 +16,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--renew-golden", action="store_true", help="write golden files anew instead of comparing"
     )
+
+
+def pytest_configure() -> None:
+    """Of two workers each may race: what they measure is not looked at, or stands in the tests that are `measured`."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker:
+        os.environ[measuring_lock.VARIABLE] = str(cache.folder("") / f"{worker}.lock")
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from velodrome.model.errors import BusyError
 from velodrome.run import cache
 
 NAME = "measuring.lock"
+VARIABLE = "VELODROME_LOCK"
+"""Environment variable that names another file: one for all users of a machine, whose caches differ."""
 POLL_SECONDS = 0.25
 
 
@@ -26,7 +28,7 @@ def alone(
     `wait_s` is how long to wait for another velodrome (None: as long as it takes), `on_wait` is told once who
     it is. Raises BusyError. The kernel lets go of the lock when its holder dies, however that dies.
     """
-    path = cache.folder("") / NAME if file is None else file
+    path = file or _shared()
     number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _take(number, wait_s, on_wait)
@@ -35,6 +37,11 @@ def alone(
         yield
     finally:
         os.close(number)
+
+
+def _shared() -> Path:
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else cache.folder("") / NAME
 
 
 def _take(number: int, wait_s: float | None, on_wait: Callable[[str], None] | None) -> None:
