@@ -55,6 +55,8 @@ def test_an_interrupted_race_says_how_far_it_came() -> None:
     assert verdict([*FAST[:2], *SLOW[:1]]).finished == "before its end: 3 of 12 trials are there"
     closed_only = Question("hello", HELLO_Q.recipe, (CLOSED,))
     assert verdict([*FAST, *SLOW], closed_only).finished == "all 3 blocks were run"
+    begun_with_two = verdict([*FAST, *SLOW], closed_only, blocks=2)
+    assert begun_with_two.finished == "all 3 blocks were run"
 
 
 def test_how_it_ended_is_taken_over_where_it_is_known() -> None:

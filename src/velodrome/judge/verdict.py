@@ -152,12 +152,15 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]) -> str:
     """Return how far the race came, by the trials that are there."""
+    blocks = max(
+        [study.blocks, *(one.trial.block + 1 for one in results)]
+    )  # a resume may have asked for more
     planned = {
         (question.name, contestant.label, load.label, block)
         for question, contestant in study.pairs()
         if not (contestant.stack in stacks and serves(stacks[contestant.stack], question.recipe))
         for load in study.loads(question, contestant)
-        for block in range(study.blocks)
+        for block in range(blocks)
     }
     done = {
         (one.trial.question, one.trial.contestant.label, one.trial.load.label, one.trial.block)
@@ -165,7 +168,7 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
     }
     missing = len(planned - done)
     if not missing:
-        return f"all {study.blocks} blocks were run" if study.blocks > 1 else "its one block was run"
+        return f"all {blocks} blocks were run" if blocks > 1 else "its one block was run"
     return f"before its end: {len(planned) - missing} of {len(planned)} trials are there"
 
 

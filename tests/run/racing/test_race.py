@@ -94,10 +94,19 @@ def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: 
     race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
     with pytest.raises(ResultsExistError):
         race.run(Race(ONE_BLOCK, (), tmp_path / "out"), lab(), Told())
-    with pytest.raises(StudyChangedError, match="the study's blocks changed"):
-        race.run(Race(study(blocks=9), (), tmp_path / "out", resume=True), lab(), Told())
+    with pytest.raises(StudyChangedError, match="the study's contestants changed"):
+        race.run(Race(replace(ONE_BLOCK, contestants=()), (), tmp_path / "out", resume=True), lab(), Told())
     called_otherwise = replace(ONE_BLOCK, title="What a study says may change.")
     race.run(Race(called_otherwise, (), tmp_path / "out", resume=True), lab(), Told())
+
+
+def test_a_resume_may_ask_for_more_blocks(tmp_path: Path) -> None:
+    first = heats(ONE_BLOCK)[:1]
+    race.run(Race(ONE_BLOCK, first, tmp_path / "out"), lab(), Told())
+    more = study(blocks=2)
+    again = tuple(heat for heat in heats(more) if heat.trials[0].cell == first[0].trials[0].cell)
+    race.run(Race(more, again, tmp_path / "out", resume=True), lab(), Told())
+    assert {one.trial.block for one in store.read(tmp_path / "out").trials} == {0, 1}
 
 
 def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume(tmp_path: Path) -> None:

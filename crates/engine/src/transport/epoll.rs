@@ -71,7 +71,7 @@ impl Epoll {
         let target = target.into();
         Ok(Epoll {
             drops: !target.is_unix(),
-            sockets: Sockets::new(target),
+            sockets: Sockets::new(target, slots),
             // SAFETY: `fd` is open and nobody else owns it.
             poller: unsafe { OwnedFd::from_raw_fd(fd) },
             links: (0..slots).map(|_| None).collect(),

@@ -41,7 +41,7 @@ impl Epoll {
     /// A transport for up to `slots` connections to `target`.
     pub fn new(target: impl Into<Endpoint>, slots: usize) -> io::Result<Epoll> {
         Ok(Epoll {
-            sockets: Sockets::new(target),
+            sockets: Sockets::new(target, slots),
             poller: Poller::new()?,
             ready: Events::new(),
             links: (0..slots).map(|_| None).collect(),

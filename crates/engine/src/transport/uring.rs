@@ -84,7 +84,7 @@ impl Uring {
             .build(ENTRIES)?;
         super::os::sharpen_timers();
         let buffers = Buffers::register(&ring, slots)?;
-        let sockets = Sockets::new(target);
+        let sockets = Sockets::new(target, slots);
         Ok(Uring {
             ring: ManuallyDrop::new(ring),
             buffers: ManuallyDrop::new(buffers),

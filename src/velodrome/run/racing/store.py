@@ -19,8 +19,9 @@ from velodrome.model.results import COMPARABLE, Entry, Header, Results
 NAME = "results.jsonl"
 BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
 
-TOLD = ("title", "sources", "claims", "tables")
-"""What a study says of its measurements, which no measurement depends on."""
+FREE = ("title", "sources", "claims", "tables", "blocks")
+"""What may change between a run and its resume: what a study says of its measurements, which none depends on, and how
+many of them there are to be."""
 
 
 class Store:
@@ -149,7 +150,7 @@ def differences(begun: Header, now: Header) -> list[str]:
     found += [
         f"the study's {name} changed"
         for name in before
-        if name not in TOLD and before[name] != after.get(name)
+        if name not in FREE and before[name] != after.get(name)
     ]
     for name in COMPARABLE:
         if begun.machine.get(name) != now.machine.get(name):
