@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+
+from velodrome.report import schema
 
 ONE = [sys.executable, "-m", "velodrome"]
 SERVER = Path(__file__).with_name("limit_server.py")
@@ -30,7 +33,7 @@ def load(*words: str) -> subprocess.CompletedProcess[str]:
 
 def found(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(ended.stdout)
-    assert document["schema"] == "velodrome/search/1"
+    jsonschema.validate(document, schema.search())
     return document
 
 

@@ -12,6 +12,7 @@ from velodrome.guest.recipe import STEPS
 from velodrome.model import load_document
 from velodrome.model import results as results_file
 from velodrome.model.load_document import LoadDocument
+from velodrome.model.search_document import SearchDocument
 from velodrome.model.verdict import Verdict
 from velodrome.report.json import SCHEMA
 
@@ -60,10 +61,21 @@ def results() -> dict[str, Any]:
 
 def load() -> dict[str, Any]:
     """Return the schema of what `velodrome load --json` prints."""
-    found = TypeAdapter(LoadDocument).json_schema(mode="serialization")
+    return {"$schema": DIALECT, **_load(TypeAdapter(LoadDocument).json_schema(mode="serialization"))}
+
+
+def _load(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a load's document with the name that each document bears."""
     found["properties"] = {"schema": {"const": load_document.SCHEMA}, **found["properties"]}
     found["required"] = ["schema", *found["required"]]
-    return {"$schema": DIALECT, **found}
+    return found
+
+
+def search() -> dict[str, Any]:
+    """Return the schema of what `velodrome load --json` prints of a search."""
+    found = TypeAdapter[Any](SearchDocument).json_schema(mode="serialization")
+    _load(found["$defs"]["LoadDocument"])
+    return {"$schema": DIALECT, "title": "Search", **found}
 
 
 def documents() -> dict[str, str]:
@@ -72,6 +84,7 @@ def documents() -> dict[str, str]:
         "results.schema.json": results(),
         "verdict.schema.json": verdict(),
         "load.schema.json": load(),
+        "search.schema.json": search(),
     }
     return {name: json.dumps(plain, indent=1, ensure_ascii=False) + "\n" for name, plain in made.items()}
 

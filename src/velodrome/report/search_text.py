@@ -7,9 +7,8 @@ from typing import Any
 from velodrome.model import quantity
 from velodrome.model.interval import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
+from velodrome.model.search_document import SCHEMA
 from velodrome.report.typeset import visible
-
-SCHEMA = "velodrome/search/1"
 
 
 def probe(one: Probe, document: Mapping[str, Any]) -> str:
