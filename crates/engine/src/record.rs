@@ -1,11 +1,15 @@
 //! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
 
+mod adding;
 mod deliveries;
 mod first_message;
+mod flight;
 mod pieces;
 mod share;
 mod slice;
+mod slices;
 mod sockets;
+mod span;
 mod steps;
 
 use std::sync::mpsc::Sender;
@@ -16,30 +20,17 @@ pub use pieces::Pieces;
 pub use share::Share;
 pub use slice::{SLICE, SLICES_PER_SECOND, Slice};
 pub use sockets::Sockets;
+pub use span::Span;
 pub use steps::{Step, Steps};
 
+use flight::Flight;
+use slices::Slices;
+
 use crate::clock::Nanos;
-use crate::durations::{Durations, coarse};
+use crate::durations::Durations;
 use crate::outcome::{Outcome, Outcomes};
 use crate::transport::Standing;
 use crate::transport::os::CpuTime;
-
-/// The measured part of the timeline.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// When warm-up ended.
-    pub start: Nanos,
-    /// When the drain began; `Nanos::MAX` while it is not known.
-    pub end: Nanos,
-}
-
-impl Span {
-    /// Whether a request due then, or an answer arrived then, belongs to the measurement.
-    #[inline]
-    pub fn holds(&self, moment: Nanos) -> bool {
-        (self.start..self.end).contains(&moment)
-    }
-}
 
 /// How connections fared, counted over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,8 +67,6 @@ pub struct Record {
     pub dropped_bodies: u64,
     /// Measured requests that fell due when all connections were busy and none could be added.
     pub capped: u64,
-    /// Integral of requests in flight over the span, nanoseconds.
-    pub flight_time: u128,
     /// The first failures.
     pub examples: Vec<(Outcome, String)>,
     /// See [`Connections`].
@@ -109,11 +98,8 @@ pub struct Record {
     pub queued: Option<Nanos>,
     /// The span; its end is known when the run is over.
     pub span: Span,
-    in_flight: u64,
-    flight_since: Nanos,
-    slice: Slice,
-    slice_end: Nanos,
-    slices: Option<Sender<Slice>>,
+    flight: Flight,
+    slices: Slices,
     max_examples: usize,
 }
 
@@ -131,7 +117,6 @@ impl Record {
             transport: "",
             dropped_bodies: 0,
             capped: 0,
-            flight_time: 0,
             examples: Vec::new(),
             connections: Connections::default(),
             deliveries: None,
@@ -150,19 +135,8 @@ impl Record {
                 start: Nanos::MAX,
                 end: Nanos::MAX,
             },
-            in_flight: 0,
-            flight_since: 0,
-            slice: Slice {
-                thread,
-                index: 0,
-                requests: 0,
-                ok: 0,
-                in_flight: 0,
-                waiting: 0,
-                latency: coarse(),
-            },
-            slice_end: Nanos::MAX,
-            slices,
+            flight: Flight::default(),
+            slices: Slices::new(thread, slices),
             max_examples,
         }
     }
@@ -171,86 +145,59 @@ impl Record {
     pub fn begin(&mut self, now: Nanos, start: Nanos, end: Nanos) {
         self.span = Span { start, end };
         self.steps.begin(start);
-        self.flight_since = now;
-        let ahead = start.saturating_sub(now).div_ceil(SLICE);
-        self.slice.index = -(ahead as i64);
-        self.slice_end = start.saturating_sub(ahead * SLICE) + SLICE;
+        self.flight.begin(now);
+        self.slices.begin(now, start);
     }
 
     /// When [`Record::turn`] is to be called next.
     pub fn next_turn(&self) -> Nanos {
-        self.slice_end
+        self.slices.end()
     }
 
     /// Hands on the slices that have ended by `now`.
     #[cold]
     pub fn turn(&mut self, now: Nanos) {
-        while now >= self.slice_end && self.slice_end - SLICE < self.span.end {
-            self.hand_on();
-        }
-    }
-
-    fn hand_on(&mut self) {
-        (self.slice.in_flight, self.slice.waiting) = (self.in_flight, self.waiting);
-        if let Some(slices) = &self.slices {
-            // The reader is gone only when the run is being abandoned.
-            let _ = slices.send(self.slice.clone());
-        }
-        self.slice.index += 1;
-        (self.slice.requests, self.slice.ok) = (0, 0);
-        self.slice.latency.reset();
-        self.slice_end += SLICE;
+        self.slices
+            .turn(now, self.span, self.flight.count(), self.waiting);
     }
 
     /// One request more is in flight.
     #[inline]
     pub fn sent(&mut self, now: Nanos) {
-        self.integrate(now);
-        self.in_flight += 1;
+        self.flight.more(now, self.span);
     }
 
     /// One request fewer is in flight.
     #[inline]
     pub fn landed(&mut self, now: Nanos) {
-        self.integrate(now);
-        self.in_flight -= 1;
+        self.flight.fewer(now, self.span);
     }
 
     /// One request fewer is in flight, and has not been since `done`.
     #[inline]
     pub fn landed_at(&mut self, done: Nanos, now: Nanos) {
-        self.landed(now);
-        let counted = now
-            .min(self.span.end)
-            .saturating_sub(done.max(self.span.start));
-        self.flight_time = self.flight_time.saturating_sub(u128::from(counted));
+        self.flight.fewer_since(done, now, self.span);
     }
 
     /// Requests sent and not yet at an end.
     pub fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.flight.count()
     }
 
-    #[inline]
-    fn integrate(&mut self, now: Nanos) {
-        let from = self.flight_since.max(self.span.start);
-        let to = now.min(self.span.end);
-        if to > from {
-            self.flight_time += u128::from(self.in_flight) * u128::from(to - from);
-        }
-        self.flight_since = now;
+    /// Integral of requests in flight over the span, nanoseconds.
+    pub fn flight_time(&self) -> u128 {
+        self.flight.time
     }
 
     /// A request came to its end at `done`; `sent` is None for one that never went out.
     #[inline]
     pub fn settle(&mut self, due: Nanos, sent: Option<Nanos>, done: Nanos, outcome: Outcome) {
-        if done >= self.slice_end {
+        if done >= self.slices.end() {
             self.turn(done);
         }
         let in_span = done < self.span.end;
         if in_span {
-            self.slice.requests += 1;
-            self.slice.ok += u64::from(outcome == Outcome::Ok);
+            self.slices.settled(outcome);
             self.ok_in_span += u64::from(outcome == Outcome::Ok && done >= self.span.start);
         }
         let measured = self.span.holds(due);
@@ -274,7 +221,7 @@ impl Record {
             }
             // The slices of the warm-up are shown while it runs and kept nowhere.
             if in_span && (measured || done < self.span.start) {
-                self.slice.latency.saturating_record(done - due);
+                self.slices.timed(done - due);
             }
         }
     }
@@ -379,84 +326,13 @@ impl Record {
     /// The span ends at `end`: the last slice, though not full, is handed on.
     pub fn end_span(&mut self, now: Nanos, end: Nanos) {
         self.turn(now.min(end));
-        self.integrate(now.min(end));
+        self.flight.integrate(now.min(end), self.span);
         self.span.end = end;
-        if self.slice_end - SLICE < end {
-            self.hand_on();
-        }
-        self.slice_end = Nanos::MAX;
-        self.hang_up();
+        self.slices.finish(end, self.flight.count(), self.waiting);
     }
 
     /// No slice will follow. The reader waits for the last sender to go, and the record itself lives on.
     pub fn hang_up(&mut self) {
-        self.slices = None;
-    }
-
-    /// Adds what another thread recorded.
-    pub fn add(&mut self, other: Record) {
-        self.outcomes.add(&other.outcomes);
-        self.due.add(&other.due);
-        self.sent.add(&other.sent);
-        self.lag.add(&other.lag);
-        if let Some(theirs) = other.first {
-            let first = self.first.get_or_insert_default();
-            first.due.add(&theirs.due);
-            first.sent.add(&theirs.sent);
-        }
-        if let Some(theirs) = other.deliveries {
-            let deliveries = self.deliveries.get_or_insert_default();
-            deliveries.due.add(&theirs.due);
-            deliveries.sent.add(&theirs.sent);
-        }
-        self.steps.add(other.steps);
-        if self.by_request.is_empty() {
-            self.by_request = other.by_request;
-        } else {
-            for (mine, theirs) in self.by_request.iter_mut().zip(other.by_request) {
-                mine.add(theirs);
-            }
-        }
-        // A room has one thread.
-        self.room = self.room.or(other.room);
-        self.parked += other.parked;
-        if let Some(theirs) = other.pieces {
-            self.pieces.get_or_insert_default().add(&theirs);
-        }
-        self.standing.add(other.standing);
-        self.sockets.add(&other.sockets);
-        self.fastest = self.fastest.min(other.fastest);
-        // Of several threads all tell it, or none does.
-        self.queued = self
-            .queued
-            .into_iter()
-            .chain(other.queued)
-            .reduce(|a, b| a + b);
-        self.ok_in_span += other.ok_in_span;
-        self.answered_early += other.answered_early;
-        self.transport = other.transport;
-        self.dropped_bodies += other.dropped_bodies;
-        self.capped += other.capped;
-        self.flight_time += other.flight_time;
-        self.cpu = self.cpu.plus(other.cpu);
-        self.connections.opened += other.connections.opened;
-        self.connections.reopened += other.connections.reopened;
-        self.connections.answered += other.connections.answered;
-        self.span = match (self.span, other.span) {
-            // The empty record that a sum begins with has no span.
-            (
-                Span {
-                    start: Nanos::MAX, ..
-                },
-                span,
-            ) => span,
-            (mine, theirs) => Span {
-                start: mine.start.min(theirs.start),
-                end: mine.end.max(theirs.end),
-            },
-        };
-        for (outcome, text) in other.examples {
-            self.example(outcome, || text);
-        }
+        self.slices.hang_up();
     }
 }

@@ -233,7 +233,7 @@ impl LoadResult {
                 asked: spec.connections * spec.streams,
                 without_room: record.parked,
             },
-            mean_in_flight: (span > 0).then(|| record.flight_time as f64 / span as f64),
+            mean_in_flight: (span > 0).then(|| record.flight_time() as f64 / span as f64),
             answered_before_read: record.answered_early,
             generator: Generator {
                 cpu_s: seconds(record.cpu.total()),

@@ -87,7 +87,7 @@ fn a_closed_loop_keeps_every_connection_busy() {
     .run(|_, now| after(100 * MILLISECOND, now));
     assert_eq!(record.outcomes.of(Outcome::Ok), 400);
     assert_eq!(
-        record.flight_time,
+        record.flight_time(),
         u128::from(4 * 10 * SECOND),
         "four in flight all the time"
     );

@@ -162,7 +162,7 @@ fn a_closed_loop_of_messages_keeps_every_connection_busy() {
     }
     .echo(|_, _| after(100 * MILLISECOND));
     assert_eq!(record.outcomes.of(Outcome::Ok), 400);
-    assert_eq!(record.flight_time, u128::from(4 * 10 * SECOND));
+    assert_eq!(record.flight_time(), u128::from(4 * 10 * SECOND));
 }
 
 #[test]

@@ -90,6 +90,6 @@ fn a_closed_loop_keeps_every_stream_of_every_connection_busy() {
         "{:?}",
         record.examples
     );
-    assert_eq!(record.flight_time, u128::from(12 * 10 * SECOND));
+    assert_eq!(record.flight_time(), u128::from(12 * 10 * SECOND));
     assert_eq!((record.connections.opened, seen.connections), (3, 3));
 }
