@@ -118,7 +118,7 @@ def test_without_templates_braces_are_braces(shop: str) -> None:
         ),
         ("colour = 'red'\n[[request]]\nname = 'a'", "colour: a file of requests has [[request]]"),
         ("[[request]", "mix.toml: "),
-        ("[[request]]\nname = 'a'\nweight = -1", 'request "a": weight: -1'),
+        ("[[request]]\nname = 'a'\nweight = -1", "request 1, weight: -1"),
         ("[[request]]\nname = 'a'\npath = '/{{m}}'", 'request "a": path: {{m}} stands for nothing'),
         ("[[request]]\nname = 'a'\nbody = '@none'", "request a, body: cannot read"),
     ],

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from velodrome.cli._declared import Option
-from velodrome.cli._file_or_text import read_text
+from velodrome.plan.asked.file_or_text import read_text
 
 Streams = Annotated[
     int | None,

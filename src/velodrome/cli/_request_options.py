@@ -83,6 +83,8 @@ def _mix(path: Path | None) -> list[dict[str, Any]]:
     if path is None:
         return []
     # What reads such a file takes longer to import than all else before the first request.
-    from velodrome.cli._requests_file import mix  # noqa: PLC0415
+    from velodrome.plan.asked import file  # noqa: PLC0415
+    from velodrome.run.drivers import mix  # noqa: PLC0415
 
-    return mix(path)
+    # Whether braces stand for themselves, and for what they may stand, is told by the engine.
+    return mix.document(file.read(path, default_path="", templates=False))

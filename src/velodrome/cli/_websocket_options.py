@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from velodrome.cli import _file_or_text as file_or_text
 from velodrome.cli._declared import Option
 from velodrome.model.errors import UsageError
+from velodrome.plan.asked import file_or_text
 
 Mode = Literal["echo", "connect", "broadcast"]
 SCHEMES = ("ws", "wss")

@@ -13,7 +13,6 @@ from velodrome.cli import _bottleneck as bottleneck
 from velodrome.cli import _call_options as calls
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _connection_options as connecting
-from velodrome.cli import _file_or_text as file_or_text
 from velodrome.cli import _load_options as options
 from velodrome.cli import _output_options as outputs
 from velodrome.cli import _request_options as requests_of
@@ -23,6 +22,7 @@ from velodrome.cli import _websocket_options as websockets
 from velodrome.cli._declared import typed
 from velodrome.model import duration
 from velodrome.model.errors import MisplacedOptionError, UsageError
+from velodrome.plan.asked import file_or_text
 from velodrome.run import engine
 
 if TYPE_CHECKING:

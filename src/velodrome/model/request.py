@@ -43,3 +43,9 @@ class Request:
     """None: any 2xx is right."""
     expect_body: Content | None = None
     expect_contains: str | None = None
+
+    @property
+    def has_templates(self) -> bool:
+        """Whether there are places in it to be filled in: it then differs from time to time."""
+        texts = [self.path, *(value for _, value in self.headers)]
+        return any("{{" in text for text in texts) or (self.body is not None and b"{{" in self.body.data)

@@ -6,6 +6,9 @@ from difflib import get_close_matches
 from velodrome.model.errors.root import UsageError
 from velodrome.model.problem import Problem
 
+MOST_FAULTS = 10
+"""Of a file, shown in its sentence; those behind them are most often of the same kind."""
+
 
 class UnknownNameError(UsageError):
     """Raised when a stack, recipe or study is asked for that does not exist."""
@@ -39,7 +42,18 @@ class RequestsFileError(UsageError):
 
     def __init__(self, path: str, faults: Sequence[str]) -> None:
         self.path, self.faults = path, tuple(faults)
-        super().__init__(f"{path}: {'; '.join(faults)}")
+        more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+        super().__init__(f"{path}: {'; '.join(faults[:MOST_FAULTS])}{more}")
+
+
+class RequestLineError(UsageError):
+    """Raised when a line is no request; `why` is what is wrong with it."""
+
+    def __init__(self, line: str, why: str) -> None:
+        self.line = line
+        super().__init__(
+            f"'{line}' is no request: {why}. Write it as 'GET /cart?id=7' or 'POST /orders {{\"id\": 1}} -> 201'"
+        )
 
 
 class UnknownKnobError(UsageError):

@@ -13,7 +13,7 @@ MOST_BYTES = 65_536
 def seen(target: Target, patience_s: float) -> AnswerForm | None:
     """Ask once over HTTP/1.1 and look at the head as it is; None if none came in time."""
     parts = urlsplit(target.url)
-    lines = [f"{target.method} {parts.path or '/'} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
+    lines = [f"{target.method} {target.path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in target.headers]
     lines += [f"Content-Length: {len(target.body)}"] if target.body else []
     request = "\r\n".join([*lines, "", ""]).encode() + target.body

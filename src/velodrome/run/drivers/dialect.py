@@ -74,6 +74,14 @@ def over_http(target: Target) -> Unfit | None:
     return None if scheme == "http" else Unfit("protocol", scheme, "it speaks plain HTTP")
 
 
+def one_request(target: Target) -> Unfit | None:
+    """Refuse several requests, and what is filled in or looked at as only velodrome does."""
+    if not target.mix:
+        return None
+    several = f"{len(target.mix)} requests" if len(target.mix) > 1 else "a template, or a text to look for"
+    return Unfit("mix", several, "it sends one request, the same each time; velodrome sends more")
+
+
 def closed_only(load: Load) -> Unfit | None:
     """Refuse an open loop."""
     if isinstance(load.pace, Open):

@@ -4,9 +4,10 @@ driver = VelodromeDriver(cpus=(1,))
 facts = driver.run(load, Target("http://127.0.0.1:8000/"), on_event=sampler.on)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
@@ -38,6 +39,12 @@ class Target:
     mix: tuple[Request, ...] = ()
     """Several requests by weight, each with its right answer, in the place of method, bodies and status."""
 
+    @property
+    def path(self) -> str:
+        """Path and query, as they stand in a request."""
+        parts = urlsplit(self.url)
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
     @staticmethod
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
         """Return what to ask of a server of `recipe`; `head_bytes` as `Recipe.answer` takes it."""
@@ -53,6 +60,27 @@ class Target:
             recipe.upload,
             recipe.answer(head_bytes),
             expect_status=200,
+        )
+
+    @staticmethod
+    def of_requests(url: str, requests: Sequence[Request], allow: Sequence[str] = ()) -> "Target":
+        """Return what to ask of the server at `url`, a base without path: one plain request, or a mix by weight.
+
+        One that is the same each time stands in the fields that every driver knows; only velodrome's own carries
+        several, one with templates, or one whose right answer has a text somewhere in it.
+        """
+        base = url.rstrip("/")
+        only = requests[0] if len(requests) == 1 else None
+        if only is None or only.has_templates or only.expect_contains is not None:
+            return Target(f"{base}/", allow=tuple(allow), mix=tuple(requests))
+        return Target(
+            base + only.path,
+            only.method,
+            only.headers,
+            only.body.data if only.body is not None else b"",
+            only.expect_body.data if only.expect_body is not None else None,
+            only.expect_status,
+            tuple(allow),
         )
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.run.drivers import load_document
+from velodrome.run.drivers import load_document, mix
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.supervision import lifeline
 
@@ -105,6 +105,8 @@ class VelodromeDriver:
             "timeout_s": load.timeout_s,
             "drain_s": load.drain_s,
             "expect_status": target.expect_status,
+            "mix": mix.document(target.mix),
+            "template": any(request.has_templates for request in target.mix),
             "transport": self.transport,
             "allow_target": list(target.allow),
         }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from velodrome.model.measurement import FailureKind
-from velodrome.run.asking import chat_answer, grpc_answer
+from velodrome.run.asking import chat_answer, grpc_answer, mix_answer
 from velodrome.run.asking.answer import UNFINISHED, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.supervision.ward import Exit
@@ -85,6 +85,8 @@ def _ask(target: Target, timeout_s: float) -> str | Wrong | None:
         return grpc_answer.ask(target, target.call, timeout_s)
     if target.chat is not None:
         return chat_answer.ask(target, target.chat, timeout_s)
+    if target.mix:
+        return mix_answer.ask(target, timeout_s)
     return _ask_http(target, timeout_s)
 
 
@@ -99,7 +101,7 @@ def _ask_http(target: Target, timeout_s: float) -> str | Wrong | None:
         connection.connect()
         alarm.start()
         headers = {"Connection": "close", **dict(target.headers)}
-        connection.request(target.method, parts.path or "/", target.body or None, headers)
+        connection.request(target.method, target.path, target.body or None, headers)
         judged = _judge(target, connection.getresponse())
         return UNFINISHED if late.is_set() else judged  # what was cut looks like a short answer
     except (http.client.HTTPException, OSError) as error:

@@ -15,7 +15,6 @@ body = '{"id": "{{uuid}}"}'
 expect-status = 201
 """
 
-import base64
 import json
 import tomllib
 from collections.abc import Mapping
@@ -24,8 +23,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from velodrome.cli import _file_or_text as file_or_text
 from velodrome.model.errors import RequestsFileError
+from velodrome.model.request import Content, Request
+from velodrome.plan.asked import faults, file_or_text
 
 
 class _Request(BaseModel):
@@ -55,13 +55,20 @@ class _File(BaseModel):
     request: list[_Request] = Field(min_length=1)
 
 
-def mix(path: Path) -> list[dict[str, Any]]:
-    """Return what the engine takes as `mix`. Raises RequestsFileError, all faults at once."""
+def read(path: Path, default_path: str = "/", *, templates: bool = True) -> tuple[Request, ...]:
+    """Return the requests of the file; those that name no path have the default one.
+
+    Without `templates`, braces stand for themselves. Raises RequestsFileError, all faults at once, and UsageError for
+    a file of a body that cannot be read.
+    """
     try:
         found = _File.model_validate(_read(path))
     except ValidationError as error:
         raise RequestsFileError(str(path), [_sentence(fault) for fault in error.errors()]) from error
-    return [_plain(one, path.parent) for one in found.request]
+    requests = tuple(_plain(one, path.parent, default_path) for one in found.request)
+    if wrong := [*faults.of_all(requests, templates=templates)]:
+        raise RequestsFileError(str(path), wrong)
+    return requests
 
 
 def _read(path: Path) -> Any:
@@ -90,28 +97,21 @@ def _sentence(fault: Mapping[str, Any]) -> str:
     return f"{', '.join(place) or 'request'}: {fault['msg']}"
 
 
-def _plain(request: _Request, folder: Path) -> dict[str, Any]:
-    return {
-        "name": request.name,
-        "weight": request.weight,
-        "method": request.method,
-        "path": request.path,
-        "headers": [[name, value] for name, value in request.headers.items()],
-        "body": _content(f"request {request.name}, body", request.body, folder),
-        "expect_status": request.expect_status,
-        "expect_body": _content(f"request {request.name}, expect-body", request.expect_body, folder),
-        "expect_contains": request.expect_contains,
-    }
+def _plain(request: _Request, folder: Path, default_path: str) -> Request:
+    return Request(
+        name=request.name,
+        path=default_path if request.path is None else request.path,
+        method=request.method or "GET",
+        weight=request.weight,
+        headers=tuple(request.headers.items()),
+        body=_content(f"request {request.name}, body", request.body, folder),
+        expect_status=request.expect_status,
+        expect_body=_content(f"request {request.name}, expect-body", request.expect_body, folder),
+        expect_contains=request.expect_contains,
+    )
 
 
-def _content(field: str, text: str | None, folder: Path) -> dict[str, str] | None:
-    """Return text or a file, whose name is relative to the file of requests, as the engine takes bytes."""
-    if text is None:
-        return None
-    if text.startswith("@"):
-        text = f"@{folder / text[1:]}"
-    found = file_or_text.read(field, text) or b""
-    try:
-        return {"text": found.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(found).decode()}
+def _content(field: str, text: str | None, folder: Path) -> Content | None:
+    """Return text, or the file that it names, relative to the file of requests."""
+    found = file_or_text.read(field, text, folder)
+    return None if found is None else Content.of(found)

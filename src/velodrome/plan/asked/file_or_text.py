@@ -5,8 +5,8 @@ from pathlib import Path
 from velodrome.model.errors import UsageError
 
 
-def read(option: str, text: str | None) -> bytes | None:
-    """Return what `text` stands for: itself, or after `@` the contents of a file.
+def read(option: str, text: str | None, folder: Path = Path()) -> bytes | None:
+    """Return what `text` stands for: itself, or after `@` the contents of a file in `folder`.
 
     Raises UsageError for a file that cannot be read.
     """
@@ -15,7 +15,7 @@ def read(option: str, text: str | None) -> bytes | None:
     if not text.startswith("@"):
         return text.encode()
     try:
-        return Path(text[1:]).read_bytes()
+        return (folder / text[1:]).read_bytes()
     except OSError as error:
         raise UsageError(f"{option}: cannot read {text[1:]}: {error.strerror}") from error
 

@@ -1,0 +1,58 @@
+"""Ask a server each request of a mix once, by the engine, which fills in templates, and tell what it answered."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from velodrome.model.errors import EngineError
+from velodrome.model.request import Request
+from velodrome.run import engine
+from velodrome.run.asking.answer import UNFINISHED, Words, Wrong, of_document
+from velodrome.run.drivers import mix
+from velodrome.run.drivers.driver import Target
+
+WORDS = Words(foreign="what it answers is not HTTP: ", silent="handshake", broken="the connection breaks")
+ENOUGH = 0.5
+"""Share of the mix, by weight, that has to be answered right: below, its load would be one of failures. What fails of
+the rest is counted by the load: an item of a log may be gone from the database that is asked.
+"""
+
+
+def ask(target: Target, timeout_s: float) -> str | Wrong | None:
+    """Ask each once: None where enough of the mix is answered right, a wrong answer, or why there is none."""
+    until = time.monotonic() + timeout_s
+    wrong: list[tuple[float, str]] = []
+    for request in target.mix:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            return UNFINISHED
+        answer = _ask_one(target, request, left_s)
+        if isinstance(answer, str):
+            return answer
+        if isinstance(answer, Wrong):
+            wrong.append((request.weight, f"{request.name}: {answer.what}"))
+    lost = sum(weight for weight, _ in wrong)
+    if lost <= (1 - ENOUGH) * sum(request.weight for request in target.mix):
+        return None
+    most = max(wrong)[1]
+    return Wrong(
+        most if len(wrong) == 1 else f"{most} ({len(wrong)} of {len(target.mix)} requests are wrong)"
+    )
+
+
+def _ask_one(target: Target, request: Request, timeout_s: float) -> str | Wrong | None:
+    spec: Mapping[str, Any] = {
+        "url": target.url,
+        "mix": mix.document([request]),
+        "template": request.has_templates,
+        "connections": 1,
+        "requests": 1,
+        "timeout_s": timeout_s,
+        "drain_s": 0.0,
+        "transport": "epoll",
+        "allow_target": list(target.allow),
+    }
+    try:
+        return of_document(engine.load(spec), WORDS)
+    except EngineError as error:  # a machine without a free descriptor has one later
+        return str(error)

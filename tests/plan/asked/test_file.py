@@ -1,0 +1,112 @@
+"""A file of requests is read whole, or refused with all that is wrong in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from velodrome.model.errors import RequestsFileError, UsageError
+from velodrome.model.request import Content, Request
+from velodrome.plan.asked import file
+
+MIX = """
+[[request]]
+name = "item"
+weight = 9
+path = "/items/{{random 1..500}}"
+expect-contains = '"price":'
+
+[[request]]
+name = "order"
+method = "POST"
+headers = { Content-Type = "application/json" }
+body = "@order.json"
+expect-status = 201
+expect-body = '{"id": 1}'
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "order.json").write_text('{"id": "{{uuid}}"}')
+    (tmp_path / "mix.toml").write_text(MIX)
+    return tmp_path
+
+
+def test_requests_are_read_with_their_checks(folder: Path) -> None:
+    item, order = file.read(folder / "mix.toml", default_path="/shop")
+    assert item == Request("item", "/items/{{random 1..500}}", weight=9, expect_contains='"price":')
+    assert order == Request(
+        "order",
+        "/shop",
+        "POST",
+        headers=(("Content-Type", "application/json"),),
+        body=Content('{"id": "{{uuid}}"}'),
+        expect_status=201,
+        expect_body=Content('{"id": 1}'),
+    )
+
+
+def test_a_list_in_json_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "mix.json"
+    path.write_text(json.dumps([{"name": "a", "path": "/a", "expect-status": 404}]))
+    assert file.read(path) == (Request("a", "/a", expect_status=404),)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name = 'a'\nweight = 0", "request 1, weight: 0 is no weight"),
+        ("name = 'a'\nweight = nan", "request 1, weight: nan is no weight"),
+        ("name = ' '", "request 1, name: it is empty"),
+        ("name = 'a'\n[[request]]\nname = 'a'", "request 2, name: another one is called 'a'"),
+        ("name = 'a'\npath = 'a'", "request 1, path: 'a' does not begin with /"),
+        (
+            "name = 'a'\npath = '/a b'",
+            "request 1, path: it is of ASCII letters without blanks; write this one /a%20b",
+        ),
+        ("name = 'a'\npath = '/{{m}}'", "request 1, path: {{m}} stands for nothing; there are {{n}}"),
+        ("name = 'a'\nbody = '{{m}}'", "request 1, body: {{m}} stands for nothing"),
+        ("name = 'a'\nmethod = 'G T'", "request 1, method: 'G T' is no HTTP method"),
+        ("name = 'a'\nmethod = 'CONNECT'", "request 1, method: CONNECT makes a tunnel"),
+        ("name = 'a'\nheaders = {'a b' = 'c'}", "request 1, headers: 'a b' is no name of a header"),
+        (
+            "name = 'a'\nheaders = {a = \"b\\n\"}",
+            "request 1, headers: the value of a has a control character",
+        ),
+        (
+            "name = 'a'\nheaders = {Connection = 'close'}",
+            "request 1, headers: Connection is written by the generator",
+        ),
+        ("name = 'a'\nexpect-status = 99", "request 1, expect-status: 99 is no status"),
+        ("name = 'a'\nexpect-body = 'b'\nexpect-contains = 'b'", "request 1, expect-body is the whole body"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "mix.toml"
+    path.write_text(f"[[request]]\n{text}")
+    with pytest.raises(RequestsFileError) as caught:
+        file.read(path)
+    assert sentence in str(caught.value)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "mix.toml"
+    path.write_text("".join(f"[[request]]\nname = 'r{n}'\npath = 'no'\n" for n in range(600)))
+    with pytest.raises(RequestsFileError) as caught:
+        file.read(path)
+    assert caught.value.faults[0] == "600 requests are too many, each is told by itself; give at most 500"
+    assert len(caught.value.faults) == 601
+    assert str(caught.value).endswith("; and 591 more")
+
+
+def test_without_templates_braces_stand_for_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "mix.toml"
+    path.write_text("[[request]]\nname = 'a'\nbody = '{{m}}'")
+    assert file.read(path, templates=False)[0].body == Content("{{m}}")
+
+
+def test_the_file_of_a_body_that_is_not_there_is_named(folder: Path) -> None:
+    (folder / "order.json").unlink()
+    with pytest.raises(UsageError, match=r"request order, body: cannot read order\.json"):
+        file.read(folder / "mix.toml")

@@ -1,0 +1,76 @@
+"""What a driver is given for the requests of an app: plain fields where every driver can carry them, else a mix."""
+
+from dataclasses import replace
+
+import pytest
+from tests.run.drivers.record import DIALECTS
+
+from velodrome.model.errors import UnfitLoadError
+from velodrome.model.load import Closed, Load
+from velodrome.model.request import Content, Request
+from velodrome.run.drivers.dialect import Dialect
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign_driver import ForeignDriver
+from velodrome.run.drivers.velodrome import VelodromeDriver
+
+URL = "http://127.0.0.1:8000/"
+LOAD = Load(Closed(4), duration_s=1.0)
+ORDER = Request(
+    "order",
+    "/orders?fast=1",
+    "POST",
+    headers=(("X", "y"),),
+    body=Content(base64="/w=="),
+    expect_status=201,
+    expect_body=Content("made"),
+)
+ITEM = Request("item", "/items/{{random 1..9}}", weight=3, expect_contains="id")
+
+
+def test_one_plain_request_is_what_every_driver_knows() -> None:
+    target = Target.of_requests(URL, [ORDER], allow=["127.0.0.1"])
+    wanted = Target(f"{URL}orders?fast=1", "POST", (("X", "y"),), b"\xff", b"made", 201, ("127.0.0.1",))
+    assert target == wanted
+    assert target.path == "/orders?fast=1"
+    assert Target.of_requests(URL, [Request("a")]).path == Target("http://a").path == "/"
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        (ORDER, ITEM),
+        (replace(ITEM, expect_contains=None),),
+        (Request("a", expect_contains="x"),),
+        (Request("a", headers=(("X", "{{n}}"),)),),
+        (Request("a", body=Content("{{n}}")),),
+    ],
+)
+def test_all_else_is_a_mix_that_only_velodrome_carries(requests: tuple[Request, ...]) -> None:
+    target = Target.of_requests(URL, requests)
+    assert (target.url, target.mix) == (URL, requests)
+    for dialect in DIALECTS.values():
+        assert_refused(dialect, target)
+
+
+def assert_refused(dialect: Dialect, target: Target) -> None:
+    with pytest.raises(UnfitLoadError, match=r"cannot carry a load with mix = .*; velodrome sends more"):
+        ForeignDriver(dialect).run(LOAD, target, lambda event: True)
+
+
+def test_velodrome_sends_the_mix_and_fills_in_what_has_places() -> None:
+    spec = VelodromeDriver().spec(LOAD, Target.of_requests(URL, (ITEM, ORDER)))
+    assert spec["template"]
+    assert spec["mix"][0] == {
+        "name": "item",
+        "weight": 3,
+        "method": "GET",
+        "path": "/items/{{random 1..9}}",
+        "headers": [],
+        "body": None,
+        "expect_status": None,
+        "expect_body": None,
+        "expect_contains": "id",
+    }
+    assert (spec["mix"][1]["body"], spec["mix"][1]["expect_body"]) == ({"base64": "/w=="}, {"text": "made"})
+    plain = VelodromeDriver().spec(LOAD, Target.of_requests(URL, (ORDER, replace(ORDER, name="again"))))
+    assert not plain["template"]
