@@ -16,6 +16,7 @@ from velodrome.model.link import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding, link_text, matrix, timing
+from velodrome.plan.matrix import Matrix
 from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
 from velodrome.report.live import RaceView
@@ -99,7 +100,7 @@ def chosen(study: Study, options: Options) -> Study:
 
 
 def race_study(name: str, out: Path | None, options: Options) -> Verdict:
-    """Race a study and show it; its report goes into `out`. Raises NothingMeasuredError beside what a race raises."""
+    """Race a study by its name and show it; its report goes into `out`. Raises what `raced` does."""
     stacks = catalog.stacks(options.extra)
     asked = chosen(finding.load(name, known(stacks), quick=options.quick), options)
     laid_out = matrix.lay_out(asked, stacks, options.only, options.python)
@@ -114,6 +115,12 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
     )
     form = "" if asked.form == "full" else f"-{asked.form}"
     where = folder(f"{asked.name}{form}", out, options.resume)
+    return raced(asked, laid_out, lab, where, options)
+
+
+def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Options) -> Verdict:
+    """Race what was laid out of a study and show it. Raises NothingMeasuredError beside what a race raises."""
+    stacks = lab.stacks
     with RaceView(sys.stdout) as view:
         view.started(
             asked,

@@ -6,6 +6,7 @@ A stack is one file in `guest/stacks/` (or a third party's, see `guest/catalog.p
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass, field
 from typing import Callable, Dict, Mapping, Optional, Tuple, Union
@@ -23,6 +24,13 @@ class Launch:
     """`module:attribute` of what is served, in the idiom of the stack's interface."""
     knobs: Mapping[str, KnobValue]
     """Every knob of the stack, defaults filled in."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Versions that are installed, by normalized name, where a user's own win over the stack's; else empty."""
+
+    def older(self, package: str, *version: int) -> bool:
+        """Return whether a package is known to be of a version before this one."""
+        told = self.packages.get(package)
+        return told is not None and _numbers(told) < version
 
     def number(self, knob: str) -> int:
         """Return a knob that is a count, such as `workers`."""
@@ -31,6 +39,12 @@ class Launch:
     def text(self, knob: str) -> str:
         """Return a knob as it is written on a command line."""
         return str(self.knobs[knob])
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    """Return the numbers that a version begins with: `23.0.0rc1` as (23, 0, 0)."""
+    found = re.match(r"[0-9]+(?:\.[0-9]+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,16 @@ def one_per_thread(knobs: Mapping[str, KnobValue]) -> Optional[int]:
 def exactly_one(knobs: Mapping[str, KnobValue]) -> Optional[int]:
     """One request at a time in all."""
     return 1
+
+
+@dataclass(frozen=True)
+class Written:
+    """How an app is named in the source of a program."""
+
+    imports: str
+    """Lines: `from shop import create_app`."""
+    expression: str
+    """`create_app()`."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +118,10 @@ class Stack:
     """The oldest Python it runs on."""
     systems: Tuple[str, ...] = ("linux", "darwin")
     """`sys.platform` values it runs on."""
+    stands_for: str = ""
+    """Where its program is a file of velodrome's: the module that takes the same command line, if there is one."""
+    script: Optional[Callable[[Launch, Written], str]] = None
+    """Where its program is one and no command line serves an app so: the lines of a file that does."""
 
     def settings(self, chosen: Mapping[str, KnobValue]) -> Dict[str, KnobValue]:
         """Return all knobs with `chosen` over the defaults. Raises KeyError for one it does not have."""

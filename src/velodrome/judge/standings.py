@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from velodrome.judge import again, deploying_app
 from velodrome.judge.comparing import Comparison, Sample
 from velodrome.judge.deploying import deploy
 from velodrome.judge.field import Runner, cpu_cost, ranking_load, throughput
@@ -66,7 +67,6 @@ def _row(
         limit = None  # that of the load is the same for all: the answer tells it once
     pair = ranking.to_best.get(runner.label) if ranking else None
     views = [latency_view(runner, one) for one in question.loads]
-    command = next((one.command for one in runner.measured if one.command), ())
     return Standing(
         contestant=runner.label,
         stack=runner.contestant.stack,
@@ -83,10 +83,24 @@ def _row(
         ceiling=limit.arithmetic if limit else "",
         notes=tuple(_notes(runner)),
         failed=capital(sentence(runner.failed[0].reason)) if runner.failed and not runner.measured else "",
-        deploy=deploy(command, runner.contestant.stack),
+        deploy=_deploy(question, runner),
+        again=_again(question, runner),
         called=runner.called,
         python=runner.python,
     )
+
+
+def _deploy(question: Question, runner: Runner) -> str:
+    measured = next((one for one in runner.measured if one.command), None)
+    if question.app is not None and runner.stack is not None and measured is not None:
+        return deploying_app.deploy(question.app, runner.contestant, runner.stack, measured.packages)
+    return deploy(measured.command if measured else (), runner.contestant.stack)
+
+
+def _again(question: Question, runner: Runner) -> str:
+    if question.app is None or not runner.measured:
+        return ""
+    return again.compare(question.app, runner.contestant, question, runner.measured[0].trial.limits)
 
 
 def _notes(runner: Runner) -> list[str]:

@@ -46,6 +46,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_not_run(study, found),
             *_left_out(study, stacks),
             *_notes(results),
+            *_theirs(results, stacks),
             *_unknown(study, results),
         ),
         environment=_environment(header, results),
@@ -148,6 +149,25 @@ def _notes(results: Sequence[Result]) -> list[str]:
             "seen here."
         )
     return found
+
+
+def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]:
+    """Return where an app's own version of a package was raced instead of the one a stack pins."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for one in results:
+        stack = stacks.get(one.trial.contestant.stack)
+        if isinstance(one, Failed) or one.trial.app is None or stack is None:
+            continue
+        for line in stack.requires:
+            name, _, pinned = line.partition("==")
+            has = one.trial.app.packages.get(name.lower())
+            if has is not None and pinned and has != pinned:
+                who = found.setdefault((name, has, pinned), [])
+                who += [] if stack.title in who else [stack.title]
+    return [
+        f"{listed(who)} ran with {name} {has}, which is installed beside the app, not {pinned} as pinned here."
+        for (name, has, pinned), who in found.items()
+    ]
 
 
 def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]) -> str:

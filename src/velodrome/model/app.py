@@ -28,14 +28,20 @@ class App:
     path: str
     """`module:attribute`, as its user wrote it; over Django the settings module or its `wsgi.py`."""
     interface: str
-    """How servers call it: name of an interface, such as `wsgi`; stacks of that interface can serve it."""
+    """How servers call it: name of an interface, such as `wsgi`; stacks of that interface can serve it. Of a Django
+    site, which has two, the first; `interfaces` are all."""
     python: str
     """Path of its interpreter."""
     cwd: str
     """Folder it runs in; first on its import path."""
     requests: tuple[Request, ...] = (Request("/"),)
     form: str = "application"
-    """What the attribute is: `application`, `factory` (called without arguments), `asgi2`, `django`."""
+    """What the attribute is: `application`, `factory` (called without arguments), `coroutine` (a factory that has to
+    be awaited), `asgi2`, `django`."""
+    served: Mapping[str, str] = field(default_factory=dict)
+    """What servers are told instead of `path`, by interface: `wsgi` to `shop.wsgi:application`."""
+    what: str = ""
+    """For a sentence: `a Flask`, `the function create_app that makes a FastAPI`."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Version of every package installed beside it, by name: these win over what stacks pin."""
     variables: tuple[str, ...] = ()
@@ -47,9 +53,18 @@ class App:
     """Of its source, where several are compared; empty: as it is."""
 
     @property
+    def interfaces(self) -> tuple[str, ...]:
+        """Every interface it can be served through."""
+        return tuple(self.served) or (self.interface,)
+
+    def told(self, interface: str) -> str:
+        """Return the `module:attribute` that a server of that interface is told."""
+        return self.served.get(interface, self.path)
+
+    @property
     def recipe(self) -> Recipe:
         """The app where a recipe stands: it has no steps, because nothing is known of what it does."""
         asked = ", ".join(f"{one.method} {one.path}" for one in self.requests[:3])
         more = f" and {len(self.requests) - 3} more" if len(self.requests) > 3 else ""
-        at = f" at {self.revision}" if self.revision else ""
-        return Recipe(self.path + at, f"is {self.path}{at}, asked {asked}{more}", ())
+        name = self.path + (f" at {self.revision}" if self.revision else "")
+        return Recipe(name, f"answers {asked}{more} as {name} does", ())

@@ -94,11 +94,13 @@ class Standing:
     failed: str = ""
     """Why it has no measurement at all, or empty."""
     deploy: str = ""
-    """The command line to paste."""
+    """What to paste: a command line, for an app of the user's own perhaps with the lines of a file."""
     called: str = ""
     """How the contestant reads in a sentence: title, workers, versions."""
     python: str = ""
     """Interpreter of all servers of the race (`--python`), where it was told."""
+    again: str = ""
+    """The command that measures it again, where the study has no file that names it."""
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def _row(standing: Standing, tied: bool, far: str) -> str:
 
 def _code(command: str) -> str:
     """Return a command as a block that can be copied; its fence is longer than any in it."""
-    shown = visible(command)
+    shown = "\n".join(map(visible, command.split("\n")))
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}sh\n{shown}\n{fence}"

@@ -87,7 +87,9 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
         found += paragraph(sentence, width, style="dim")
     if answer.deploy:
         # Never broken: it is there to be copied.
-        found.append(Text("   deploy:  ", style="dim") + Text(visible(answer.deploy)))
+        lines = [Text(visible(line)) for line in answer.deploy.split("\n")]
+        found.append(Text("   deploy:  ", style="dim") + (lines[0] if len(lines) == 1 else Text()))
+        found += lines if len(lines) > 1 else []
     return found
 
 
@@ -126,6 +128,8 @@ def again(verdict: Verdict, answer: Answer) -> str:
 
 def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
     """Return the command that measures one cell again; quoted where a shell would read the brackets."""
+    if standing.again:
+        return visible(standing.again)
     python = standing.python
     label = standing.contestant.removesuffix(f"@{python}") if python else standing.contestant
     words = ["velodrome", "run", verdict.study, "--only", f"{answer.question}/{label}"]

@@ -7,12 +7,14 @@ from typing import Protocol
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
+from velodrome.model.app import App
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver
 from velodrome.run.environments.environment import Environment, environment_for
+from velodrome.run.environments.overlay import overlay_for
 from velodrome.run.machine import placement
 from velodrome.run.machine.limits import Hierarchy
 from velodrome.run.servers.server import STOP_SECONDS
@@ -40,6 +42,13 @@ class EnvironmentOf(Protocol):
         """
 
 
+class OverlayOf(Protocol):
+    """Makes, or finds, what serves a user's app: its interpreter and packages, with a stack's server over them."""
+
+    def __call__(self, stack: Stack, app: App, /) -> Environment:
+        """Raise VelodromeError."""
+
+
 class ProfileOf(Protocol):
     """Profiles one contestant under one load."""
 
@@ -58,6 +67,9 @@ class Lab:
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""
     environment: EnvironmentOf = environment_for
+    overlay: OverlayOf = overlay_for
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values of the environment variables that apps name. They may be secrets: nothing stores them."""
     databases: Mapping[str, str] = field(default_factory=dict)
     """URLs of databases that the user brings, by name; others are started here."""
     turn_ns: Mapping[str, str] = field(default_factory=dict)

@@ -24,7 +24,7 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             # Longer than a load may leave a connection idle; the default of 2 s suits a proxy in front.
             "--keep-alive=75",
             # Since 25 a socket file would be left in the home folder of whoever runs it.
-            "--no-control-socket",
+            *(() if launch.older("gunicorn", 25) else ("--no-control-socket",)),
             "--log-level=warning",
             *more,
             launch.app,

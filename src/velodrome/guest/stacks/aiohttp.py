@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from inspect import signature
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
-from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stack import Launch, Process, Stack, Written
 from velodrome.guest.workers import arguments, listen, load, new_loop, with_workers
 
 PROGRAM = "velodrome.guest.stacks.aiohttp"
@@ -37,6 +37,25 @@ def serve_on(loop: str, launch: Launch) -> Process:
     )
 
 
+def script_on(loop: str) -> Callable[[Launch, Written], str]:
+    """Return what writes the program that serves an app so on a given event loop."""
+
+    def script(launch: Launch, app: Written) -> str:
+        on = ", loop=uvloop.new_event_loop()" if loop == "uvloop" else ""
+        workers = launch.number("workers")
+        address = '("%s", %d)' % (launch.host, launch.port)
+        lines = ["import socket", "", "from aiohttp import web"]
+        lines += ["import uvloop"] if on else []
+        lines += ["", "listener = socket.create_server(%s, backlog=%s)" % (address, launch.text("backlog"))]
+        if workers > 1:
+            lines[0:1] = ["import os", "import socket"]
+            lines += ["for _ in range(%d):" % (workers - 1), "    if not os.fork():", "        break"]
+        lines += [app.imports, "", "web.run_app(%s, sock=listener, access_log=None%s)" % (app.expression, on)]
+        return "\n".join(lines)
+
+    return script
+
+
 stack = Stack(
     name="aiohttp",
     title="aiohttp",
@@ -47,6 +66,7 @@ stack = Stack(
     requires=("aiohttp==3.14.5",),
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 10),
+    script=script_on("asyncio"),
 )
 
 

@@ -1,7 +1,7 @@
 """aiohttp on uvloop."""
 
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.stacks.aiohttp import serve_on
+from velodrome.guest.stacks.aiohttp import script_on, serve_on
 
 
 def command(launch: Launch) -> Process:
@@ -19,4 +19,5 @@ stack = Stack(
     requires=("aiohttp==3.14.5", "uvloop==0.23.0"),
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 10),
+    script=script_on("uvloop"),
 )

@@ -6,7 +6,7 @@ from velodrome.guest.stack import Launch, Process, Stack
 def command(launch: Launch) -> Process:
     """Return the command line."""
     module, _, attribute = launch.app.partition(":")
-    if module.startswith("velodrome.guest.interfaces."):
+    if module.startswith("velodrome.guest."):
         # hypercorn looks into `vars(module)`, where an app that is made on first use is not yet.
         attribute = "make_app()"
     return Process(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from typing import Any
+from typing import Any, Callable
 
 from velodrome.guest.interfaces.tornado import TORNADO
-from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stack import Launch, Process, Stack, Written
 from velodrome.guest.workers import arguments, listen, load, run, with_workers
 
 PROGRAM = "velodrome.guest.stacks.tornado"
@@ -38,6 +38,38 @@ def serve_on(loop: str, launch: Launch) -> Process:
     )
 
 
+def script_on(loop: str) -> Callable[[Launch, Written], str]:
+    """Return what writes the program that serves an app so on a given event loop."""
+
+    def script(launch: Launch, app: Written) -> str:
+        workers = launch.number("workers")
+        lines = [
+            "import asyncio",
+            "",
+            "from tornado.httpserver import HTTPServer",
+            "from tornado.netutil import bind_sockets",
+            *(["from tornado.process import fork_processes"] if workers > 1 else []),
+            *(["import uvloop"] if loop == "uvloop" else []),
+            "",
+            'sockets = bind_sockets(%d, "%s", backlog=%s)'
+            % (launch.port, launch.host, launch.text("backlog")),
+            *(["fork_processes(%d)" % workers] if workers > 1 else []),
+            app.imports,
+            "",
+            "",
+            "async def main():",
+            "    server = HTTPServer(%s)" % app.expression,
+            "    server.add_sockets(sockets)",
+            "    await asyncio.Event().wait()",
+            "",
+            "",
+            "%s.run(main())" % loop,
+        ]
+        return "\n".join(lines)
+
+    return script
+
+
 stack = Stack(
     name="tornado",
     title="Tornado",
@@ -48,6 +80,7 @@ stack = Stack(
     requires=(TORNADO,),
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 11),
+    script=script_on("asyncio"),
 )
 
 

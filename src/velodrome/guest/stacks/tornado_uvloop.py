@@ -2,7 +2,7 @@
 
 from velodrome.guest.interfaces.tornado import TORNADO
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.stacks.tornado import serve_on
+from velodrome.guest.stacks.tornado import script_on, serve_on
 
 
 def command(launch: Launch) -> Process:
@@ -20,4 +20,5 @@ stack = Stack(
     requires=(TORNADO, "uvloop==0.23.0"),
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 11),
+    script=script_on("uvloop"),
 )

@@ -43,6 +43,7 @@ stack = Stack(
     knobs={"threads": 4, "backlog": 2048, "connections": 10000},
     slots=one_per_thread,
     python=(3, 9),
+    stands_for="waitress",
 )
 
 

@@ -3,6 +3,21 @@
 One file an idea; the rest of velodrome imports from here. `root` says what a command ends with.
 """
 
+from velodrome.model.errors.apps import (
+    AppAnswersWrongError,
+    AppEndsError,
+    AppFolderError,
+    AppHangsError,
+    AppInterpreterError,
+    AppNameError,
+    AppNotServedError,
+    AppPathError,
+    AppRaisesError,
+    AppUnfitError,
+    AppVariableError,
+    CommandFailedError,
+    NoStackFitsError,
+)
 from velodrome.model.errors.beside import (
     CompanionFailedError,
     CompanionMissingError,
@@ -67,11 +82,23 @@ from velodrome.model.errors.usage import (
 )
 
 __all__ = [
+    "AppAnswersWrongError",
+    "AppEndsError",
+    "AppFolderError",
+    "AppHangsError",
+    "AppInterpreterError",
+    "AppNameError",
+    "AppNotServedError",
+    "AppPathError",
+    "AppRaisesError",
+    "AppUnfitError",
+    "AppVariableError",
     "BadOptionError",
     "BrokenPluginError",
     "BusyError",
     "CalibrationError",
     "ClaimsFailedError",
+    "CommandFailedError",
     "CompanionFailedError",
     "CompanionMissingError",
     "ConditionError",
@@ -94,6 +121,7 @@ __all__ = [
     "MisplacedOptionError",
     "MostlyFailedError",
     "NoPortError",
+    "NoStackFitsError",
     "NothingAnsweredError",
     "NothingAskedError",
     "NothingMeasuredError",

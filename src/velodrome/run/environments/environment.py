@@ -8,16 +8,14 @@ Stacks with the same requirements share one. What the hashed locks (`locks/`) co
 them, the rest (third parties' stacks, older interpreters) is resolved anew from the pinned requirements.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -29,9 +27,10 @@ from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError, UvMissingError
 from velodrome.run import cache
 from velodrome.run.environments import lock
+from velodrome.run.environments.installing import held, packages_in, uv
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.requirements import with_versions
-from velodrome.run.environments.uv import find_uv, run_uv
+from velodrome.run.environments.uv import find_uv
 
 AS_PINNED: Mapping[str, str] = MappingProxyType({})
 GUEST_PYTHON = (3, 7)
@@ -85,7 +84,7 @@ def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Envi
     home = cache.folder("envs") / _key(requires, locked, interpreter)
     ready = _ready(home)
     if ready is None:
-        with _held(home.with_suffix(".lock")):
+        with held(home.with_suffix(".lock")):
             ready = _ready(home) or _make(whose, home, requires, locked, interpreter)
     return ready
 
@@ -192,22 +191,15 @@ def _ready(home: Path) -> Environment | None:
     return Environment(python, told["version"], told["packages"], told["locked"])
 
 
-@contextmanager
-def _held(path: Path) -> Iterator[None]:
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # released with the file, also when its holder is killed
-        yield
-
-
 def _make(
     stack: str, home: Path, requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter
 ) -> Environment:
     failed = home.with_suffix(".failed")
     try:
         shutil.rmtree(home, ignore_errors=True)  # a half-made one
-        _uv(stack, home, "venv", "--no-project", f"--python={interpreter.path}", str(home))
+        uv(stack, home, "venv", "--no-project", f"--python={interpreter.path}", str(home))
         _install(stack, home, requires, locked)
-        packages = _packages(stack, home)
+        packages = packages_in(stack, home)
     except EnvironmentFailedError as error:
         failed.write_text(json.dumps([error.reason, error.cure]))
         shutil.rmtree(home, ignore_errors=True)
@@ -225,50 +217,9 @@ def _install(stack: str, home: Path, requires: tuple[str, ...], locked: Path | N
         return
     into = (f"--python={home / 'bin' / 'python'}", "--compile-bytecode")
     if locked is not None:
-        _uv(stack, home, "pip", "sync", *into, "--require-hashes", str(locked))
+        uv(stack, home, "pip", "sync", *into, "--require-hashes", str(locked))
         return
     # From a file: a requirement that begins with a dash must not become an option.
     wanted = home / "requirements.txt"
     wanted.write_text("".join(f"{line}\n" for line in requires))
-    _uv(stack, home, "pip", "install", *into, "--requirements", str(wanted))
-
-
-def _packages(stack: str, home: Path) -> dict[str, str]:
-    said = _uv(stack, home, "pip", "list", "--format=json", f"--python={home / 'bin' / 'python'}")
-    return {package["name"]: package["version"] for package in json.loads(said)}
-
-
-def _uv(stack: str, home: Path, *arguments: str) -> str:
-    said = run_uv(arguments, home.parent)
-    if said.returncode != 0:
-        lines = [line for line in said.stderr.splitlines() if line.strip()][-6:]
-        raise EnvironmentFailedError(stack, "its packages could not be installed", _cure(said.stderr), lines)
-    return said.stdout
-
-
-CURES = (
-    (
-        "MYSQLCLIENT_CFLAGS",
-        "install what it is built with (Debian: apt install libmariadb-dev pkg-config gcc)",
-    ),
-    ("No space left on device", f"free some space, or set {cache.VARIABLE} to a folder elsewhere"),
-    ("Permission denied", f"set {cache.VARIABLE} to a folder you may write to"),
-    (
-        "error sending request",
-        "see that the package index can be reached; uv's own settings name another one",
-    ),
-    ("Failed to fetch", "see that the package index can be reached; uv's own settings name another one"),
-    ("No solution found", "correct the stack's requires, or choose another interpreter"),
-    ("Hash mismatch", "the package index offers other files than the lock names; renew it: make lock"),
-    (
-        "Failed to build",
-        "install what the package needs to be built, or choose an interpreter it has a wheel for",
-    ),
-)
-
-
-def _cure(said: str) -> str:
-    for sign, cure in CURES:
-        if sign in said:
-            return cure
-    return "what uv says above; then run again"
+    uv(stack, home, "pip", "install", *into, "--requirements", str(wanted))

@@ -30,3 +30,17 @@ def with_versions(requires: Sequence[str], packages: Mapping[str, str]) -> tuple
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def name_of(line: str) -> str:
+    """Return the normalized name of the package that a requirement is about; empty for what is none."""
+    match = _NAME.fullmatch(line)
+    return _normal(match[1]) if match else ""
+
+
+def unpinned(line: str) -> str:
+    """Return a requirement for any version, its extras and markers kept."""
+    match = _NAME.fullmatch(line)
+    if match is None:
+        return line
+    return f"{match[1]}{match[2] or ''}{' ' + match[3] if match[3] else ''}"

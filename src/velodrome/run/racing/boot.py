@@ -2,8 +2,8 @@
 
     booted = boot(trial, lab, running)
 
-In order: environment, placement, limits, link, companions, third party, port, server, readiness. What cannot be had
-is an ImpossibleError, which the heat turns into a `Failed` for each of its trials.
+In order: environment, placement, limits, link, what runs beside (companions, third parties), port, server, readiness.
+What cannot be had is an ImpossibleError, which the heat turns into a `Failed` for each of its trials.
 """
 
 import zlib
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body
+from velodrome.guest.stack import Stack
 from velodrome.model.errors import (
     CompanionFailedError,
     CompanionMissingError,
@@ -22,6 +23,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.measurement import AnswerForm, FailureKind, Placement
 from velodrome.model.trial import Trial
+from velodrome.run.apps import serving as apps
 from velodrome.run.asking import answer_form
 from velodrome.run.clients import acquaintance
 from velodrome.run.companions import choosing as companions
@@ -51,7 +53,7 @@ class Booted:
     bounds: Bounds
     target: Target
     boot_s: float
-    upstream: Upstream | None
+    upstreams: tuple[Upstream, ...]
     beside: Beside
     site: Site | Loopback
     form: AnswerForm | None
@@ -67,18 +69,9 @@ class ImpossibleError(Exception):
 
 def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
     """Start what the trial needs; `running` ends it. Raises ImpossibleError."""
-    stack = lab.stacks.get(trial.contestant.stack)
-    if stack is None:
-        raise ImpossibleError(FailureKind.UNAVAILABLE, f"no stack is called '{trial.contestant.stack}'")
-    if (why := catalog.serves(stack, trial.recipe)) is not None:
-        raise ImpossibleError(
-            FailureKind.UNAVAILABLE, f"{stack.name} cannot serve {trial.recipe.name}: {why}"
-        )
+    stack = _stack(trial, lab)
     try:
-        interface = catalog.interface(stack.interface)
-        environment = lab.environment(
-            stack, trial.interpreter or None, trial.contestant.packages, trial.recipe
-        )
+        environment = made_for(trial, stack, lab)
         placed = placement.place(lab.cpus, trial.limits, placement.cores(lab.cpus))
         bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
         site = running.enter_context(between(trial.link, placed.load_cpus, seed_of(trial)))
@@ -87,9 +80,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
             beside = companions.start(trial.recipe.companions, ground, running)
-            third = None
-            if trial.recipe.calls_upstream:
-                third = running.enter_context(upstream.start(cpus=placed.upstream_cpus, seed=seed_of(trial)))
+            thirds = _third_parties(trial, placed, running)
             serving = Serving(
                 stack,
                 trial.recipe,
@@ -98,26 +89,78 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
                 ports.fresh_port(site.host),
                 host=site.host,
                 knobs=trial.contestant.knobs,
-                upstream=third.url if third else "",
                 beside=beside.variables,
                 turn_ns=lab.turn_ns.get(environment.version, ""),
             )
+            if trial.app is not None:
+                urls = dict(zip(trial.app.third_parties, (one.url for one in thirds), strict=True))
+                serving = apps.serving(serving, trial.app, environment, lab.variables, urls)
+            elif thirds:
+                serving = replace(serving, upstream=thirds[0].url)
         server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
     except Exception as error:  # also what a third party's stack raises: it must not stop the study
         raise ImpossibleError(_kind(error), sentence(error)) from error
-    target = Target.of_recipe(server.url, trial.recipe)
-    target = replace(target, expect_body=interface.answer(trial.recipe), allow=(site.host,))
+    target = replace(_target(server.url, trial, stack), allow=(site.host,))
     # A plain request first: whether it bears the cookie too is what the load is to show.
-    plain = replace(target, headers=())
-    form = None
+    plain = target if trial.app else replace(target, headers=())
     with entered(site.client):
         boot_s = _await(server, plain, trial, lab)
-        if interface.protocol == "http" and isinstance(trial.recipe.steps[-1], Body):
-            form = answer_form.seen(plain, lab.start_seconds + trial.recipe.wait_ms / 1000)
+        form = _form(plain, trial, stack, lab)
         acquaintance.make(server.url, serving.workers or 1)
     notes = placed.notes + bounds.notes + site.notes
     placed = replace(placed, enforced_by=bounds.enforced_by, notes=notes)
-    return Booted(server, environment, placed, bounds, target, boot_s, third, beside, site, form)
+    return Booted(server, environment, placed, bounds, target, boot_s, thirds, beside, site, form)
+
+
+def made_for(trial: Trial, stack: Stack, lab: Lab) -> Environment:
+    """Return what the trial's server runs in, made if need be. Raises VelodromeError."""
+    if trial.app is not None:
+        return lab.overlay(stack, trial.app)
+    return lab.environment(stack, trial.interpreter or None, trial.contestant.packages, trial.recipe)
+
+
+def _stack(trial: Trial, lab: Lab) -> Stack:
+    stack = lab.stacks.get(trial.contestant.stack)
+    if stack is None:
+        raise ImpossibleError(FailureKind.UNAVAILABLE, f"no stack is called '{trial.contestant.stack}'")
+    why = catalog.serves(stack, trial.recipe)
+    if trial.app is not None and stack.interface not in trial.app.interfaces:
+        why = f"it calls apps through {stack.interface}, and this one is called through " + " or ".join(
+            trial.app.interfaces
+        )
+    if why is not None:
+        raise ImpossibleError(
+            FailureKind.UNAVAILABLE, f"{stack.name} cannot serve {trial.recipe.name}: {why}"
+        )
+    return stack
+
+
+def _third_parties(trial: Trial, placed: Placement, running: ExitStack) -> tuple[Upstream, ...]:
+    """Start the simulated third parties: a recipe has one at most, an app as many as its user names."""
+    latencies = [one.latency for one in trial.app.third_parties] if trial.app else []
+    if trial.recipe.calls_upstream:
+        latencies = ["0ms"]  # each call tells its own
+    return tuple(
+        running.enter_context(
+            upstream.start(cpus=placed.upstream_cpus, latency=latency, seed=seed_of(trial) + number)
+        )
+        for number, latency in enumerate(latencies)
+    )
+
+
+def _target(url: str, trial: Trial, stack: Stack) -> Target:
+    if trial.app is not None:
+        return Target.of_requests(url, trial.app.requests)
+    right = catalog.interface(stack.interface).answer(trial.recipe)
+    return replace(Target.of_recipe(url, trial.recipe), expect_body=right)
+
+
+def _form(target: Target, trial: Trial, stack: Stack, lab: Lab) -> AnswerForm | None:
+    """Look at the head of an answer, where it is one over HTTP/1.1 that has a length."""
+    ends_in_body = bool(trial.recipe.steps) and isinstance(trial.recipe.steps[-1], Body)
+    if catalog.interface(stack.interface).protocol != "http" or not ends_in_body:
+        return None
+    return answer_form.seen(target, lab.start_seconds + trial.recipe.wait_ms / 1000)
 
 
 def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:

@@ -9,19 +9,22 @@ from functools import partial
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Query, Recipe, Write
 from velodrome.guest.stack import Stack
+from velodrome.model.app import App
 from velodrome.model.errors import VelodromeError
 from velodrome.model.trial import Trial
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments import cpu_turn
 from velodrome.run.environments.environment import Environment
-from velodrome.run.lab import Lab
+from velodrome.run.lab import Lab, OverlayOf
 from velodrome.run.racing.follower import Follower
 
 Made = Environment | VelodromeError
 Pairs = tuple[tuple[str, str], ...]
 Wanted = tuple[str, str, Pairs, Pairs]
 """What an environment is made of: stack, interpreter (empty: velodrome's own), versions, databases with drivers."""
+Over = tuple[str, str]
+"""What an overlay is made of: stack, and the interpreter of the app it lies over."""
 
 
 def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, follower: Follower) -> Lab:
@@ -31,7 +34,9 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
     failed one fails the trials of its stack, when their turn comes.
     """
     wanted: dict[Wanted, tuple[str, Recipe | None]] = {
-        _wants(trial): (trial.contestant.label, trial.recipe) for trial in trials if _servable(trial, lab)
+        _wants(trial): (trial.contestant.label, trial.recipe)
+        for trial in trials
+        if trial.app is None and _servable(trial, lab)
     }
     wanted |= {(stack, "", (), ()): (stack, None) for stack in experiments}
     made: dict[Wanted, Made] = {}
@@ -60,15 +65,46 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
         except VelodromeError as error:  # told again, as the reason of the trials that it fails
             follower.preparing(str(error))
 
+    overlays, overlay = _overlays(trials, lab, follower)
     kinds = companions.known()
     asked = dict.fromkeys(name for _, served in wanted.values() if served for name in served.companions)
     _two_at_a_time(
         [
             *(partial(install, name, kinds[name]) for name in asked),
             *(partial(make, key, *what) for key, what in wanted.items() if key[0] in lab.stacks),
+            *overlays,
         ]
     )
-    return replace(lab, environment=look_up, turn_ns=_calibrated(trials, made.values(), lab))
+    turn_ns = _calibrated(trials, made.values(), lab)
+    return replace(lab, environment=look_up, overlay=overlay, turn_ns=turn_ns)
+
+
+def _overlays(
+    trials: Sequence[Trial], lab: Lab, follower: Follower
+) -> tuple[list[Callable[[], None]], OverlayOf]:
+    """Return what makes the overlays of apps, and what looks up those that were made."""
+    wanted = {
+        (trial.contestant.stack, trial.app.python): trial.app
+        for trial in trials
+        if trial.app is not None and trial.contestant.stack in lab.stacks
+    }
+    made: dict[Over, Made] = {}
+
+    def make(key: Over, app: App) -> None:
+        follower.preparing(f"{key[0]} beside {app.path}")
+        try:
+            made[key] = lab.overlay(lab.stacks[key[0]], app)
+        except VelodromeError as error:
+            made[key] = error
+            follower.preparing(str(error))
+
+    def look_up(stack: Stack, app: App) -> Environment:
+        found = made[stack.name, app.python]
+        if isinstance(found, VelodromeError):
+            raise found
+        return found
+
+    return [partial(make, key, app) for key, app in wanted.items()], look_up
 
 
 def _wants(trial: Trial) -> Wanted:

@@ -37,6 +37,7 @@ from velodrome.run.link.namespace import entered
 from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of, sentence
 from velodrome.run.servers.server import Server, Stopped
+from velodrome.run.third_party import upstream
 
 NO_SUCH_LOAD = (DriverMissingError, DriverTooOldError, UnfitLoadError)
 """Found out before anything is loaded: the load cannot be had here, and no fault is anybody's."""
@@ -79,16 +80,13 @@ class _Watch:
         self.link: LinkFacts | None = None
 
     def on(self, event: LoadEvent) -> bool:
-        third = self.booted.upstream
-        self.sampler.on(event)  # first: asking the third party would delay its reading of the clocks
-        if event.kind == "measuring" and third is not None:
-            third.begin()
+        self.sampler.on(event)  # first: asking the third parties would delay its reading of the clocks
         if event.kind == "measuring":
+            upstream.begin(self.booted.upstreams)
             self.booted.site.begin()
         if event.kind == "span_ended":
             self.link = self.booted.site.end()
-        if event.kind == "span_ended" and third is not None:
-            self.upstream = third.end()
+            self.upstream = upstream.end(self.booted.upstreams)
         return self.booted.server.exit() is None  # nothing is learnt from loading a dead server
 
 
@@ -98,7 +96,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
     server = booted.server
     span_s, site = trial.load.duration_s, booted.site
     sampler = Sampler(server.pid, server.serving.port, span_s, booted.bounds.account, inside=site.server)
-    for pid in (booted.upstream.pid if booted.upstream else None, site.pid):
+    for pid in (*(one.pid for one in booted.upstreams), site.pid):
         if pid is not None:
             sampler.accompany(pid)
     for name, pid in booted.beside.pids.items():

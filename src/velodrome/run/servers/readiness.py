@@ -141,13 +141,18 @@ def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
     right = 200 <= status < 300 if target.expect_status is None else status == target.expect_status
     if not right:
         asked = "2xx" if target.expect_status is None else str(target.expect_status)
-        return Wrong(f"it answers status {status}, not {asked}: {_shown(body)}")
+        return Wrong(f"it answers {_told(target)}status {status}, not {asked}: {_shown(body)}")
     if wanted is None or body == wanted:
         return None
     if len(body) != len(wanted):
         return Wrong(f"it answers {len(body)} bytes, not {len(wanted)}: {_shown(body)}")
     at = next(index for index, pair in enumerate(zip(body, wanted, strict=True)) if pair[0] != pair[1])
     return Wrong(f"its answer differs from byte {at} on: {_shown(body[at:])}")
+
+
+def _told(target: Target) -> str:
+    """Return what was asked, where that is not what every server is asked."""
+    return "" if (target.method, target.path) == ("GET", "/") else f"{target.method} {target.path} with "
 
 
 def _shown(data: bytes) -> str:

@@ -56,6 +56,12 @@ class Serving:
     """Nanoseconds of one turn of the CPU loop; empty: the server finds out."""
     app: str = ""
     """`module:attribute`; empty is the recipe in the idiom of the stack's interface."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Versions installed in that environment, where these are a user's; else empty."""
+    cwd: str = ""
+    """Folder it runs in; empty: one of its own, which is removed with it."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment of a user's app."""
 
     @property
     def workers(self) -> int | None:
@@ -66,7 +72,8 @@ class Serving:
     def process(self) -> Process:
         """Return what the stack wants executed."""
         app = self.app or f"velodrome.guest.interfaces.{self.stack.interface}:app"
-        return self.stack.command(Launch(self.host, self.port, app, {**self.stack.knobs, **self.knobs}))
+        knobs = {**self.stack.knobs, **self.knobs}
+        return self.stack.command(Launch(self.host, self.port, app, knobs, self.packages))
 
     @property
     def url(self) -> str:
@@ -106,7 +113,7 @@ class Server:
         order = Order(
             argv=self.command,
             env=environment_of(serving, process, self._scratch),
-            cwd=str(self._scratch),
+            cwd=serving.cwd or str(self._scratch),
             cpus=tuple(cpus),
             rlimits={"RLIMIT_NOFILE": descriptors(), **bounds.rlimits},
             groups=bounds.groups,
@@ -181,12 +188,15 @@ def environment_of(serving: Serving, process: Process, scratch: Path) -> dict[st
         "LANG": "C.UTF-8",
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
-        "PYTHONPATH": str(serving.guest_tree),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",  # the last words of a dying server would else be lost in its buffer
+        **serving.variables,
         **process.env,
         **({TURN_VARIABLE: serving.turn_ns} if serving.turn_ns else {}),
         **serving.beside,
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, (str(serving.guest_tree), serving.variables.get("PYTHONPATH")))
+        ),
         RECIPE_VARIABLE: serving.recipe.to_json(),
         UPSTREAM_VARIABLE: serving.upstream,
     }

@@ -256,8 +256,10 @@ def preparations(order: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in order["rlimits"].items():
         yield "rlimit", f"{name}={value}"
         resource.setrlimit(getattr(resource, name), (value, value))
+    for folder in order["scratch"]:
+        yield "cwd", folder
+        os.makedirs(folder, 0o700, exist_ok=True)  # made here: no moment at which nobody removes it
     yield "cwd", order["cwd"]
-    os.makedirs(order["cwd"], 0o700, exist_ok=True)  # made here: no moment at which nobody removes it
     os.chdir(order["cwd"])
     yield "exec", order["argv"][0]
 

@@ -83,6 +83,28 @@ class Upstream:
         self._child.__exit__(None, None, None)
 
 
+def begin(several: Sequence[Upstream]) -> None:
+    """The measured span begins, for all of them. Raises UpstreamError."""
+    for one in several:
+        one.begin()
+
+
+def end(several: Sequence[Upstream]) -> UpstreamFacts | None:
+    """The measured span is over: return what happened in all of them together; None where there is none.
+
+    How late they were is told of the one that was latest: percentiles cannot be added. Raises UpstreamError.
+    """
+    every = [one.end() for one in several]
+    if not every:
+        return None
+    return UpstreamFacts(
+        requests=sum(one.requests for one in every),
+        cpu_s=sum(one.cpu_s for one in every),
+        late_p50_ms=max((one.late_p50_ms for one in every if one.late_p50_ms is not None), default=None),
+        late_p99_ms=max((one.late_p99_ms for one in every if one.late_p99_ms is not None), default=None),
+    )
+
+
 def start(
     *,
     cpus: Sequence[int] = (),

@@ -1,0 +1,51 @@
+"""The command that measures one cell of a comparison of apps again: such a study has no file to name."""
+
+import shlex
+
+from velodrome.model.app import App
+from velodrome.model.limits import Limits
+from velodrome.model.load import Closed
+from velodrome.model.request import Request
+from velodrome.model.study import Question
+from velodrome.model.trial import Contestant
+
+FILE = "REQUESTS"
+"""Stands for the file, where requests came from one: what they say does not go on a line."""
+
+
+def compare(app: App, contestant: Contestant, question: Question, limits: Limits) -> str:
+    """Return the command line; values of environment variables are those of the shell it is typed in."""
+    words = ["velodrome", "compare", app.path, "--stack", contestant.stack]
+    words += ["--python", app.python, "--cwd", app.cwd]
+    lines = [_line(one) for one in app.requests]
+    if None in lines or len({one.weight for one in app.requests}) > 1:
+        words += ["--requests", FILE]
+    else:
+        words += [word for line in lines for word in ("--request", str(line))]
+    words += [word for name in app.variables for word in ("--env", name)]
+    for third in app.third_parties:
+        words += ["--upstream", f"{third.variable}=latency:{third.latency}"]
+    for load in question.loads:
+        pace = load.pace
+        words += (
+            ["-c", str(pace.connections), "-z", f"{load.duration_s:g}s"]
+            if isinstance(pace, Closed)
+            else ["--rate", f"{pace.rate:g}"]
+        )
+    words += ["--cpus", str(limits.cpus)] if limits.cpus is not None else []
+    words += ["--memory", _memory(limits.memory_bytes)] if limits.memory_bytes else []
+    return shlex.join(words)
+
+
+def _memory(count: int) -> str:
+    return f"{count // 1024}k" if count % 1024 == 0 else f"{count // 1000}kB"
+
+
+def _line(asked: Request) -> str | None:
+    """Return a request as it is typed, None where a line does not say all of it."""
+    given = [header for header in asked.headers if header[0].lower() != "content-type"]
+    if given or asked.expect_body or asked.expect_contains or (asked.body and asked.body.base64):
+        return None
+    body = f" {asked.body.text}" if asked.body else ""
+    status = f" -> {asked.expect_status}" if asked.expect_status is not None else ""
+    return f"{asked.method} {asked.path}{body}{status}"

@@ -1,0 +1,88 @@
+"""What to paste to deploy a user's own app as it was raced: a command line, and a file where it needs one.
+
+python -m pip install gunicorn==27.0.1
+python -m gunicorn --bind=127.0.0.1:8000 --workers=2 … shop.wsgi:application
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from velodrome.guest.stack import Launch, Process, Stack, Written
+from velodrome.model.app import App
+from velodrome.model.trial import Contestant
+
+HOST, PORT = "127.0.0.1", 8000
+FILE = "serve"
+"""Module that is written where servers cannot be told the app as it is; `.py` is its file."""
+INSTALL = "python -m pip install"
+
+
+def deploy(app: App, contestant: Contestant, stack: Stack, packages: Mapping[str, str]) -> str:
+    """Return lines to paste; `packages` are the versions that it ran with."""
+    knobs = stack.settings(contestant.knobs)
+    needed = _missing(app, stack, packages)
+    install = [f"{INSTALL} {' '.join(needed)}"] if needed else []
+    source = _source(app, stack)
+    launch = Launch(HOST, PORT, f"{FILE}:app" if source else app.told(stack.interface), knobs, packages)
+    if stack.script is not None:
+        return "\n".join([*install, *_file(stack.script(launch, written(app))), f"python {FILE}.py"])
+    process = stack.command(launch)
+    line = _line(process, stack, app)
+    if line is None:
+        return f"velodrome stacks show {stack.name}"
+    return "\n".join([*install, *(_file(source) if source else ()), line])
+
+
+def written(app: App) -> Written:
+    """Return how a program imports an app and names it."""
+    module, _, attribute = app.path.partition(":")
+    name = re.split(r"[.(]", attribute, maxsplit=1)[0]
+    called = app.form in ("factory", "coroutine") and not attribute.endswith(")")
+    return Written(f"from {module} import {name}", attribute + ("()" if called else ""))
+
+
+def _file(source: str) -> list[str]:
+    """Return the lines that write a file, as a shell takes them."""
+    return [f"cat > {FILE}.py <<'END'", *source.splitlines(), "END"]
+
+
+def _source(app: App, stack: Stack) -> str:
+    """Return the module that a server is told instead of the app, or nothing where it takes the app itself."""
+    app_is = written(app)
+    if app.form == "django" and app.told(stack.interface).startswith("velodrome."):
+        return (
+            f"from django.core.{stack.interface} import get_{stack.interface}_application\n\n"
+            f"app = get_{stack.interface}_application()"
+        )
+    if app.form == "factory":
+        return f"{app_is.imports}\n\napp = {app_is.expression}"
+    if app.form == "asgi2":
+        return (
+            f"{app_is.imports}\n\n\nasync def app(scope, receive, send):\n"
+            f"    await {app_is.expression}(scope)(receive, send)"
+        )
+    return ""
+
+
+def _line(process: Process, stack: Stack, app: App) -> str | None:
+    """Return the command line, None where the server is code of velodrome's."""
+    words = list(process.argv)
+    if stack.stands_for and len(words) > 1:
+        words[1] = stack.stands_for
+    if any("velodrome" in word for word in words):
+        return None
+    settings = {"DJANGO_SETTINGS_MODULE": app.path} if app.form == "django" else {}
+    variables = [f"{name}={shlex.quote(value)}" for name, value in {**settings, **process.env}.items()]
+    return " ".join([*variables, shlex.join(["python", *words])])
+
+
+def _missing(app: App, stack: Stack, packages: Mapping[str, str]) -> list[str]:
+    """Return the stack's own packages that the app's environment lacks, in the versions that were raced."""
+    found = []
+    for line in stack.requires:
+        name = re.split(r"[=\[;<>~! ]", line, maxsplit=1)[0]
+        normal = re.sub(r"[-_.]+", "-", name).lower()
+        if normal not in app.packages:
+            found.append(f"{name}=={packages[normal]}" if normal in packages else shlex.quote(line))
+    return found

@@ -1,0 +1,157 @@
+"""A user's own app cannot be looked at, served or asked."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from velodrome.model.errors.root import UsageError, VelodromeError
+
+
+def _tail(lines: Sequence[str]) -> str:
+    return "".join(f"\n    {line}" for line in lines)
+
+
+class AppRaisesError(UsageError):
+    """Raised when an app, or what makes it, raises: `lines` are its own traceback, short."""
+
+    def __init__(self, app: str, lines: Sequence[str], cure: str) -> None:
+        self.lines = tuple(lines)
+        super().__init__(f"{app} does not import:{_tail(lines)}\n  {cure}")
+
+
+class AppEndsError(UsageError):
+    """Raised when the process ends while an app is imported, so that nothing could be told of it."""
+
+    def __init__(self, app: str, how: str, last_lines: Sequence[str] = ()) -> None:
+        said = f" Its last lines:{_tail(last_lines)}\n " if last_lines else ""
+        super().__init__(
+            f"{app} ends the process that imports it ({how}).{said} An app must be importable: put what starts a "
+            "server, leaves the process or goes into the background under if __name__ == '__main__'"
+        )
+
+
+class AppHangsError(UsageError):
+    """Raised when the import of an app does not come to an end."""
+
+    def __init__(self, app: str, seconds: float, last_lines: Sequence[str] = ()) -> None:
+        said = f" Its last lines:{_tail(last_lines)}\n " if last_lines else ""
+        super().__init__(
+            f"{app} was not imported within {seconds:g} s.{said} If it starts a server of its own there, put that "
+            "under if __name__ == '__main__'; if it waits for something, such as a database, see that this answers"
+        )
+
+
+class AppNameError(UsageError):
+    """Raised when a module has nothing of the name asked for, or nothing that looks like an app."""
+
+    def __init__(self, app: str, module: str, name: str, known: Sequence[str]) -> None:
+        near = get_close_matches(name, known, n=3, cutoff=0.5) if name else []
+        if near:
+            hint = f"Nearest: {', '.join(near)}"
+        elif known:
+            more = f" and {len(known) - 8} more" if len(known) > 8 else ""
+            hint = f"It has: {', '.join(known[:8])}{more}"
+        else:
+            hint = "It is empty"
+        what = (
+            f"has no '{name}'"
+            if name
+            else "has nothing that is called like an app, such as app or create_app"
+        )
+        super().__init__(f"{app}: the module {module} {what}. {hint}. Name the app as module:attribute")
+
+
+class AppPathError(UsageError):
+    """Raised when what should name an app cannot be read as a name."""
+
+    def __init__(self, app: str, reason: str) -> None:
+        super().__init__(
+            f"{app}: {reason}. An app is named module:attribute, such as shop.wsgi:application, or "
+            "module:factory('with', 'values')"
+        )
+
+
+class AppUnfitError(UsageError):
+    """Raised when what is named is no app: not callable, of no known kind, or a factory that needs arguments."""
+
+    def __init__(self, app: str, told: str, needs: Sequence[str]) -> None:
+        if needs:
+            module, _, name = app.partition(":")
+            values = ", ".join(f"<{one}>" for one in needs)
+            cure = (
+                f"which needs {_arguments(needs)}. If it makes the app, say with what: "
+                f"{module}:{name.partition('(')[0]}({values}), or name a function that needs nothing"
+            )
+        else:
+            cure = (
+                "which servers cannot call by WSGI, ASGI, or as an application of aiohttp or Tornado. If they can "
+                "all the same, say how: --interface wsgi"
+            )
+        super().__init__(f"{app} is {told}, {cure}")
+
+
+def _arguments(names: Sequence[str]) -> str:
+    return f"the argument {names[0]}" if len(names) == 1 else f"the arguments {', '.join(names)}"
+
+
+class AppFolderError(UsageError):
+    """Raised when the folder an app is to run in is not there."""
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(f"--cwd {folder}: {reason}. Give the folder that the app's module lies in")
+
+
+class AppInterpreterError(UsageError):
+    """Raised when an app's interpreter is too old for any server to be told to it."""
+
+    def __init__(self, python: str, version: str, oldest: str) -> None:
+        super().__init__(
+            f"{python} is Python {version}, and an app needs {oldest} or newer here. Give another with --python"
+        )
+
+
+class AppVariableError(UsageError):
+    """Raised when an environment variable of an app has no value, or no name."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"--env {text}: {reason}. Write NAME=VALUE, or NAME to hand on your own")
+
+
+class NoStackFitsError(UsageError):
+    """Raised when no stack, or none of those asked for, can serve an app."""
+
+    def __init__(
+        self, app: str, interfaces: Sequence[str], asked: Sequence[str], known: Sequence[str]
+    ) -> None:
+        how = " or ".join(interfaces)
+        if asked:
+            said = f"{app} is served through {how}, which {', '.join(asked)} cannot do. These can: {', '.join(known)}"
+        else:
+            said = f"no stack serves an app through {how}"
+        super().__init__(said)
+
+
+class AppNotServedError(VelodromeError):
+    """Raised when no stack got an app to answer, so that there is nothing to be measured."""
+
+    def __init__(self, app: str, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
+        super().__init__(f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{said}")
+
+
+class AppAnswersWrongError(UsageError):
+    """Raised when an app answers what it is to be asked with something else than a right answer."""
+
+    def __init__(self, app: str, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        said = f" Its last lines:{_tail(last_lines)}\n " if last_lines else ""
+        super().__init__(
+            f"{app} does not answer what it is to be asked, so nothing was measured. On {stack}: {reason}.{said} Ask "
+            "for something it has: --request 'GET /path', or say which status is right: --request 'GET /path -> 404'"
+        )
+
+
+class CommandFailedError(VelodromeError):
+    """Raised when the user's own command before the race fails."""
+
+    def __init__(self, option: str, command: str, how: str, last_lines: Sequence[str] = ()) -> None:
+        said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
+        super().__init__(f"{option} '{command}' failed ({how}), so nothing was measured.{said}")

@@ -1,0 +1,161 @@
+"""Looks at a user's own app: imported in a process of its own, under a warden, within a time, and told what it is.
+
+found = look(Named("shop:create_app", "/home/me/shop/.venv/bin/python", "/home/me/shop"))
+found.interface, found.form
+
+Whatever the app does when it is imported ends with that: what it forks, what goes into the background, what
+ignores every signal.
+"""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from velodrome.model.errors import (
+    AppEndsError,
+    AppFolderError,
+    AppHangsError,
+    AppInterpreterError,
+    AppNameError,
+    AppPathError,
+    AppRaisesError,
+    AppUnfitError,
+)
+from velodrome.run import cache
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.theirs import bytecode, path_with
+from velodrome.run.servers.server import INHERITED
+from velodrome.run.supervision.ward import Order, Ward
+
+MODULE = "velodrome.guest.apps.looking"
+PATIENCE_S = 30.0
+"""For one import. Large sites take several seconds."""
+LAST_LINES = 8
+OLDEST_PYTHON = (3, 8)
+"""The oldest whose installed packages can be told (importlib.metadata)."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Which app is meant, and where: plain data."""
+
+    app: str
+    """`module:attribute`, `module`, or a call: `module:create_app('test')`."""
+    python: str
+    """Path of its interpreter."""
+    cwd: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    interface: str = ""
+    """Told by its user; empty: to be found out."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What it is."""
+
+    path: str
+    """`module:attribute`, also where a module alone was named."""
+    interface: str
+    form: str
+    """See `App.form`."""
+    told: str
+    """For a sentence: `a Flask`."""
+    served: Mapping[str, str]
+    packages: Mapping[str, str]
+    """What is installed beside it: normalized name to version."""
+
+
+def look(named: Named, patience_s: float = PATIENCE_S) -> Found:
+    """Import an app and say what it is. Raises a UsageError of `model/errors/apps.py`, or InterpreterNotFoundError."""
+    _refuse_impossible(named)
+    with tempfile.TemporaryDirectory(prefix="look-", dir=cache.folder("looks")) as folder:
+        out = Path(folder) / "found.json"
+        told = _imported(named, out, patience_s)
+    if "problem" in told:
+        raise _error(named, told)
+    return Found(**{name: told[name] for name in Found.__dataclass_fields__})
+
+
+def _refuse_impossible(named: Named) -> None:
+    if not os.path.isdir(named.cwd):
+        reason = "it is no folder" if os.path.exists(named.cwd) else "there is no such folder"
+        raise AppFolderError(named.cwd, reason)
+    interpreter = find(named.python)
+    if interpreter.minor < OLDEST_PYTHON:
+        raise AppInterpreterError(named.python, interpreter.version, ".".join(map(str, OLDEST_PYTHON)))
+    module = named.app.partition(":")[0]
+    if not module or not all(part.isidentifier() for part in module.split(".")):
+        why = "it is a file, not a module" if module.endswith(".py") else f"'{module}' is no name of a module"
+        raise AppPathError(named.app, why)
+
+
+def _imported(named: Named, out: Path, patience_s: float) -> Mapping[str, Any]:
+    """Return what the process that imports the app tells. Raises AppEndsError or AppHangsError."""
+    argv = (named.python, "-m", MODULE, named.app, f"--out={out}", f"--interface={named.interface}")
+    with Ward(Order(argv, _environment(named, str(out.parent)), named.cwd)) as ward:
+        until = time.monotonic() + patience_s
+        ended = ward.wait(until - time.monotonic())
+        try:
+            told: Mapping[str, Any] = json.loads(out.read_bytes())
+        except (OSError, ValueError):
+            told = {}
+        ward.stop(0.0)
+    if told:
+        return told
+    if ended is None:
+        raise AppHangsError(named.app, patience_s, ward.tail.lines(LAST_LINES))
+    raise AppEndsError(named.app, ended.sentence, ward.tail.lines(LAST_LINES))
+
+
+def _environment(named: Named, scratch: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    tree = str(guest_tree.export())
+    return {
+        **kept,
+        "LANG": "C.UTF-8",
+        "HOME": os.environ.get("HOME", scratch),  # packages that a user installed for themselves lie in it
+        "PATH": path_with(named.python, kept.get("PATH", "")),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPYCACHEPREFIX": str(bytecode(named.python)),
+        **named.variables,
+        "PYTHONPATH": os.pathsep.join(filter(None, (tree, named.variables.get("PYTHONPATH", "")))),
+    }
+
+
+def _error(named: Named, told: Mapping[str, Any]) -> Exception:
+    problem = told["problem"]
+    if problem == "attribute":
+        return AppNameError(named.app, told["module"], told["name"], told["known"])
+    if problem == "unreadable":
+        return AppPathError(
+            named.app, f"'{told['attribute']}' is neither a name nor a call with plain values"
+        )
+    if problem == "unfit":
+        return AppUnfitError(named.app, told["told"], told["needs"])
+    if problem == "exit":
+        return AppEndsError(named.app, f"sys.exit({told['code']})", told["lines"])
+    return AppRaisesError(named.app, told["lines"], _cure(named, told["missing"]))
+
+
+def _cure(named: Named, missing: str | None) -> str:
+    """Return what to do about an app that raises when it is imported."""
+    if missing is None:
+        return (
+            "See that it imports there: " + f"cd {named.cwd} && {named.python} -c 'import {_module(named)}'"
+        )
+    if _module(named).partition(".")[0] == missing.partition(".")[0]:
+        return f"It was looked for in {named.cwd}; name the folder it lies in with --cwd"
+    beside = Path(named.cwd) / ".venv" / "bin" / "python"
+    if beside.exists() and str(beside) != named.python:
+        return f"It ran on {named.python}; perhaps you mean --python {beside}"
+    return f"{missing} is not installed for {named.python}; install it there, or name another with --python"
+
+
+def _module(named: Named) -> str:
+    return named.app.partition(":")[0]

@@ -1,0 +1,54 @@
+"""How a server is told a user's own app: what it loads, in which folder, with which variables."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from velodrome.guest.apps.django_sites import SETTINGS
+from velodrome.guest.apps.made import APP_VARIABLE, FORM_VARIABLE
+from velodrome.model.app import App, ThirdParty
+from velodrome.model.errors import AppVariableError
+from velodrome.run.environments.environment import Environment
+from velodrome.run.environments.theirs import bytecode, path_with
+from velodrome.run.servers.server import Serving
+
+MADE = "velodrome.guest.apps.made:app"
+MADE_HERE = ("factory", "coroutine", "asgi2")
+"""Forms that servers cannot load by themselves, or only some, each by a switch of its own."""
+
+
+def told(app: App, interface: str) -> str:
+    """Return the `module:attribute` that a server of an interface is told."""
+    return MADE if app.form in MADE_HERE else app.told(interface)
+
+
+def serving(
+    plain: Serving,
+    app: App,
+    environment: Environment,
+    values: Mapping[str, str],
+    urls: Mapping[ThirdParty, str],
+) -> Serving:
+    """Return how an app is served, given how a recipe would be in its place.
+
+    `values` are those of the variables its user sets; `urls` those of its simulated third parties, which win.
+    Raises AppVariableError.
+    """
+    for name in app.variables:
+        if name not in values:
+            raise AppVariableError(name, "its value is not known here")
+    variables = {
+        "PATH": path_with(app.python, os.environ.get("PATH", "")),
+        "PYTHONPYCACHEPREFIX": str(bytecode(app.python)),
+        **{name: values[name] for name in app.variables},
+        **{one.variable: url for one, url in urls.items()},
+        **({SETTINGS: app.path} if app.form == "django" else {}),
+        **({APP_VARIABLE: app.path, FORM_VARIABLE: app.form} if app.form in MADE_HERE else {}),
+    }
+    return replace(
+        plain,
+        app=told(app, plain.stack.interface),
+        packages=environment.packages,
+        cwd=app.cwd,
+        variables=variables,
+    )

@@ -1,0 +1,170 @@
+"""Overlays: a server beside a user's own packages, which stay as they are and whose versions win.
+
+    <cache>/overlays/<hash>/bin/python         made from the interpreter their environment was made from
+        …/site-packages/                       only what their environment lacks
+        …/site-packages/velodrome_overlay.pth  adds their folders, in front of it
+
+A package they have is never installed again, also where a stack pins another version. What is missing is resolved
+with their versions as constraints: a server that needs others cannot be had beside the app, and that is said.
+"""
+
+import hashlib
+import json
+import platform
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from velodrome.guest.stack import Stack
+from velodrome.model.app import App
+from velodrome.model.errors import EnvironmentFailedError
+from velodrome.run import cache
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.environment import Environment
+from velodrome.run.environments.installing import held, uv
+from velodrome.run.environments.requirements import name_of, unpinned
+from velodrome.run.environments.theirs import Theirs, theirs
+
+LAYOUT = 1
+"""Raised when overlays made by an older velodrome must not be used any more."""
+NO_SOLUTION = "No solution found"
+_VERSION = re.compile(r"[0-9]+([.!+_-]?[0-9A-Za-z]+)*")
+PTH = "import velodrome_overlay\n"
+MODULE = '''"""Adds the folders that this environment lies over, and what their own .pth files name, in front of it."""
+
+import os
+import site
+import sys
+
+FOLDERS = {folders!r}
+ours = os.path.dirname(os.path.abspath(__file__))
+before = list(sys.path)
+for folder in FOLDERS:
+    site.addsitedir(folder)
+added = [path for path in sys.path if path not in before]
+sys.path[:] = [path for path in sys.path if path not in added]
+at = next((number for number, path in enumerate(sys.path) if os.path.abspath(path) == ours), len(sys.path))
+sys.path[at:at] = added
+'''
+
+
+def overlay_for(stack: Stack, app: App) -> Environment:
+    """Return an interpreter that has the app's packages and the stack's server, made if need be.
+
+    Safe to be called by many processes and threads at once. Raises EnvironmentFailedError, InterpreterNotFoundError
+    or UvMissingError.
+    """
+    has = theirs(app.python, guest_tree.export())
+    missing = _missing(stack, has)
+    home = cache.folder("overlays") / _key(missing, has)
+    ready = _ready(home, has)
+    if ready is None:
+        with held(home.with_suffix(".lock")):
+            ready = _ready(home, has) or _make(stack.name, home, missing, has)
+    return ready
+
+
+def _missing(stack: Stack, has: Theirs) -> tuple[str, ...]:
+    """Return what has to be installed: pinned, but for an interpreter that the pinned versions are too new for."""
+    lacking = [line for line in stack.requires if name_of(line) not in has.packages]
+    if has.interpreter.minor < stack.python:
+        lacking = [unpinned(line) for line in lacking]
+    return tuple(sorted(lacking))
+
+
+def _key(missing: Sequence[str], has: Theirs) -> str:
+    interpreter = has.interpreter
+    facts = [
+        LAYOUT,
+        missing,
+        str(interpreter.path),
+        interpreter.version,
+        has.folders,
+        sorted(has.packages.items()),
+        platform.machine(),
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _ready(home: Path, has: Theirs) -> Environment | None:
+    """Return an overlay if it is whole: its record, written last, is there, and so is its Python."""
+    python = home / "bin" / "python"
+    try:
+        told = json.loads((home / "velodrome.json").read_text())
+    except (OSError, ValueError):
+        return None
+    if not python.exists():  # the interpreter it was made of is gone
+        return None
+    packages = {**told["installed"], **has.packages}
+    return Environment(python, has.interpreter.version, dict(sorted(packages.items())), locked=False)
+
+
+def _make(stack: str, home: Path, missing: Sequence[str], has: Theirs) -> Environment:
+    shutil.rmtree(home, ignore_errors=True)  # a half-made one
+    try:
+        uv(stack, home, "venv", "--no-project", f"--python={has.interpreter.path}", str(home))
+        installed = _install(stack, home, missing, has) if missing else {}
+        _lay_over(home, has)
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    partly = home / "velodrome.json.partly"
+    partly.write_text(json.dumps({"version": has.interpreter.version, "installed": installed}))
+    partly.rename(home / "velodrome.json")
+    ready = _ready(home, has)
+    assert ready is not None
+    return ready
+
+
+def _install(stack: str, home: Path, missing: Sequence[str], has: Theirs) -> dict[str, str]:
+    """Install what is missing, and return the versions of it. Raises EnvironmentFailedError."""
+    python = f"--python={home / 'bin' / 'python'}"
+    # From files: a requirement that begins with a dash must not become an option.
+    wanted, bound = home / "wanted.txt", home / "theirs.txt"
+    wanted.write_text("".join(f"{line}\n" for line in missing))
+    bound.write_text(
+        "".join(
+            f"{name}=={version}\n" for name, version in has.packages.items() if _VERSION.fullmatch(version)
+        )
+    )
+    try:
+        resolved = uv(
+            stack,
+            home,
+            "pip",
+            "compile",
+            "--quiet",
+            "--no-header",
+            "--no-annotate",
+            python,
+            f"--constraints={bound}",
+            str(wanted),
+        )
+    except EnvironmentFailedError as error:
+        if not any(NO_SOLUTION in line for line in error.last_lines):
+            raise
+        reason = "its server needs other versions than are installed beside the app"
+        cure = "change what uv names in the app's environment, or race the other stacks"
+        raise EnvironmentFailedError(stack, reason, cure, error.last_lines) from error
+    lines = [line for line in resolved.splitlines() if name_of(line) and name_of(line) not in has.packages]
+    chosen = home / "chosen.txt"
+    chosen.write_text("".join(f"{line}\n" for line in lines))
+    uv(
+        stack,
+        home,
+        "pip",
+        "install",
+        python,
+        "--compile-bytecode",
+        "--no-deps",
+        "--requirements",
+        str(chosen),
+    )
+    return {name_of(line): line.partition("==")[2].partition(";")[0].strip() for line in lines}
+
+
+def _lay_over(home: Path, has: Theirs) -> None:
+    packages = next((home / "lib").glob("python*/site-packages"))
+    (packages / "velodrome_overlay.py").write_text(MODULE.format(folders=list(has.folders)))
+    (packages / "velodrome_overlay.pth").write_text(PTH)

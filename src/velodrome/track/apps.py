@@ -1,0 +1,186 @@
+"""From what a user says of their app to the `App` that every question is asked of.
+
+asked = Asked("shop.wsgi:application", python=".venv/bin/python", requests=(Request("cart", "/cart?id=7"),))
+app = look(asked)
+lab = lab_for(asked)
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from velodrome.guest import catalog
+from velodrome.model.app import App, ThirdParty
+from velodrome.model.errors import (
+    AppVariableError,
+    BadOptionError,
+    InterpreterNotFoundError,
+    NoStackFitsError,
+    UnknownNameError,
+    UsageError,
+)
+from velodrome.model.request import Request
+from velodrome.run import engine
+from velodrome.run.apps import looking
+from velodrome.run.apps.looking import Named
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.interpreter import find
+from velodrome.run.lab import Lab, ProfileOf
+
+START_SECONDS = 30.0
+"""To the first right answer: large sites import for several."""
+ANYTHING = (Request("GET /", "/"),)
+LATENCY = "latency:"
+INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado")
+"""Through which servers call an app that is not velodrome's own; the others are of recipes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user says of their app, as the command line or the Python API has it."""
+
+    app: str
+    """`module:attribute`, `module`, `module:create_app('test')`, or over Django the settings module."""
+    python: str = ""
+    """Path or version; empty: that of the active virtual environment, else the one velodrome runs on."""
+    cwd: str = ""
+    """Empty: the current folder."""
+    env: tuple[str, ...] = ()
+    """`NAME=VALUE`, or `NAME` to hand on our own."""
+    interface: str = ""
+    """Empty: to be found out."""
+    requests: tuple[Request, ...] = ()
+    """Empty: `GET /`."""
+    upstreams: tuple[str, ...] = ()
+    """`PAYMENTS_URL=latency:lognormal(50ms,0.4)`."""
+    revision: str = ""
+
+
+def look(asked: Asked) -> App:
+    """Import an app in its own interpreter and return what it is. Raises UsageError for all that is wrong with it."""
+    named = Named(
+        path_of(asked.app),
+        interpreter(asked.python),
+        folder(asked.cwd),
+        {**values(asked.env), **{name: "http://127.0.0.1:9" for name, _ in map(_upstream, asked.upstreams)}},
+        _interface(asked.interface),
+    )
+    found = looking.look(named)
+    return App(
+        path=found.path,
+        interface=found.interface,
+        python=named.python,
+        cwd=named.cwd,
+        requests=asked.requests or ANYTHING,
+        form=found.form,
+        served=found.served,
+        what=found.told,
+        packages=found.packages,
+        variables=tuple(values(asked.env)),
+        third_parties=third_parties(asked.upstreams),
+        revision=asked.revision,
+    )
+
+
+def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None = None) -> Lab:
+    """Return a lab that serves an app: it holds the values of its environment variables, which nothing stores.
+
+    `extra` are paths of stacks of the user's own.
+    """
+    return Lab(
+        catalog.stacks(extra),
+        guest_tree.export(extra),
+        extra=tuple(extra),
+        profile=profile,
+        variables=values(asked.env),
+        start_seconds=START_SECONDS,
+    )
+
+
+def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the names of the stacks that can serve an app, or of those in `only` that can.
+
+    Stacks of one framework's own recipes (`flask-gunicorn-sync`) are not meant: they bring their own app. Raises
+    UnknownNameError, NoStackFitsError.
+    """
+    fits = tuple(name for name, one in lab.stacks.items() if one.interface in app.interfaces)
+    for name in only:
+        if name not in lab.stacks:
+            raise UnknownNameError("stack", name, tuple(lab.stacks))
+    unfit = [name for name in only if name not in fits]
+    if unfit or not fits:
+        raise NoStackFitsError(app.path, app.interfaces, unfit, fits)
+    return tuple(only) or fits
+
+
+def path_of(app: str) -> str:
+    """Return an app as it is imported: also `src/shop.py:app` is `src.shop:app`."""
+    module, colon, attribute = app.partition(":")
+    if module.endswith(".py"):
+        module = ".".join(Path(module.removesuffix(".py")).parts)
+    return module + colon + attribute
+
+
+def interpreter(python: str) -> str:
+    """Return the path of the interpreter meant, not followed to the one an environment was made of.
+
+    Raises InterpreterNotFoundError.
+    """
+    if not python:
+        active = os.environ.get("VIRTUAL_ENV")
+        return str(Path(active) / "bin" / "python") if active else sys.executable
+    path = Path(python).expanduser()
+    if os.sep not in python and not path.is_dir():
+        return str(find(python).path)
+    if path.is_dir():  # an environment is meant
+        path = path / "bin" / "python"
+    if not path.exists():
+        raise InterpreterNotFoundError(python, "there is no such file")
+    return os.path.abspath(path)
+
+
+def folder(cwd: str) -> str:
+    """Return the folder an app runs in."""
+    return os.path.abspath(os.path.expanduser(cwd) if cwd else os.getcwd())
+
+
+def values(env: Sequence[str]) -> dict[str, str]:
+    """Return environment variables by name. Raises AppVariableError."""
+    found = {}
+    for text in env:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise AppVariableError(text, "it has no name")
+        if not equals and name not in os.environ:
+            raise AppVariableError(text, "it is not set here")
+        found[name] = value if equals else os.environ[name]
+    return found
+
+
+def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
+    """Return the simulated third parties named. Raises BadOptionError."""
+    found = tuple(ThirdParty(name, latency) for name, latency in map(_upstream, upstreams))
+    for one, text in zip(found, upstreams, strict=True):
+        try:
+            with engine.upstream({"host": "127.0.0.1", "port": 0, "latency": one.latency}):
+                pass  # it can be had
+        except UsageError as error:
+            raise BadOptionError("--upstream", text, str(error)) from error
+    return found
+
+
+def _upstream(text: str) -> tuple[str, str]:
+    name, equals, told = text.partition("=")
+    if not name or not equals or not told:
+        raise BadOptionError(
+            "--upstream", text, "write VARIABLE=latency:50ms, the variable in which the app finds its URL"
+        )
+    return name, told.removeprefix(LATENCY)
+
+
+def _interface(told: str) -> str:
+    if told and told not in INTERFACES:
+        raise BadOptionError("--interface", told, f"apps are called through {', '.join(INTERFACES)}")
+    return told

@@ -1,0 +1,53 @@
+"""An app that stands: booted on one stack as a race boots it, right answers given, held until the block is left.
+
+with standing(app, Contestant("gunicorn-gthread", {"workers": 2}), lab) as booted:
+    booted.server.url, booted.target
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from velodrome.model.app import App
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import FailureKind
+from velodrome.model.trial import Contestant, Trial
+from velodrome.run.lab import Lab
+from velodrome.run.racing.boot import Booted, ImpossibleError, boot
+
+QUESTION = "app"
+"""Name of the question where nothing but one app is asked about."""
+ALONE = Load(Closed(1), duration_s=1.0)
+UNLIMITED = Limits()
+
+
+@contextmanager
+def standing(
+    app: App, contestant: Contestant, lab: Lab, limits: Limits = UNLIMITED, link: Link | None = None
+) -> Iterator[Booted]:
+    """Serve an app on a stack. Raises AppNotServedError, or AppAnswersWrongError with status and first bytes."""
+    trial = Trial(
+        app.path,
+        QUESTION,
+        app.recipe,
+        contestant,
+        ALONE,
+        limits,
+        block=0,
+        link=link,
+        app=app,
+    )
+    with ExitStack() as running:
+        try:
+            booted = boot(trial, lab, running)
+        except ImpossibleError as error:
+            wrong = error.kind is FailureKind.WRONG_ANSWER
+            raise (AppAnswersWrongError if wrong else AppNotServedError)(
+                app.path,
+                contestant.label,
+                error.reason.removeprefix(f"{contestant.label}: "),
+                error.last_lines[-8:],
+            ) from error
+        yield booted

@@ -1,0 +1,1 @@
+import surely_not_installed_anywhere  # noqa: F401

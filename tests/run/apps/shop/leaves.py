@@ -1,0 +1,4 @@
+import sys
+
+print("usage: leaves [options]")
+sys.exit(3)

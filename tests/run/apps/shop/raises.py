@@ -1,0 +1,5 @@
+def load_settings():
+    return {}["DATABASE_URL"]
+
+
+settings = load_settings()

@@ -1,0 +1,175 @@
+"""What an app is, told from its own interpreter; and what is said of one that cannot be looked at."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.run.apps.theirs import SHOP, python_with
+
+from velodrome.model.errors import (
+    AppEndsError,
+    AppFolderError,
+    AppHangsError,
+    AppInterpreterError,
+    AppNameError,
+    AppPathError,
+    AppRaisesError,
+    AppUnfitError,
+    InterpreterNotFoundError,
+)
+from velodrome.run.apps.looking import Found, Named, look
+from velodrome.run.environments.interpreter import find
+
+OWN = str(find(None).path)
+
+
+def looked(app: str, interface: str = "", patience_s: float = 20.0, **variables: str) -> Found:
+    return look(Named(app, OWN, str(SHOP), variables, interface), patience_s)
+
+
+@pytest.mark.parametrize(
+    ("app", "path", "interface", "form"),
+    [
+        ("plain:application", "plain:application", "wsgi", "application"),
+        ("plain", "plain:application", "wsgi", "application"),
+        ("plain:instance", "plain:instance", "wsgi", "application"),
+        ("plain:create_app", "plain:create_app", "wsgi", "factory"),
+        ("plain:create_named('test')", "plain:create_named('test')", "wsgi", "factory"),
+        (
+            "plain:create_named('test', debug=True)",
+            "plain:create_named('test', debug=True)",
+            "wsgi",
+            "factory",
+        ),
+        ("plain:Callable", "plain:Callable", "wsgi", "factory"),
+        ("plain:asgi", "plain:asgi", "asgi", "application"),
+        ("plain:Double", "plain:Double", "asgi", "asgi2"),
+        ("plain:double", "plain:double", "asgi", "asgi2"),
+        ("plain:rsgi", "plain:rsgi", "rsgi", "application"),
+    ],
+)
+def test_an_app_is_told_by_how_it_is_called(app: str, path: str, interface: str, form: str) -> None:
+    found = looked(app)
+    assert (found.path, found.interface, found.form) == (path, interface, form)
+
+
+def test_what_takes_any_arguments_has_to_be_told() -> None:
+    with pytest.raises(AppUnfitError, match="--interface wsgi"):
+        looked("plain:anything")
+    assert looked("plain:anything", interface="wsgi").form == "application"
+
+
+@pytest.mark.parametrize(
+    ("app", "error", "said"),
+    [
+        ("plain:aplication", AppNameError, "has no 'aplication'. Nearest: application"),
+        ("raises:app", AppRaisesError, "raises.py, line 2, in load_settings"),
+        ("lacks:app", AppRaisesError, "surely_not_installed_anywhere is not installed for"),
+        (
+            "no_such_module:app",
+            AppRaisesError,
+            "It was looked for in .*; name the folder it lies in with --cwd",
+        ),
+        ("leaves:app", AppEndsError, r"sys.exit\(3\)"),
+        ("plain:create_named", AppUnfitError, r"needs the argument name.*plain:create_named\(<name>\)"),
+        ("plain:create_named(1/0)", AppPathError, "neither a name nor a call with plain values"),
+        ("plain:nothing", AppUnfitError, "is None, which servers cannot call"),
+        ("plain:number", AppUnfitError, "is an int, which servers cannot call"),
+        ("plain.py:application", AppPathError, "'plain.py:application'|no name of a module|a file"),
+        (":app", AppPathError, "module:attribute"),
+    ],
+)
+def test_what_is_wrong_with_an_app_is_said_with_the_cure(app: str, error: type[Exception], said: str) -> None:
+    if app.startswith("plain.py"):
+        app = "plain.py/x:application"
+    with pytest.raises(error, match=said):
+        looked(app)
+
+
+def test_a_traceback_ends_at_the_users_own_line() -> None:
+    with pytest.raises(AppRaisesError) as caught:
+        looked("raises:app")
+    assert caught.value.lines == (
+        "raises.py, line 5, in <module>",
+        "    settings = load_settings()",
+        "raises.py, line 2, in load_settings",
+        '    return {}["DATABASE_URL"]',
+        "KeyError: 'DATABASE_URL'",
+    )
+
+
+def test_a_folder_and_an_interpreter_that_are_not_there_are_told() -> None:
+    with pytest.raises(AppFolderError, match="there is no such folder"):
+        look(Named("plain:application", OWN, "/no/such/folder"))
+    with pytest.raises(InterpreterNotFoundError):
+        look(Named("plain:application", "/no/such/python", str(SHOP)))
+
+
+def test_an_interpreter_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("velodrome.run.apps.looking.OLDEST_PYTHON", (3, 99))
+    with pytest.raises(AppInterpreterError, match=r"an app needs 3\.99 or newer"):
+        looked("plain:application")
+
+
+def children() -> set[int]:
+    return {one.pid for one in psutil.Process().children(recursive=True)}
+
+
+def test_an_app_that_serves_itself_is_ended_though_it_is_deaf() -> None:
+    before = children()
+    with pytest.raises(AppHangsError, match=r"Running on http://127\.0\.0\.1:\d+(.|\n)*__main__"):
+        looked("serves_itself", patience_s=1.0)
+    assert children() <= before
+
+
+def test_an_app_that_goes_into_the_background_is_found_there_and_ended(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    with pytest.raises(AppEndsError, match="exit 0"):
+        looked("daemonises", PID_FILE=str(told))
+    until = time.monotonic() + 5
+    while (
+        time.monotonic() < until
+        and told.exists()
+        and psutil.pid_exists(int(told.read_text() or 0) or 1 << 30)
+    ):
+        time.sleep(0.01)
+    assert not told.exists() or not psutil.pid_exists(int(told.read_text() or 0) or 1 << 30)
+
+
+def test_megabytes_forks_threads_and_another_folder_do_no_harm() -> None:
+    before = children()
+    found = looked("troublesome")
+    assert found.path == "troublesome:application"
+    assert children() <= before
+
+
+def test_nothing_is_written_beside_the_app() -> None:
+    looked("plain:application")
+    assert not (SHOP / "__pycache__").exists()
+
+
+def test_the_variables_of_its_user_and_no_others_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_OURS", "x")
+    (tmp_path / "told.py").write_text(
+        "import json, os\nopen('env.json', 'w').write(json.dumps(dict(os.environ)))\n"
+        "def app(environ, start_response): ...\n"
+    )
+    look(Named("told:app", OWN, str(tmp_path), {"SHOP_NAME": "blue"}))
+    seen = json.loads((tmp_path / "env.json").read_text())
+    assert seen["SHOP_NAME"] == "blue"
+    assert "SECRET_OF_OURS" not in seen
+    assert seen["PATH"].split(os.pathsep)[0] == str(Path(OWN).parent)
+
+
+def test_a_flask_app_in_an_environment_without_pip_is_told_with_its_packages() -> None:
+    python = python_with("flask==3.1.2")
+    found = look(Named("flask_shop:app", python, str(SHOP)))
+    assert (found.interface, found.told) == ("wsgi", "a Flask")
+    assert found.packages["flask"] == "3.1.2"
+    assert not {"pip", "gunicorn"} & set(found.packages)
+    assert look(Named("flask_shop:create_app", python, str(SHOP))).form == "factory"
