@@ -11,7 +11,7 @@ from pathlib import Path
 from velodrome.cli import judge
 from velodrome.cli._known import known
 from velodrome.guest import catalog
-from velodrome.model.errors import BadOptionError, NothingMeasuredError
+from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
 from velodrome.model.link import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
@@ -99,12 +99,24 @@ def chosen(study: Study, options: Options) -> Study:
     )
 
 
+def _begun_as(asked: Study, where: Path) -> bool:
+    """Return whether a run was begun as the whole of a study: `--only` then chooses what of it goes on."""
+    try:
+        begun = judge.read(where).header.study
+    except ResultsError:
+        return False  # told when it is resumed
+    return begun.questions == asked.questions and begun.contestants == asked.contestants
+
+
 def race_study(name: str, out: Path | None, options: Options) -> Verdict:
     """Race a study by its name and show it; its report goes into `out`. Raises what `raced` does."""
     stacks = catalog.stacks(options.extra)
     asked = chosen(finding.load(name, known(stacks), quick=options.quick), options)
     laid_out = matrix.lay_out(asked, stacks, options.only, options.python)
-    asked = matrix.narrowed(asked, laid_out) if options.only else asked
+    form = "" if asked.form == "full" else f"-{asked.form}"
+    where = folder(f"{asked.name}{form}", out, options.resume)
+    if options.only and not (options.resume and _begun_as(asked, where)):
+        asked = matrix.narrowed(asked, laid_out)
     lab = Lab(
         stacks,
         guest_tree.export(options.extra),
@@ -113,8 +125,6 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
         extra=options.extra,
         profile=take,
     )
-    form = "" if asked.form == "full" else f"-{asked.form}"
-    where = folder(f"{asked.name}{form}", out, options.resume)
     return raced(asked, laid_out, lab, where, options)
 
 
@@ -141,7 +151,9 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
             laid_out.profiles,
         )
         ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
-        verdict, paths = judge.judged(where, stacks, finished=ended.how)
+        # A part of a race that is gone on with says nothing of the rest.
+        finished = "" if options.only and options.resume else ended.how
+        verdict, paths = judge.judged(where, stacks, finished=finished)
         view.verdict(verdict, paths)
     standings = [standing for answer in verdict.answers for standing in answer.standings]
     if all(one.failed for one in standings) and (standings or not verdict.findings):

@@ -1,0 +1,44 @@
+"""A run is gone on with: with more blocks, and for some of its cells alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from velodrome.run.racing import store
+
+STUDY = """\
+title = "Two that answer at once"
+blocks = 1
+contestants = ["socketserver-single", "socketserver-threading"]
+[[questions]]
+recipe = "hello"
+loads = [{connections = 1, duration = "1s", drain = "0.2s"}]
+"""
+
+
+def velodrome(where: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "velodrome", "run", "./two.toml", "--out", "out", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=where,
+        env={**os.environ, "VELODROME_CACHE": str(where / "cache")},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_run_is_given_another_block_of_one_cell(tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(STUDY)
+    assert "complete" in velodrome(tmp_path)
+    again = velodrome(tmp_path, "--resume", "--blocks", "2", "--only", "hello/socketserver-single")
+    trials = store.read(tmp_path / "out").trials
+    assert sorted((one.trial.contestant.stack, one.trial.block) for one in trials) == [
+        ("socketserver-single", 0),
+        ("socketserver-single", 1),
+        ("socketserver-threading", 0),
+    ]
+    assert "before its end: 3 of 4 trials are there" in again
