@@ -30,7 +30,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     if not runs:
         raise ValueError("a verdict needs at least one file of results")
     header = runs[0].header
-    _same_machine([run.header for run in runs])
+    same_machine([run.header for run in runs])
     results = _joined(runs)
     study = header.study
     findings = _findings(runs)
@@ -41,7 +41,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         title=study.title,
         seed=header.seed,
         answers=tuple(one for one in found if one),
-        set_aside=tuple(_set_aside(results, stacks)),
+        set_aside=tuple(set_aside(results, stacks)),
         notes=(
             *_not_run(study, found),
             *_left_out(study, stacks),
@@ -81,7 +81,8 @@ def _unknown(study: Study, results: Sequence[Result]) -> list[str]:
     return [f"Results of a question that the study does not have: {name}." for name in sorted(unknown)]
 
 
-def _same_machine(headers: Sequence[Header]) -> None:
+def same_machine(headers: Sequence[Header]) -> None:
+    """Refuse runs of machines that differ. Raises DifferentMachinesError."""
     first = headers[0].machine
     differences = dict.fromkeys(
         f"{name} {first.get(name)} and {other.machine.get(name)}"
@@ -105,7 +106,7 @@ def _joined(runs: Sequence[Results]) -> list[Result]:
     return joined
 
 
-def _set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:
+def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:
     """Return one sentence for each contestant, load and reason that kept measurements out."""
     seen: dict[tuple[str, str, str, str], tuple[str, list[int]]] = {}
     for one in results:

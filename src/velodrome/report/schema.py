@@ -11,9 +11,11 @@ from pydantic import TypeAdapter
 from velodrome.guest.recipe import STEPS
 from velodrome.model import load_document
 from velodrome.model import results as results_file
+from velodrome.model.difference import Diff
 from velodrome.model.load_document import LoadDocument
 from velodrome.model.search_document import SearchDocument
 from velodrome.model.verdict import Verdict
+from velodrome.report import diff_json
 from velodrome.report.json import SCHEMA
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -59,6 +61,14 @@ def results() -> dict[str, Any]:
     return {"$schema": DIALECT, "title": "Line of results.jsonl", "oneOf": lines, "$defs": definitions}
 
 
+def diff() -> dict[str, Any]:
+    """Return the schema of what `velodrome diff --format json` writes."""
+    found = TypeAdapter(Diff).json_schema(mode="serialization")
+    found["properties"] = {"schema": {"const": diff_json.SCHEMA}, **found["properties"]}
+    found["required"] = ["schema", *found["required"]]
+    return {"$schema": DIALECT, **found}
+
+
 def load() -> dict[str, Any]:
     """Return the schema of what `velodrome load --json` prints."""
     return {"$schema": DIALECT, **_load(TypeAdapter(LoadDocument).json_schema(mode="serialization"))}
@@ -85,6 +95,7 @@ def documents() -> dict[str, str]:
         "verdict.schema.json": verdict(),
         "load.schema.json": load(),
         "search.schema.json": search(),
+        "diff.schema.json": diff(),
     }
     return {name: json.dumps(plain, indent=1, ensure_ascii=False) + "\n" for name, plain in made.items()}
 

@@ -14,13 +14,16 @@ from velodrome.judge.figures.number import Missing, Number, Series
 from velodrome.judge.histograms import Histogram
 from velodrome.model.load import Load
 from velodrome.model.measurement import Latency, Measurement
+from velodrome.model.study import Question
 
 NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.2, "p99": 0.3}
+"""Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
 NOISE_OF_EXTREMES = 0.3
 LEAST_NOISE = 0.005
-FLOOR_MS = {"mean": 0.08, "p50": 0.08, "p75": 0.1, "p90": 0.15, "p99": 1.0}
+NOISE_OF_TAIL = {"p99_9": 0.4}
+"""The same beyond p99, which no claim rests on."""
+FLOOR_MS = {"mean": 0.08, "p50": 0.08, "p75": 0.1, "p90": 0.15, "p99": 1.0, "p99_9": 3.0}
 """What waking up adds, and differs by, however short the latency is."""
-"""Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
 
 
 def from_due(part: str) -> Callable[[Cell, Load], Number]:
@@ -59,15 +62,24 @@ def _taken(
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
         )
         return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
-    return Series(values, noise=_noise(cell, part, median(values.values())))
+    return Series(values, noise=noise(cell.question, part, median(values.values())))
 
 
-def _noise(cell: Cell, part: str, value_ms: float) -> float:
+def noise(question: Question, part: str, value_ms: float) -> float:
     """Return how much two equal servers differ: what the recipe and the link wait is the same for both."""
-    question = cell.question
     waits_ms = question.recipe.wait_ms + (question.link.rtt_ms if question.link else 0.0)
-    own = max(value_ms - waits_ms, 0.0) / value_ms
-    return math.hypot(NOISE_OF[part] * own, FLOOR_MS[part] / value_ms, LEAST_NOISE)
+    return _presumed(part, value_ms, max(value_ms - waits_ms, 0.0) / value_ms)
+
+
+def noise_of(percentile: float, value_ms: float) -> float:
+    """Return the same of a server of which nothing is known but this latency, for any percentile."""
+    known = {50.0: "p50", 75.0: "p75", 90.0: "p90", 99.0: "p99", 100.0: "p99_9"}
+    return _presumed(next(part for most, part in known.items() if percentile <= most), value_ms, 1.0)
+
+
+def _presumed(part: str, value_ms: float, own: float) -> float:
+    shares = NOISE_OF | NOISE_OF_TAIL
+    return math.hypot(shares[part] * own, FLOOR_MS[part] / value_ms, LEAST_NOISE)
 
 
 def slowest(cell: Cell, load: Load) -> Number:

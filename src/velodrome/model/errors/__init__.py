@@ -24,7 +24,12 @@ from velodrome.model.errors.beside import (
     ProgramError,
     UpstreamError,
 )
-from velodrome.model.errors.conditions import ConditionError, UnknownLoadMetricError
+from velodrome.model.errors.conditions import (
+    ConditionError,
+    InsufficientDataError,
+    ThresholdError,
+    UnknownLoadMetricError,
+)
 from velodrome.model.errors.drivers import (
     DriverError,
     DriverFailedError,
@@ -62,6 +67,7 @@ from velodrome.model.errors.servers import (
 )
 from velodrome.model.errors.storage import (
     DifferentMachinesError,
+    NotTwoSidesError,
     OutputError,
     ResultsError,
     ResultsExistError,
@@ -113,6 +119,7 @@ __all__ = [
     "EngineError",
     "EnvironmentFailedError",
     "IdleError",
+    "InsufficientDataError",
     "InterpreterNotFoundError",
     "LimitError",
     "LinkError",
@@ -122,6 +129,7 @@ __all__ = [
     "MostlyFailedError",
     "NoPortError",
     "NoStackFitsError",
+    "NotTwoSidesError",
     "NothingAnsweredError",
     "NothingAskedError",
     "NothingMeasuredError",
@@ -139,6 +147,7 @@ __all__ = [
     "StartRefusedError",
     "StudyChangedError",
     "StudyFileError",
+    "ThresholdError",
     "UnfitLoadError",
     "UnknownDriverError",
     "UnknownKnobError",

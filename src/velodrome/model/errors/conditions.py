@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from velodrome.model.errors.root import UsageError
+from velodrome.model.errors.root import UsageError, VelodromeError
 
 
 class UnknownLoadMetricError(UsageError):
@@ -29,3 +29,21 @@ class ConditionError(UsageError):
             f"the condition '{text}' cannot be read at character {at + 1}: {problem}. "
             "It is written as 'p99 > 50ms or errors > 0.1%'"
         )
+
+
+class ThresholdError(UsageError):
+    """Raised when a threshold or a margin of a diff cannot be read."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        self.text = text
+        super().__init__(f"'{text}': {problem}")
+
+
+class InsufficientDataError(VelodromeError):
+    """Raised when a measured figure is compared with a limit, and on which side of it it lies cannot be told."""
+
+    exit_code = 4
+
+    def __init__(self, found: str, cure: str = "") -> None:
+        self.found, self.cure = found, cure
+        super().__init__(f"insufficient data: {found}" + (f"; {cure}" if cure else ""))

@@ -63,3 +63,20 @@ class UnreadableVerdictError(VelodromeError):
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem
         super().__init__(f"cannot read {path}: {problem}. Judge the results again: velodrome judge RUN")
+
+
+class NotTwoSidesError(UsageError):
+    """Raised when there is nothing to compare: no cell that both runs have, or no questions `before` and `after`."""
+
+    def __init__(self, names: Sequence[str], before: Sequence[str], after: Sequence[str]) -> None:
+        if len(names) == 1:
+            super().__init__(
+                f"the study {names[0]} has no questions 'before' and 'after' to compare; name two runs, or two "
+                "revisions with --app"
+            )
+            return
+        cells = [", ".join(side[:4]) or "none" for side in (before, after)]
+        super().__init__(
+            f"{names[0]} and {names[1]} have no question/contestant in common ({cells[0]}; {cells[1]}), so there is "
+            "nothing to compare. Run the same study twice"
+        )

@@ -1,0 +1,135 @@
+"""How often `velodrome diff` finds a change where there is none, and how often one that is there: of 100 diffs each.
+
+Races same.toml, about eight minutes, or takes the folder of a run of it that there is; then draws blocks from it,
+8 a side and of each block a coin for which of the equal servers stands before: python benchmarks/same.py [RUN_DIR]
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from velodrome.cli.judge import read
+from velodrome.guest.catalog import stacks
+from velodrome.judge.differing.diffing import diff
+from velodrome.judge.differing.sides import Pairing, Sides
+from velodrome.judge.field import Runner, runners
+from velodrome.judge.figures.cell import Cell
+from velodrome.model.difference import Change, Diff, Side
+from velodrome.model.measurement import Measurement
+from velodrome.model.results import Results
+
+STUDY = Path(__file__).with_suffix(".toml")
+TIMES = 100
+BLOCKS = 8
+CHANGED = {Change.REGRESSION, Change.IMPROVEMENT}
+
+
+def race(folder: Path) -> None:
+    """Run the study into a folder."""
+    command = ["-m", "velodrome", "run", str(STUDY), "--out", str(folder), "--wait"]
+    subprocess.run([sys.executable, *command], check=True)
+
+
+def cells(run: Results) -> dict[str, Cell]:
+    """Return the only contestant of every question."""
+    known = stacks()
+    return {
+        question.name: Cell(question, runner)
+        for question in run.header.study.questions
+        for runner in runners(question, run.trials, known)
+    }
+
+
+def of_blocks(cell: Cell, measured: Sequence[Measurement]) -> Cell:
+    """Return a cell with just these measurements, numbered anew in their order."""
+    blocks = dict.fromkeys(one.trial.block for one in measured)
+    number = {block: index for index, block in enumerate(blocks)}
+    again = tuple(replace(one, trial=replace(one.trial, block=number[one.trial.block])) for one in measured)
+    return Cell(cell.question, replace(cell.runner, measured=again, failed=()))
+
+
+def by_block(runner: Runner) -> dict[int, list[Measurement]]:
+    """Return the measurements of each block."""
+    found: dict[int, list[Measurement]] = {}
+    for one in runner.measured:
+        found.setdefault(one.trial.block, []).append(one)
+    return found
+
+
+def compared(before: Cell, after: Cell, paired: bool) -> Diff:
+    """Return the diff of two cells."""
+    pairings = tuple(Pairing("work", before, after, load) for load in before.question.loads)
+    return diff(Sides(Side("before"), Side("after"), paired, pairings, (), ()))
+
+
+def interleaved(one: Cell, other: Cell, draw: Random, swap: bool) -> Diff:
+    """Return the diff of blocks drawn from both, each with its neighbour of the same block."""
+    mine, theirs = by_block(one.runner), by_block(other.runner)
+    drawn = draw.sample(sorted(mine.keys() & theirs.keys()), BLOCKS)
+    pairs = [(mine[block], theirs[block]) for block in drawn]
+    if swap:
+        pairs = [pair if draw.random() < 0.5 else pair[::-1] for pair in pairs]
+    sides = [
+        of_blocks(
+            cell,
+            [
+                replace(each, trial=replace(each.trial, block=number))
+                for number, pair in enumerate(pairs)
+                for each in pair[side]
+            ],
+        )
+        for side, cell in enumerate((one, other))
+    ]
+    return compared(sides[0], sides[1], paired=True)
+
+
+def apart(one: Cell, draw: Random) -> Diff:
+    """Return the diff of two stretches of one server's blocks, as of two runs one after the other."""
+    blocks = by_block(one.runner)
+    order = sorted(blocks)
+    start = draw.randrange(0, len(order) // 2 - BLOCKS + 1)
+    later = draw.randrange(len(order) // 2, len(order) - BLOCKS + 1)
+    parts = [[each for block in order[at : at + BLOCKS] for each in blocks[block]] for at in (start, later)]
+    return compared(of_blocks(one, parts[0]), of_blocks(one, parts[1]), paired=False)
+
+
+def counted(diffs: Iterator[Diff]) -> tuple[int, Mapping[str, int]]:
+    """Return in how many diffs anything was called a change, and in how many each figure was called a regression."""
+    found, each = 0, Counter[str]()
+    for one in diffs:
+        found += any(difference.change in CHANGED for difference in one.differences)
+        each.update(
+            f"{difference.metric} under {difference.load}"
+            for difference in one.differences
+            if difference.change is Change.REGRESSION
+        )
+    return found, each
+
+
+def main() -> int:
+    """Print the counts; 1 if equals are told apart more often than in 5 of 100."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch) / "run"
+        if len(sys.argv) == 1:
+            race(folder)
+        field = cells(read(folder))
+    draw = Random(4711)
+    same, _ = counted(interleaved(field["work"], field["again"], draw, swap=True) for _ in range(TIMES))
+    drift, _ = counted(apart(field["work"], draw) for _ in range(TIMES))
+    found, each = counted(interleaved(field["work"], field["more"], draw, swap=False) for _ in range(TIMES))
+    print(f"of {TIMES} diffs of {BLOCKS} blocks drawn from this run:")
+    print(f"  equal servers, interleaved:       {same:3} find a change")
+    print(f"  equal servers, one after another: {drift:3} find a change")
+    print(f"  a tenth more work, interleaved:   {found:3} find a change")
+    for figure, count in sorted(each.items(), key=lambda one: -one[1]):
+        print(f"    {figure:28} {count:3}")
+    return 1 if max(same, drift) > TIMES * 0.05 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

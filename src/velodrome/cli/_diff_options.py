@@ -1,0 +1,105 @@
+"""The options of `velodrome diff` that say what counts as a difference, and in which form it is told."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from velodrome.judge.differing.diffing import Asked
+from velodrome.model.difference import DIFF_METRICS, Change, Diff
+from velodrome.model.errors import ThresholdError
+from velodrome.model.threshold import margins, threshold
+
+FORMATS = ("text", "markdown", "json", "junit")
+Format = Literal["text", "markdown", "json", "junit"]
+
+
+class FailOn(StrEnum):
+    """A change that a command fails on."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+
+
+THRESHOLD_FAILED, CANNOT_TELL = 1, 4
+"""Exit codes."""
+
+Thresholds = Annotated[
+    list[str] | None,
+    typer.Option("--threshold", help="By how much a figure may become worse: 'p99 +10%'. Else exit code 1."),
+]
+FailsOn = Annotated[
+    list[FailOn] | None, typer.Option("--fail-on", help="Exit code 1 on it, 4 if that cannot be told.")
+]
+Margins = Annotated[
+    list[str] | None, typer.Option("--margin", help="A difference below this is none: 5%, or p99=20%.")
+]
+Metrics = Annotated[
+    str, typer.Option("--metrics", help=f"Look only at these: {','.join(DIFF_METRICS)}. Fewer tell sooner.")
+]
+AsFormat = Annotated[Format, typer.Option("--format", help="How it is told.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write it into this file.")]
+
+
+def asked(thresholds: Sequence[str], margin: Sequence[str], metrics: str) -> Asked:
+    """Return what the options say. Raises ThresholdError."""
+    named = tuple(name.strip() for name in metrics.split(",") if name.strip())
+    for name in named:
+        if name not in DIFF_METRICS:
+            raise ThresholdError(metrics, f"'{name}' is not compared; these are: {', '.join(DIFF_METRICS)}")
+    worse = {name: "-" if metric.more_is_better else "+" for name, metric in DIFF_METRICS.items()}
+    return Asked(
+        margins=margins(margin, worse),
+        metrics=named,
+        thresholds=tuple(threshold(text, worse) for text in thresholds),
+    )
+
+
+@dataclass(frozen=True)
+class Telling:
+    """In which form a diff is told, and where."""
+
+    form: Format
+    out: Path | None
+
+    def tell(self, diff: Diff) -> None:
+        """Write it. Raises OutputError."""
+        if self.out is None:
+            sys.stdout.write(self._text(diff)) if self.form != "text" else self._show(diff)
+            return
+        from velodrome.report.json import save  # noqa: PLC0415
+
+        save(self.out, self._text(diff))
+
+    def _show(self, diff: Diff) -> None:
+        from velodrome.report import diff_text, terminal  # noqa: PLC0415
+
+        diff_text.show(diff, terminal.console(sys.stdout))
+
+    def _text(self, diff: Diff) -> str:
+        from velodrome.report import diff_json, diff_junit, diff_markdown, diff_text  # noqa: PLC0415
+
+        match self.form:
+            case "markdown":
+                return diff_markdown.text(diff)
+            case "json":
+                return diff_json.text(diff)
+            case "junit":
+                return diff_junit.text(diff)
+            case "text":
+                return "".join(f"{line.plain}\n" for line in diff_text.lines(diff, 120))
+
+
+def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:
+    """Return what the command ends with: a broken threshold before one that cannot be told."""
+    changes = {one.change for one in diff.differences} or {Change.INSUFFICIENT}
+    held = {one.held for one in diff.gates}
+    if False in held or changes & {Change(one) for one in fail_on}:
+        return THRESHOLD_FAILED
+    if None in held or (fail_on and Change.INSUFFICIENT in changes):
+        return CANNOT_TELL
+    return 0

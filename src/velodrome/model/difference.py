@@ -1,0 +1,125 @@
+"""Before and after a change: what became worse, better, stayed the same, or cannot be told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from velodrome.model.interval import Interval
+from velodrome.model.metric import Unit
+from velodrome.model.threshold import Threshold
+
+
+class Change(StrEnum):
+    """What a difference is."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+    SAME = "no difference"
+    """Beyond the margin."""
+    INSUFFICIENT = "insufficient data"
+
+
+@dataclass(frozen=True)
+class DiffMetric:
+    """A figure that is compared, and from where on a difference of it is one."""
+
+    about: str
+    unit: Unit
+    margin: float
+    """As a share; of `errors` as a share of the requests."""
+    more_is_better: bool = False
+    percentile: float | None = None
+
+
+DIFF_METRICS: Mapping[str, DiffMetric] = {
+    "throughput": DiffMetric("right answers a second", Unit.RATE, 0.05, more_is_better=True),
+    "p50": DiffMetric("latency, half of the requests", Unit.MILLISECONDS, 0.1, percentile=50.0),
+    "p90": DiffMetric("latency, 90 %", Unit.MILLISECONDS, 0.2, percentile=90.0),
+    "p99": DiffMetric("latency, 99 %", Unit.MILLISECONDS, 0.3, percentile=99.0),
+    "p99.9": DiffMetric("latency, 99.9 %", Unit.MILLISECONDS, 0.5, percentile=99.9),
+    "cpu": DiffMetric("server CPU per right answer", Unit.MICROSECONDS, 0.05),
+    "memory": DiffMetric("highest memory of the server", Unit.BYTES, 0.05),
+    "errors": DiffMetric("requests without a right answer", Unit.SHARE, 0.005),
+}
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: a stored run, or a revision."""
+
+    name: str
+    """As it was asked for: a folder, or `HEAD~1`."""
+    told: str = ""
+    """What it is beside that: when it was run, the commit."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of one cell under one load."""
+
+    question: str
+    contestant: str
+    called: str
+    """How the contestant reads in a sentence."""
+    load: str
+    metric: str
+    """One of `DIFF_METRICS`."""
+    before: float | None
+    """All valid blocks together; percentiles of their merged histograms. None: nothing to tell."""
+    after: float | None
+    change: Change
+    margin: float
+    """A difference below this is none: as a share, of `errors` as a share of the requests."""
+    interval: Interval | None = None
+    """After over before, 95 %, of this figure alone; of `errors` after less before."""
+    chance: float | None = None
+    """How often blocks differ so much by chance where nothing changed; this figure alone."""
+    chance_in_all: float | None = None
+    """The same with all figures of the diff in mind (Holm): a change is called one below 0.05."""
+    blocks: tuple[int, int] = (0, 0)
+    """That count, before and after."""
+    more_blocks: int | None = None
+    """So many would tell; None: none are needed, or none would help."""
+    reason: str = ""
+    """Why it cannot be told, or what made it clear without figures."""
+
+    @property
+    def cell(self) -> str:
+        """`question/contestant`."""
+        return f"{self.question}/{self.contestant}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What became of a threshold in one cell under one load."""
+
+    threshold: Threshold
+    difference: Difference
+    held: bool | None
+    """None: it cannot be told."""
+    reason: str = ""
+    """Why it cannot be told, where no more blocks help."""
+    more_blocks: int | None = None
+    """So many would tell."""
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The whole."""
+
+    before: Side
+    after: Side
+    paired: bool
+    """Whether the blocks of both were interleaved in one run."""
+    change: Change
+    sentence: str
+    """The answer, for people."""
+    differences: tuple[Difference, ...]
+    gates: tuple[Gate, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    """One sentence for each flagged or failed measurement that is left out."""
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    block_s: float = 0.0
+    """Seconds that another block of both sides takes."""

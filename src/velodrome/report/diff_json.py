@@ -1,0 +1,21 @@
+"""A diff for other programs (schema `velodrome/diff/1`, docs/diff.schema.json)."""
+
+import json
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from velodrome.model.difference import Diff
+
+SCHEMA = "velodrome/diff/1"
+_DIFF = TypeAdapter(Diff)
+
+
+def document(diff: Diff) -> dict[str, Any]:
+    """Return the diff as plain values, its schema first."""
+    return {"schema": SCHEMA, **_DIFF.dump_python(diff, mode="json")}
+
+
+def text(diff: Diff) -> str:
+    """Return the document as it is written."""
+    return json.dumps(document(diff), indent=1, ensure_ascii=False) + "\n"

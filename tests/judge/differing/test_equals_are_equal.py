@@ -1,0 +1,48 @@
+"""An A/A diff finds nothing in at least 95 of 100, and a true change is found: where the truth is known."""
+
+import numpy as np
+import pytest
+from tests.judge.differing.simulated import Machine, changes, diff
+
+TIMES = 100
+AS_PRESUMED = Machine()
+QUIET = Machine(restless=0.4)
+RESTLESS = Machine(restless=2.0)
+HICCUPS = Machine(hiccups=0.08)
+MACHINES = {
+    "as presumed": AS_PRESUMED,
+    "quiet": QUIET,
+    "twice as restless": RESTLESS,
+    "with hiccups": HICCUPS,
+}
+
+
+def finding_anything(machine: Machine, blocks: int, cells: int = 1, more: float = 0.0) -> int:
+    draw = np.random.default_rng(blocks * 1000 + cells)
+    return sum(bool(changes(diff(draw, machine, blocks, cells, more))) for _ in range(TIMES))
+
+
+@pytest.mark.parametrize(
+    ("machine", "blocks", "cells"),
+    [("as presumed", 3, 1), ("twice as restless", 8, 1), ("with hiccups", 8, 4)],
+)
+def test_a_diff_of_equals_finds_nothing_in_at_least_95_of_100(machine: str, blocks: int, cells: int) -> None:
+    assert finding_anything(MACHINES[machine], blocks, cells) <= 5
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("blocks", [1, 2, 3, 8, 20])
+@pytest.mark.parametrize("cells", [1, 6])
+def test_a_diff_of_equals_finds_nothing_on_any_machine(machine: str, blocks: int, cells: int) -> None:
+    assert finding_anything(MACHINES[machine], blocks, cells) <= 5
+
+
+def test_two_runs_of_equals_on_a_drifting_machine_find_nothing_in_at_least_95_of_100() -> None:
+    assert finding_anything(Machine(drift=0.08), blocks=4, cells=4) <= 5
+    assert finding_anything(Machine(drift=0.12), blocks=1) <= 5
+
+
+def test_ten_percent_more_cost_is_found_by_eight_blocks_in_most_and_by_sixteen_in_nearly_all() -> None:
+    assert finding_anything(AS_PRESUMED, 8, more=0.10) >= 70
+    assert finding_anything(AS_PRESUMED, 16, more=0.10) >= 90
