@@ -76,6 +76,7 @@ from velodrome.model.errors.storage import (
     UnreadableVerdictError,
 )
 from velodrome.model.errors.usage import (
+    AccessLogError,
     BadOptionError,
     BrokenPluginError,
     MisplacedOptionError,
@@ -88,6 +89,7 @@ from velodrome.model.errors.usage import (
 )
 
 __all__ = [
+    "AccessLogError",
     "AppAnswersWrongError",
     "AppEndsError",
     "AppFolderError",

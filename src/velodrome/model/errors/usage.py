@@ -46,6 +46,13 @@ class RequestsFileError(UsageError):
         super().__init__(f"{path}: {'; '.join(faults[:MOST_FAULTS])}{more}")
 
 
+class AccessLogError(UsageError):
+    """Raised when an access log tells nothing that can be asked; `why` is the reason."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+
+
 class RequestLineError(UsageError):
     """Raised when a line is no request; `why` is what is wrong with it."""
 

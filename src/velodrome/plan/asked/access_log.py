@@ -1,0 +1,187 @@
+"""What is asked of an app, by its access log: the mix, and how much of it there is.
+
+    read(Path("access.log"))
+        -> AccessLog(requests=(Request("GET /items/*", "/items/{{random 1..500}}", weight=812), …),
+                     mean_rps=12.4, peak_rps=85.0, …)
+
+The log is read line by line in bounded memory (`logs/`), so it may be of gigabytes; `-` is standard input, and one
+that is packed by gzip is unpacked. What a log does not tell cannot be asked: it has neither bodies nor headers.
+"""
+
+import gzip
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from typing import IO
+
+from velodrome.model.errors import AccessLogError
+from velodrome.model.request import Request
+from velodrome.plan.asked.left_out import LeftOut, sentence
+from velodrome.plan.asked.logs import lines, segments, varying
+from velodrome.plan.asked.logs.rates import Rates
+from velodrome.plan.asked.logs.tree import Kind, Tree
+
+METHODS = ("GET", "HEAD", "OPTIONS")
+"""Asked of the log unless more are wanted: they have no body, which a log does not tell, and change nothing."""
+MOST_REQUESTS = 100
+"""Of the mix; each has a line in every report."""
+LONGEST_LINE = 65_536
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class AccessLog:
+    """What a log tells of what is asked, and how often."""
+
+    requests: tuple[Request, ...]
+    """The mix, the most frequent first; a weight is how often it was asked."""
+    told: int
+    """Requests in the log, those left out among them; the rates are theirs."""
+    asked: int
+    """Of these, how many the mix stands for."""
+    seconds: int
+    """From the first to the last; 0: the log has no times."""
+    mean_rps: float | None
+    peak_rps: float | None
+    """In the second that has most."""
+    peak_10s_rps: float | None
+    """On average in the ten seconds on end that have most; None: the log is shorter."""
+    left_out: tuple[LeftOut, ...]
+    unreadable: int
+    """Lines of no form that is known."""
+
+
+def read(path: Path, methods: Collection[str] = METHODS) -> AccessLog:
+    """Return what the log at `path` tells of requests with these methods.
+
+    Raises AccessLogError for a file that cannot be read, is no access log, or leaves nothing to ask.
+    """
+    reading = _Reading(frozenset(method.upper() for method in methods))
+    try:
+        with ExitStack() as opened:
+            for line in _lines(_open(path, opened)):
+                reading.add(line)
+    except (OSError, EOFError, zlib.error) as error:
+        # A log that is being packed or was cut off has a beginning.
+        if not reading.told:
+            raise AccessLogError(str(path), f"it cannot be read: {_why(error)}") from error
+        reading.left_out["the rest of the file", f"it breaks off: {_why(error)}"] += 1
+    return reading.conclude(path)
+
+
+def _open(path: Path, opened: ExitStack) -> IO[bytes]:
+    plain = sys.stdin.buffer if str(path) == "-" else opened.enter_context(path.open("rb"))
+    if not isinstance(plain, BufferedReader) or plain.peek(2)[:2] != GZIP:
+        return plain
+    return opened.enter_context(gzip.open(plain))
+
+
+def _lines(log: IO[bytes]) -> Iterator[str]:
+    """Yield lines; what is longer than a line may be comes in pieces, which are no lines either."""
+    while line := log.readline(LONGEST_LINE):
+        if text := line.decode("latin-1").strip():
+            yield text
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+@dataclass
+class _Reading:
+    methods: frozenset[str]
+    told: int = 0
+    unreadable: int = 0
+    tree: Tree = field(default_factory=Tree)
+    rates: Rates = field(default_factory=Rates)
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, text: str) -> None:
+        line = lines.read(text)
+        if line is None:
+            self.unreadable += 1
+            return
+        self.told += 1
+        self.rates.add(line.second)
+        why = self._why_not(line) or self._keep(line)
+        if why is not None:
+            self.left_out[why] += 1
+
+    def _why_not(self, line: lines.Line) -> tuple[str, str] | None:
+        if line.method not in self.methods:
+            # Any word in capitals may stand there; only those that are methods are told apart.
+            method = line.method if line.method in KNOWN else "other methods"
+            return method, "not among the methods asked for; a log has no bodies"
+        if line.status == 101:
+            return "WebSockets", "a log does not tell what was said"
+        if line.status >= 400:
+            return f"answers of status {line.status}", "a load asks for what is there"
+        return None
+
+    def _keep(self, line: lines.Line) -> tuple[str, str] | None:
+        target = segments.target(line.target)
+        if target is None:
+            return "what is no path, or a very long one", "it cannot be asked again"
+        # Asked without If-None-Match or Range, what was 304 or 206 is 200.
+        status = 200 if line.status < 300 or line.status == 304 else line.status
+        if not self.tree.add(line.method, target, status):
+            return "further kinds of requests", "there are too many to tell apart"
+        return None
+
+    def conclude(self, path: Path) -> AccessLog:
+        if not self.told:
+            raise AccessLogError(str(path), _nothing_told(self.unreadable))
+        kinds = sorted(self.tree.all(), key=lambda found: (-found[2].sample.seen, *found[:2]))
+        for _, _, kind in kinds[MOST_REQUESTS:]:
+            self.left_out["rare kinds of requests", f"a mix has {MOST_REQUESTS} at most"] += kind.sample.seen
+        left_out = tuple(LeftOut(what, count, why) for (what, why), count in self.left_out.most_common())
+        if not kinds:
+            raise AccessLogError(str(path), f"it leaves nothing to ask: {sentence(left_out)}")
+        requests = _named(kinds[:MOST_REQUESTS])
+        return AccessLog(
+            requests=requests,
+            told=self.told,
+            asked=sum(kind.sample.seen for _, _, kind in kinds[:MOST_REQUESTS]),
+            seconds=self.rates.seconds,
+            mean_rps=self.rates.mean_rps,
+            peak_rps=self.rates.peak_rps,
+            peak_10s_rps=self.rates.long_peak_rps,
+            left_out=left_out,
+            unreadable=self.unreadable,
+        )
+
+
+KNOWN = (*METHODS, "POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE")
+
+
+def _nothing_told(unreadable: int) -> str:
+    if not unreadable:
+        return "it is empty"
+    return (
+        f"none of its {unreadable:,} lines is one of an access log; those read are of the common and the combined "
+        "format, nginx's, uvicorn's, and JSON"
+    )
+
+
+def _named(kinds: list[tuple[str, str, Kind]]) -> tuple[Request, ...]:
+    """Return a request for each, by a name that no other has."""
+    found: dict[str, Request] = {}
+    for method, shape, kind in kinds:
+        name, number = f"{method} {shape}", 1
+        while name in found:  # a path with a `*` of its own looks like the shape of others
+            number += 1
+            name = f"{method} {shape} ({number})"
+        status = kind.statuses.most_common(1)[0][0]
+        found[name] = Request(
+            name,
+            varying.path(kind),
+            method,
+            weight=float(kind.sample.seen),
+            expect_status=None if status == 200 else status,
+        )
+    return tuple(found.values())
