@@ -53,6 +53,13 @@ class AccessLogError(UsageError):
         super().__init__(f"{path}: {why}")
 
 
+class OpenApiError(UsageError):
+    """Raised when an OpenAPI document tells nothing that can be asked; `why` is the reason."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+
+
 class RequestLineError(UsageError):
     """Raised when a line is no request; `why` is what is wrong with it."""
 

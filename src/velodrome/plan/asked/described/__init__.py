@@ -1,0 +1,1 @@
+"""What an OpenAPI document is made of: references, values, operations."""

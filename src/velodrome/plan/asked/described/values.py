@@ -1,0 +1,197 @@
+"""A value for a schema: its example, default, constant or first choice, else the least it allows.
+
+    {"type": "integer", "minimum": 7}                                     ->  7
+    {"type": "object", "required": ["id"], "properties": {"id": …}}       ->  {"id": …}
+
+JSON Schema as of OpenAPI 3.1, 3.0 and Swagger 2; a schema may hold itself, so depth and size have bounds.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from velodrome.plan.asked.described.references import Node, References, UnfillableError
+
+DEEPEST = 16
+MOST_VALUES = 2_000
+MOST_ITEMS = 100
+LONGEST_TEXT = 10_000
+FORMATS: Mapping[str, str] = {
+    "date": "2026-01-01",
+    "date-time": "2026-01-01T12:00:00Z",
+    "time": "12:00:00Z",
+    "duration": "P1D",
+    "email": "somebody@example.com",
+    "uuid": "{{uuid}}",
+    "uri": "https://example.com/",
+    "url": "https://example.com/",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "byte": "AA==",
+}
+"""Text of a form that a validator checks; a UUID is filled in anew each time, as a template."""
+
+
+def said(schema: Node) -> Iterator[Any]:
+    """Yield the values that the schema itself tells, the one most meant first."""
+    if "example" in schema:
+        yield schema["example"]
+    examples = schema.get("examples")
+    if isinstance(examples, list):
+        yield from examples[:1]
+    for name in ("default", "const"):
+        if name in schema:
+            yield schema[name]
+
+
+def choices(schema: Node) -> list[Any]:
+    """Return what may be chosen from."""
+    found = schema.get("enum")
+    return [one for one in found if one is not None] if isinstance(found, list) else []
+
+
+def kind(schema: Node) -> str:
+    """Return its type; the first that is not null where it has several; nothing where it says none."""
+    found = schema.get("type")
+    if isinstance(found, list):
+        found = next((one for one in found if one != "null"), "null")
+    if isinstance(found, str):
+        return found
+    return "object" if "properties" in schema else "array" if "items" in schema else ""
+
+
+def number(schema: Node) -> int | float | None:
+    """Return the least that it allows; None where it says no least."""
+    low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+    # OpenAPI 3.0 says by true or false whether the minimum itself is out; 3.1 has a number of its own for that.
+    if above is True:
+        above = low
+    least = [float(low)] if _is_number(low) and above is not low else []
+    whole = kind(schema) == "integer"
+    if _is_number(above):
+        least.append(float(above) + (1 if whole else max(1e-6, abs(float(above)) * 1e-6)))
+    if not least:
+        return None
+    found = max(least)
+    step = schema.get("multipleOf")
+    if _is_number(step) and step > 0:
+        found = math.ceil(found / step) * float(step)
+    return math.ceil(found) if whole else found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+
+
+class Filling:
+    """Fills in one body, schema within schema."""
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self._left = MOST_VALUES
+
+    def value(self, schema: object, name: str, depth: int = 0) -> Any:
+        """Return a value for `schema`, which `name` is called by. Raises UnfillableError."""
+        self._left -= 1
+        if depth > DEEPEST or self._left < 0:
+            raise UnfillableError(f"{name} holds itself, or is too deep")
+        node = self._references.node(schema)
+        for found in (*said(node), *choices(node)):
+            return found
+        if parts := _list(node, "allOf"):
+            return self._merged(node, parts, name, depth)
+        for alternatives in (_list(node, "oneOf"), _list(node, "anyOf")):
+            if alternatives:
+                return self._first_of(alternatives, name, depth)
+        fill = self._kinds.get(kind(node))
+        if fill is None:
+            raise UnfillableError(f"{name} has neither an example nor a type")
+        return fill(self, node, name, depth)
+
+    def _merged(self, node: Node, parts: list[Any], name: str, depth: int) -> Any:
+        values = [self.value(part, name, depth + 1) for part in parts]
+        if "properties" in node:
+            values.append(self._object(node, name, depth))
+        whole = [value for value in values if isinstance(value, dict)]
+        return {key: value for one in whole for key, value in one.items()} if whole else values[0]
+
+    def _first_of(self, alternatives: list[Any], name: str, depth: int) -> Any:
+        why = UnfillableError(f"{name} is null")
+        for one in alternatives:
+            if kind(self._references.node(one)) == "null":
+                continue
+            try:
+                return self.value(one, name, depth + 1)
+            except UnfillableError as error:
+                why = error
+        raise why
+
+    def _object(self, node: Node, name: str, depth: int) -> dict[str, Any]:
+        properties = node.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        required = _list(node, "required")
+        found = {}
+        for key, schema in properties.items():
+            told = self._references.node(schema)
+            if told.get("readOnly") is True:
+                continue
+            if key in required or "example" in told or "examples" in told:
+                found[key] = self.value(schema, f"{name}.{key}", depth + 1)
+        for key in required:
+            if key not in properties:
+                raise UnfillableError(f"{name}.{key} is required and not described")
+        return found
+
+    def _array(self, node: Node, name: str, depth: int) -> list[Any]:
+        least = node.get("minItems")
+        count = least if isinstance(least, int) and least > 0 else 0
+        if count > MOST_ITEMS:
+            raise UnfillableError(f"{name} has at least {count} items")
+        if "items" not in node:
+            return []
+        try:
+            one = self.value(node["items"], f"{name}[]", depth + 1)
+        except UnfillableError:
+            if count == 0:
+                return []
+            raise
+        return [one] * max(count, 1)
+
+    def _number(self, node: Node, name: str, depth: int) -> int | float:
+        least = number(node)
+        if least is not None:
+            return least
+        most = node.get("maximum")
+        return math.floor(most) if _is_number(most) and float(most) < 1 else 1
+
+    def _text(self, node: Node, name: str, depth: int) -> str:
+        if "pattern" in node:
+            raise UnfillableError(f"{name} has a pattern and no example")
+        form = node.get("format")
+        if isinstance(form, str) and form in FORMATS:
+            return FORMATS[form]
+        least, most = node.get("minLength"), node.get("maxLength")
+        length = least if isinstance(least, int) and least > 0 else 1
+        if length > LONGEST_TEXT:
+            raise UnfillableError(f"{name} has at least {length} letters")
+        word = name.rpartition(".")[2].removesuffix("[]")
+        text = word if len(word) >= length else word + "x" * (length - len(word))
+        return text[:most] if isinstance(most, int) and most >= 0 else text
+
+    def _truth(self, node: Node, name: str, depth: int) -> bool:
+        return True
+
+    _kinds: Mapping[str, Callable[..., Any]] = {
+        "object": _object,
+        "array": _array,
+        "integer": _number,
+        "number": _number,
+        "string": _text,
+        "boolean": _truth,
+    }
+
+
+def _list(node: Node, name: str) -> list[Any]:
+    found = node.get(name)
+    return found if isinstance(found, list) else []

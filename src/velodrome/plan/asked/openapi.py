@@ -1,0 +1,90 @@
+"""What is asked of an app, by its OpenAPI document: 3.0, 3.1 or Swagger 2, as JSON.
+
+    read(Path("openapi.json"))  ->  OpenApi("Shop", (Request("GET /items/{id}", "/api/items/7"), …), left_out=(…))
+
+Each operation is asked as often as the others: a document does not tell how often it is. What cannot be filled in from
+the document is left out, with the reason.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from velodrome.model.errors import OpenApiError
+from velodrome.model.request import Request
+from velodrome.plan.asked import faults
+from velodrome.plan.asked.described import operations
+from velodrome.plan.asked.described.references import Node, References, UnfillableError, valid
+from velodrome.plan.asked.left_out import LeftOut, sentence
+
+METHODS = ("GET", "HEAD", "OPTIONS")
+"""Asked unless more are wanted: these change nothing."""
+
+
+@dataclass(frozen=True)
+class OpenApi:
+    """What a document tells of what can be asked."""
+
+    title: str
+    requests: tuple[Request, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def read(path: Path, methods: Collection[str] = METHODS) -> OpenApi:
+    """Return what the document at `path` tells of operations with these methods.
+
+    Raises OpenApiError for a file that cannot be read, is no such document, or leaves nothing to ask.
+    """
+    root = _document(path)
+    wanted = {method.upper() for method in methods}
+    requests: list[Request] = []
+    left_out: list[LeftOut] = []
+    for operation in operations.all_of(References(root)):
+        try:
+            if operation.method not in wanted:
+                raise UnfillableError("not among the methods asked for; it may change what is there")
+            requests.append(operation.request())
+        except UnfillableError as error:
+            left_out.append(LeftOut(operation.name, 1, valid(str(error))))
+    for one in requests[faults.MOST :]:
+        left_out.append(LeftOut(one.name, 1, f"a mix has {faults.MOST} requests at most"))
+    if not requests:
+        why = f"it leaves nothing to ask: {sentence(left_out)}" if left_out else "it describes no operation"
+        raise OpenApiError(str(path), why)
+    info = root.get("info")
+    title = info.get("title", "") if isinstance(info, Mapping) else ""
+    return OpenApi(valid(str(title)), tuple(requests[: faults.MOST]), tuple(left_out))
+
+
+def _document(path: Path) -> Node:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        root = json.loads(text)
+    except OSError as error:
+        raise OpenApiError(str(path), f"it cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise OpenApiError(str(path), "it cannot be read: it is nested too deeply") from error
+    except ValueError as error:
+        if path.suffix.lower() in (".yaml", ".yml") or _looks_like_yaml(error, path):
+            raise OpenApiError(str(path), YAML) from error
+        raise OpenApiError(str(path), f"it is no JSON: {error}") from error
+    if not isinstance(root, dict) or not isinstance(root.get("openapi", root.get("swagger")), str):
+        raise OpenApiError(
+            str(path), "it is no OpenAPI document: it has no field 'openapi' that says its version"
+        )
+    return root
+
+
+YAML = (
+    "it is YAML, and JSON is read; turn it into JSON where PyYAML is installed: python -c 'import json, sys, yaml; "
+    "json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)' < openapi.yaml > openapi.json"
+)
+
+
+def _looks_like_yaml(error: ValueError, path: Path) -> bool:
+    if isinstance(error, UnicodeDecodeError):
+        return False
+    head = path.read_text(encoding="utf-8-sig")[:2000]
+    return re.search(r"^(openapi|swagger):", head, re.MULTILINE) is not None
