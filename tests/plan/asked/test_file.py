@@ -102,8 +102,8 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 def test_without_templates_braces_stand_for_themselves(tmp_path: Path) -> None:
     path = tmp_path / "mix.toml"
-    path.write_text("[[request]]\nname = 'a'\nbody = '{{m}}'")
-    assert file.read(path, templates=False)[0].body == Content("{{m}}")
+    path.write_text("[[request]]\nname = 'a'\npath = '/{{random 1..2}}'\nbody = '{{m}}'")
+    assert file.read(path, templates=False) == (Request("a", "/{{random 1..2}}", body=Content("{{m}}")),)
 
 
 def test_the_file_of_a_body_that_is_not_there_is_named(folder: Path) -> None:

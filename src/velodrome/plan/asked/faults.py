@@ -40,7 +40,7 @@ def of(request: Request, *, templates: bool = True) -> Iterator[str]:
         yield f"method: '{request.method}' is no HTTP method"
     elif request.method == "CONNECT":
         yield "method: CONNECT makes a tunnel, and a tunnel has no answer to measure"
-    yield from _of_path(places.without(request.path) if templates else request.path)
+    yield from _of_path(places.without(request.path))
     for name, value in request.headers:
         if not _TOKEN.fullmatch(name):
             yield f"headers: '{name}' is no name of a header"
