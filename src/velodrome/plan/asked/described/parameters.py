@@ -43,6 +43,7 @@ def fill(references: References, *lists: object) -> Filled:
     for (where, name), node in found.items():
         if where == "body":
             filled.body = node
+        if where == "body" or (where == "header" and name.lower() in UNSAID):
             continue
         needed = node.get("required") is True or where == "path"
         texts = [*_texts(references, node, name, needed=needed)]
@@ -52,7 +53,7 @@ def fill(references: References, *lists: object) -> Filled:
             filled.path[name] = _one(texts, joined=",")
         elif where == "query":
             filled.query += _in_query(node, name, texts)
-        elif where == "header" and name.lower() not in UNSAID:
+        elif where == "header":
             filled.headers.append((name, _one(texts, joined=",", escape=False)))
         elif where == "cookie":
             cookies.append(f"{name}={_one(texts, joined=',')}")

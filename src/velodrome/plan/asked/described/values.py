@@ -90,12 +90,26 @@ class Filling:
     def __init__(self, references: References) -> None:
         self._references = references
         self._left = MOST_VALUES
+        self._within: list[object] = []
+        """References that are being filled in."""
 
     def value(self, schema: object, name: str, depth: int = 0) -> Any:
         """Return a value for `schema`, which `name` is called by. Raises UnfillableError."""
         self._left -= 1
         if depth > DEEPEST or self._left < 0:
-            raise UnfillableError(f"{name} holds itself, or is too deep")
+            raise UnfillableError(f"{name} is too deep")
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if reference is None:
+            return self._of(schema, name, depth)
+        if reference in self._within:
+            raise UnfillableError(f"{name} holds itself")
+        self._within.append(reference)
+        try:
+            return self._of(schema, name, depth)
+        finally:
+            self._within.pop()
+
+    def _of(self, schema: object, name: str, depth: int) -> Any:
         node = self._references.node(schema)
         for found in (*said(node), *choices(node)):
             return found
