@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from velodrome.model.errors import RequestLineError, UsageError
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import line
+from velodrome.plan.asked import line, methods
 
 JSON = (("Content-Type", "application/json"),)
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
@@ -103,4 +103,4 @@ def test_any_text_is_a_request_or_one_clear_error(text: str) -> None:
         found = line.read(text, Path("/nowhere"))
         assert found.path.startswith("/")
         assert found.path.isascii()
-        assert found.method in line.METHODS
+        assert found.method in methods.ALL

@@ -70,6 +70,20 @@ class RequestLineError(UsageError):
         )
 
 
+class NoSourceError(UsageError):
+    """Raised when nothing says what is asked of an app."""
+
+    def __init__(self, example: str) -> None:
+        super().__init__(f"nothing says what is asked; name a log, a document or a file: {example}")
+
+
+class TwoSourcesError(UsageError):
+    """Raised when what is asked of an app is told in more than one way."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        super().__init__(f"{' and '.join(options)} each say what is asked; give one of them")
+
+
 class UnknownKnobError(UsageError):
     """Raised when a stack is given a setting it does not have, or one without a value."""
 

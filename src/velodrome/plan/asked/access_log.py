@@ -25,9 +25,8 @@ from velodrome.plan.asked.left_out import LeftOut, sentence
 from velodrome.plan.asked.logs import lines, segments, varying
 from velodrome.plan.asked.logs.rates import Rates
 from velodrome.plan.asked.logs.tree import Kind, Tree
+from velodrome.plan.asked.methods import ALL, SAFE
 
-METHODS = ("GET", "HEAD", "OPTIONS")
-"""Asked of the log unless more are wanted: they have no body, which a log does not tell, and change nothing."""
 MOST_REQUESTS = 100
 """Of the mix; each has a line in every report."""
 LONGEST_LINE = 65_536
@@ -55,8 +54,28 @@ class AccessLog:
     unreadable: int
     """Lines of no form that is known."""
 
+    def sentences(self) -> Iterator[str]:
+        """Yield what it tells, and what is left out of the mix."""
+        count = f"{self.told:,} requests"
+        if self.mean_rps is None or self.peak_rps is None:
+            yield f"{count}; the log says no times, so there are no rates"
+        else:
+            ten = (
+                ""
+                if self.peak_10s_rps is None
+                else f", {self.peak_10s_rps:.3g} a second in the ten that have most"
+            )
+            yield (
+                f"{count} in {self.seconds:,} s: {self.mean_rps:.3g} a second on average, {self.peak_rps:.0f} in the "
+                f"second that has most{ten}"
+            )
+        for one in self.left_out:
+            yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.told:.1%}): {one.why}"
+        if self.unreadable:
+            yield f"left out: {self.unreadable:,} lines that are of no form of access log that is known"
 
-def read(path: Path, methods: Collection[str] = METHODS) -> AccessLog:
+
+def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
     """Return what the log at `path` tells of requests with these methods.
 
     Raises AccessLogError for a file that cannot be read, is no access log, or leaves nothing to ask.
@@ -156,7 +175,7 @@ class _Reading:
         )
 
 
-KNOWN = (*METHODS, "POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE")
+KNOWN = (*ALL, "CONNECT", "TRACE")
 
 
 def _nothing_told(unreadable: int) -> str:

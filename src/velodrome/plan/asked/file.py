@@ -73,7 +73,7 @@ def read(path: Path, default_path: str = "/", *, templates: bool = True) -> tupl
 
 def _read(path: Path) -> Any:
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RequestsFileError(str(path), [f"it cannot be read: {why}"]) from error

@@ -13,10 +13,8 @@ from pathlib import Path
 
 from velodrome.model.errors import RequestLineError
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import faults, file_or_text
+from velodrome.plan.asked import faults, file_or_text, methods
 
-METHODS = ("GET", "HEAD", "OPTIONS", "DELETE", "POST", "PUT", "PATCH")
-WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
 _METHOD = re.compile(r"([A-Za-z]+)(?:\s+|$)")
 _PATH = re.compile(r"(?:\{\{[^{}]*\}\}|\S)*")
 """Places have blanks in them: `/items/{{random 1..500}}`."""
@@ -36,7 +34,7 @@ def read(text: str, folder: Path = Path()) -> Request:
     said = rest[len(path) :].strip()
     if said.startswith("->"):
         raise RequestLineError(text, "behind -> stands the right status, such as 201, and nothing else")
-    if said and method in WITHOUT_BODY:
+    if said and method in methods.SAFE:
         raise RequestLineError(
             text,
             f"'{said}' behind the path would be a body, and a {method} carries none (a blank in a path is written %20)",
@@ -87,8 +85,8 @@ def _method(text: str, asked: str) -> tuple[str, str]:
     if found is None:
         raise RequestLineError(text, "a path begins with /" if asked else "nothing is asked")
     method, rest = found[1].upper(), asked[found.end() :]
-    if method not in METHODS:
-        raise RequestLineError(text, f"'{found[1]}' is no method; there are {', '.join(METHODS)}")
+    if method not in methods.ALL:
+        raise RequestLineError(text, f"'{found[1]}' is no method; there are {', '.join(methods.ALL)}")
     if not rest.startswith("/"):
         raise RequestLineError(text, f"behind {method} stands a path, which begins with /")
     return method, rest

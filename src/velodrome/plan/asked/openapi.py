@@ -8,7 +8,7 @@ the document is left out, with the reason.
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,7 @@ from velodrome.plan.asked import faults
 from velodrome.plan.asked.described import operations
 from velodrome.plan.asked.described.references import Node, References, UnfillableError, valid
 from velodrome.plan.asked.left_out import LeftOut, sentence
-
-METHODS = ("GET", "HEAD", "OPTIONS")
-"""Asked unless more are wanted: these change nothing."""
+from velodrome.plan.asked.methods import SAFE
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,15 @@ class OpenApi:
     requests: tuple[Request, ...]
     left_out: tuple[LeftOut, ...]
 
+    def sentences(self) -> Iterator[str]:
+        """Yield what it tells, and what is left out of the mix."""
+        whole = len(self.requests) + len(self.left_out)
+        yield f"{len(self.requests)} of {whole} operations, each as often as the others"
+        for one in self.left_out:
+            yield f"left out: {one.what}: {one.why}"
 
-def read(path: Path, methods: Collection[str] = METHODS) -> OpenApi:
+
+def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
     """Return what the document at `path` tells of operations with these methods.
 
     Raises OpenApiError for a file that cannot be read, is no such document, or leaves nothing to ask.

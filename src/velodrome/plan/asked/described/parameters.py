@@ -14,8 +14,8 @@ from urllib.parse import quote
 from velodrome.plan.asked.described import values
 from velodrome.plan.asked.described.references import Node, References, UnfillableError
 
-UNSAID = ("accept", "content-type", "authorization")
-"""Headers that a document may not tell as parameters (OpenAPI 3.1.0, section 4.8.12.2)."""
+UNSAID = ("accept", "content-type", "authorization", "cookie")
+"""Headers that a document may not tell as parameters (OpenAPI 3.1.0, section 4.8.12.2), and one made of others."""
 MOST_CHOICES = 100
 
 

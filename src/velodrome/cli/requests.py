@@ -1,0 +1,30 @@
+"""`velodrome requests`: show what would be asked, as a file of requests to look at, to edit and to ask."""
+
+import sys
+
+import typer
+
+from velodrome.cli import _asked_options as options
+from velodrome.model.errors import NoSourceError
+from velodrome.plan.asked import asking, written
+
+
+def command(
+    access_log: options.AccessLog = None,
+    openapi: options.OpenApi = None,
+    file: options.File = None,
+    methods: options.Methods = "",
+) -> None:
+    """Print the requests of an access log or an OpenAPI document as a file for --requests-file."""
+    if access_log is None and openapi is None and file is None:
+        raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
+    found = asking.of(file=file, access_log=access_log, openapi=openapi, methods=options.methods(methods))
+    if not sys.stdout.isatty():
+        for sentence in found.told:
+            print(sentence, file=sys.stderr)
+    print(written.text(found.requests, found.told), end="")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("requests")(command)
