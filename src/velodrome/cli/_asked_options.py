@@ -10,7 +10,9 @@ from velodrome.plan.asked.methods import ALL, SAFE
 
 File = Annotated[
     Path | None,
-    typer.Option("--requests-file", help="Requests by weight, as `velodrome load` takes them (TOML, JSON)."),
+    typer.Option(
+        "--requests", help="A file of requests, by weight, with checks on the answers (TOML, JSON)."
+    ),
 ]
 AccessLog = Annotated[
     Path | None,

@@ -15,7 +15,7 @@ def command(
     file: options.File = None,
     methods: options.Methods = "",
 ) -> None:
-    """Print the requests of an access log or an OpenAPI document as a file for --requests-file."""
+    """Print the requests of an access log or an OpenAPI document as a file for --requests."""
     if access_log is None and openapi is None and file is None:
         raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
     found = asking.of(file=file, access_log=access_log, openapi=openapi, methods=options.methods(methods))

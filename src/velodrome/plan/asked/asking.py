@@ -41,7 +41,7 @@ def of(
 
     Raises TwoSourcesError where more than one of them is given, and what each of their readers raises.
     """
-    given = {"--request": lines, "--requests-file": file, "--access-log": access_log, "--openapi": openapi}
+    given = {"--request": lines, "--requests": file, "--access-log": access_log, "--openapi": openapi}
     named = [option for option, value in given.items() if value]
     if len(named) > 1:
         raise TwoSourcesError(named)
