@@ -13,11 +13,11 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from velodrome.model.errors import AccessLogError
 from velodrome.model.request import Request
@@ -97,7 +97,7 @@ def _open(path: Path, opened: ExitStack) -> IO[bytes]:
     plain = sys.stdin.buffer if str(path) == "-" else opened.enter_context(path.open("rb"))
     if not isinstance(plain, BufferedReader) or plain.peek(2)[:2] != GZIP:
         return plain
-    return opened.enter_context(gzip.open(plain))
+    return cast(IO[bytes], opened.enter_context(closing(gzip.open(plain))))
 
 
 def _lines(log: IO[bytes]) -> Iterator[str]:

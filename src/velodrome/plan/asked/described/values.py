@@ -8,7 +8,7 @@ JSON Schema as of OpenAPI 3.1, 3.0 and Swagger 2; a schema may hold itself, so d
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from velodrome.plan.asked.described.references import Node, References, UnfillableError
 
@@ -80,7 +80,7 @@ def number(schema: Node) -> int | float | None:
     return math.ceil(found) if whole else found
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
 
 

@@ -45,7 +45,7 @@ class Sample:
     def join(self, other: "Sample") -> None:
         """Take those of another in, as many of each as its share."""
         together = self.seen + other.seen
-        kept = []
+        kept: list[str] = []
         mine, theirs = self.kept[:], other.kept[:]
         for rest in (mine, theirs):
             self.chance.shuffle(rest)
