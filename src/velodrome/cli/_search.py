@@ -8,6 +8,7 @@ from typing import Any
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
 from velodrome.cli._trials import Trials
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
+from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch, highest_rate
 from velodrome.model.condition import Condition
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
@@ -29,8 +30,9 @@ class Search:
         seconds: float,
         conditions: Sequence[Condition] = (),
     ) -> None:
-        self._trials = Trials(spec, payload, expected, seconds, conditions, self._heard)
-        self._conditions = conditions
+        self._trials = Trials(
+            spec, payload, expected, seconds, Demands(must_not=tuple(conditions)), self._heard
+        )
         self._number = 0
         self.best: dict[str, Any] | None = None
         """Of the highest rate that held, or of the closed loop with the most answers."""
@@ -49,7 +51,7 @@ class Search:
 
     def _try_rate(self, rate: float) -> Probe:
         probe, document = self._trials.rate(rate)
-        self._tell(search_text.probe(probe, document))
+        self._tell(search_text.probe(probe, document["latency_ms"]["due"]["p99"]))
         best = self.best["load"]["rate"] if self.best is not None else 0.0
         if probe.held and rate >= best:
             self.best = document
@@ -62,7 +64,7 @@ class Search:
 
     def _try_connections(self, count: int) -> Sample:
         sample, document = self._trials.connections(count)
-        self._tell(search_text.sample(sample, document))
+        self._tell(search_text.sample(sample, document["latency_ms"]["sent"]["p50"]))
         best = self.best["throughput_rps"] if self.best is not None else 0.0
         if not sample.spoilt and sample.rps > best:
             self.best = document

@@ -1,32 +1,21 @@
 """Short loads one after the other, for a search: each a rate or a number of connections, told with its limit."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from velodrome.cli._bottleneck import Watch
-from velodrome.judge.load_figures import figures, requests_needed
-from velodrome.judge.search import backlog
-from velodrome.model import quantity
+from velodrome.judge.load_figures import figures
+from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
 from velodrome.model.bottleneck import Limit
-from velodrome.model.condition import Condition, Decided, comparisons, decide
 from velodrome.model.errors import NothingAnsweredError
 from velodrome.model.search import Probe, Sample
-from velodrome.report.conditions import sentence
 from velodrome.run import engine
 from velodrome.run.engine import Event
 
 WARMUP_S = 0.5
-LONGEST_S = 60.0
-"""Of one trial, however many requests a percentile needs at a low rate."""
-SPARE = 1.3
-"""So many times the requests a percentile needs are asked."""
 DRAIN_S = 0.5
-FELL_BEHIND = 0.95
-"""An open loop that got less than this part of its rate was asked for too much, with or without conditions."""
-FAILING = 0.01
-"""Without conditions a rate does not hold if so many requests fail."""
 RECOVERED, RECOVERS_S = 3.0, 10.0
 """After a rate that did not hold the next waits until an answer takes no longer than so many times what it did at
 first, and so long at most."""
@@ -48,7 +37,7 @@ class Trials:
     expected: bytes | None
     seconds: float
     """Of each trial."""
-    conditions: Sequence[Condition]
+    demands: Demands
     on_event: OnEvent
     alone_ms: float = 0.0
     """What an answer took before anything was tried."""
@@ -70,12 +59,19 @@ class Trials:
 
     def rate(self, rate: float) -> tuple[Probe, dict[str, Any]]:
         """Try a rate, and give it up early where the backlog rises."""
-        rising = _Rising(rate, self.on_event)
-        document = self._load({"rate": rate, **self._length(rate)}, rising.event)
-        probe = self._probe(rate, document, rising.found)
-        if not probe.held:
+        watched = Backlog(rate)
+        seconds = self.demands.seconds(rate, self.seconds)
+        length = {"duration_s": seconds, "warmup_s": max(self.spec["warmup_s"], WARMUP_S)}
+
+        def heard(event: Event) -> bool:
+            go_on = self.on_event(event)
+            return (event["event"] != "tick" or watched.goes_on(event)) and go_on
+
+        document = self._load({"rate": rate, **length}, heard)
+        found = self._probe(rate, document, watched)
+        if not found.held:
             self._recover()
-        return probe, document
+        return found, document
 
     def connections(self, count: int) -> tuple[Sample, dict[str, Any]]:
         """Try a closed loop."""
@@ -92,37 +88,12 @@ class Trials:
         document = engine.load(spec, self.payload, self.expected, watch.event)
         return document | watch.conclude(document)
 
-    def _length(self, rate: float) -> dict[str, float]:
-        """Return how long a trial is: long enough for the percentiles that conditions name, if that is bearable."""
-        named = (one.metric for condition in self.conditions for one in comparisons(condition))
-        needed = max((requests_needed(metric) for metric in named), default=1)
-        seconds = max(self.seconds, min(SPARE * needed / rate, LONGEST_S))
-        return {"duration_s": seconds, "warmup_s": max(self.spec["warmup_s"], WARMUP_S)}
-
-    def _probe(self, rate: float, document: Mapping[str, Any], rising: backlog.Slope | None) -> Probe:
+    def _probe(self, rate: float, document: Mapping[str, Any], watched: Backlog) -> Probe:
         limit = document["limit"]
         if limit["at"] in {Limit.GENERATOR, Limit.CONNECTIONS}:
             return Probe(rate, None, spoilt=limit["sentence"])
-        look_up = figures(document)
-        found = [decide(condition, look_up) for condition in self.conditions]
-        broken = next((_said(one) for one in found if one.holds), None) or self._overdone(
-            rate, document, rising
-        )
-        if broken is not None:
-            return Probe(rate, False, broken)
-        untold = next((_said(one) for one in found if one.holds is None), None)
-        return Probe(rate, None, untold) if untold is not None else Probe(rate, True)
-
-    def _overdone(self, rate: float, document: Mapping[str, Any], rising: backlog.Slope | None) -> str | None:
-        """Return how a rate shows to be too high, whatever the conditions."""
-        if rising is not None:
-            return f"the backlog rose by {quantity.rate(rising.per_s)}"
-        if document["throughput_rps"] < FELL_BEHIND * rate:
-            return f"only {quantity.rate(document['throughput_rps'])} were answered right"
-        failed = 1 - document["ok"] / max(document["requests"], 1)
-        if not self.conditions and failed > FAILING:
-            return f"{quantity.percent(failed)} of the requests failed"
-        return None
+        told = (document["requests"], document["ok"], document["throughput_rps"])
+        return probe(Tried(rate, *told, figures(document), watched.rising), self.demands)
 
     def _recover(self) -> None:
         """Wait until the server has done with what it was asked too much."""
@@ -134,30 +105,3 @@ class Trials:
             if document["ok"] == document["requests"] and slowest <= max(RECOVERED * self.alone_ms, 1.0):
                 return
             time.sleep(0.1)
-
-
-class _Rising:
-    """Ends a load whose backlog rises."""
-
-    def __init__(self, rate: float, on_event: OnEvent) -> None:
-        self._rate, self._on_event = rate, on_event
-        self._seen: list[tuple[float, float]] = []
-        self._last: tuple[int, int, int] | None = None
-        self.found: backlog.Slope | None = None
-
-    def event(self, event: Event) -> bool:
-        go_on = self._on_event(event)
-        if event["event"] != "tick" or event["phase"] != "measure" or self.found is not None:
-            return go_on
-        # Ticks are more frequent than news.
-        news = (event["in_flight"], event["waiting"], event["requests"])
-        if news != self._last:
-            self._last = news
-            self._seen.append((event["at_s"], float(event["in_flight"] + event["waiting"])))
-            self.found = backlog.rises(self._seen, self._rate)
-        return go_on and self.found is None
-
-
-def _said(decided: Decided) -> str:
-    """Return what decided a condition, without the verdict: that is another here."""
-    return sentence(decided).partition(". ")[2].removesuffix(".")

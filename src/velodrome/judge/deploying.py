@@ -8,6 +8,8 @@ from itertools import pairwise
 _ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):(\d{2,5})")
 _APP = re.compile(r"velodrome\.guest\.interfaces\.\w+:(\w+)")
 _HOST, _PORT = "127.0.0.1", "8000"
+_AS_THEIRS = {"velodrome.guest.stacks.waitress": "waitress"}
+"""Modules of ours that only start a server as its own module does, with the same options."""
 
 
 def deploy(command: Sequence[str], stack: str) -> str:
@@ -21,7 +23,7 @@ def deploy(command: Sequence[str], stack: str) -> str:
     port = _port_of(command)
     words = ["python"]
     previous = ""
-    for word in command[1:]:
+    for word in (_AS_THEIRS.get(word, word) for word in command[1:]):
         general = _APP.sub(r"yourmodule:\1", word)
         general = _ADDRESS.sub(f"{_HOST}:{_PORT}", general)
         if port and (previous in ("--port", "-p") and word == port):

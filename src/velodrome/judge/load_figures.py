@@ -7,13 +7,14 @@ a lower bound of the true one.
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from velodrome.judge.histograms import Histogram, decode
 from velodrome.model.condition import Figure
 from velodrome.model.load_metric import LoadMetric
-from velodrome.model.measurement import OUTCOMES
+from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
 from velodrome.model.metric import Unit
 
 GIVEN_UP = ("timeout", "unfinished")
@@ -34,6 +35,31 @@ def figures(document: Mapping[str, Any]) -> Callable[[LoadMetric, bool], Figure]
         return Figure(_count(document, metric, counted))
 
     return look_up
+
+
+def figures_of(facts: LoadFacts, *, open_loop: bool) -> Callable[[LoadMetric, bool], Figure]:
+    """Return what looks a metric up in the facts that a trial keeps of a load: phases are not among them."""
+    return figures(
+        {
+            "requests": facts.requests,
+            "ok": facts.ok,
+            "duration_s": facts.duration_s,
+            "throughput_rps": facts.throughput_rps,
+            "mean_in_flight": facts.mean_in_flight,
+            "outcomes": {**dict.fromkeys(OUTCOMES, 0), **facts.outcomes},
+            "latency_ms": {"due": _row(facts.due), "sent": _row(facts.sent)},
+            "lag_ms": _row(facts.lag),
+            "first_message_ms": facts.first_due and {"due": _row(facts.first_due)},
+            "deliveries": facts.delivery_due and {"latency_ms": {"due": _row(facts.delivery_due)}},
+            "hdr": {"due": facts.hdr_due, "sent": facts.hdr_sent},
+            "generator": {"cpu_s": facts.generator_cpu_s, "threads": facts.generator_threads},
+            "load": {"model": "open" if open_loop else "closed"},
+        }
+    )
+
+
+def _row(latency: Latency) -> dict[str, float | None]:
+    return {field.name.replace("_", "."): getattr(latency, field.name) for field in fields(latency)}
 
 
 def requests_needed(metric: LoadMetric) -> int:

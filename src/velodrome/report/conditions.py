@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from velodrome.model import quantity
 from velodrome.model.condition import Compared, Decided, written
+from velodrome.model.condition_said import because
 from velodrome.model.metric import Unit
-from velodrome.report.typeset import plural
 
 
 def sentence(decided: Decided) -> str:
@@ -15,7 +14,7 @@ def sentence(decided: Decided) -> str:
     Or `Passes: …`, or `Cannot tell: …` with what is missing.
     """
     opening = {True: "Fails", False: "Passes", None: "Cannot tell"}[decided.holds]
-    return f"{opening}: {written(decided.condition)}. {'; '.join(map(_told, decided.because))}."
+    return f"{opening}: {written(decided.condition)}. {because(decided)}."
 
 
 def documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
@@ -44,30 +43,3 @@ def documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
 def _unit(compared: Compared) -> str:
     unit = Unit.COUNT if compared.comparison.counted else compared.comparison.metric.unit
     return "share" if unit is Unit.SHARE else unit.value
-
-
-def _told(compared: Compared) -> str:
-    comparison, figure = compared.comparison, compared.figure
-    name = comparison.metric.name
-    if figure.value is None:
-        return f"{name} was not measured: {figure.missing}"
-    at_least = "at least " if figure.lower_bound else ""
-    limit = _quantity(comparison.limit, compared)
-    said = f"{name} was {at_least}{_quantity(figure.value, compared)}, and the limit is {limit}"
-    if compared.holds is None:
-        return f"{said}; requests were given up before it: raise --timeout, or look at errors"
-    return said
-
-
-def _quantity(value: float, compared: Compared) -> str:
-    if compared.comparison.counted:
-        return plural(round(value), "request")
-    match compared.comparison.metric.unit:
-        case Unit.MILLISECONDS:
-            return f"{quantity.short(float(f'{value:.4g}'))} ms"
-        case Unit.SHARE:
-            return f"{quantity.short(float(f'{value * 100:.3g}'))} %"
-        case Unit.RATE:
-            return f"{quantity.short(float(f'{value:.4g}'))}/s"
-        case _:
-            return quantity.short(float(f"{value:.6g}"))

@@ -10,10 +10,12 @@ from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, S
 from velodrome.model.search_document import SCHEMA
 from velodrome.report.typeset import visible
 
+KEEPS_UP = "that the server keeps up with"
 
-def probe(one: Probe, document: Mapping[str, Any]) -> str:
+
+def probe(one: Probe, p99_ms: float | None) -> str:
     """Return `1 250/s  held   p99 5.21 ms`, or why it did not."""
-    p99 = f"p99 {quantity.milliseconds(document['latency_ms']['due']['p99'])} ms from due"
+    p99 = f"p99 {quantity.milliseconds(p99_ms)} ms from due"
     asked = f"{_rate(one.rate):>9}"
     if one.spoilt:
         return visible(f"{asked}  does not count: {one.spoilt}")
@@ -22,9 +24,9 @@ def probe(one: Probe, document: Mapping[str, Any]) -> str:
     return visible(f"{asked}  held   {p99}" if one.held else f"{asked}  broke  {one.why}")
 
 
-def sample(one: Sample, document: Mapping[str, Any]) -> str:
+def sample(one: Sample, p50_ms: float | None) -> str:
     """Return `  32 connections  12 300/s  p50 2.55 ms`."""
-    p50 = quantity.milliseconds(document["latency_ms"]["sent"]["p50"])
+    p50 = quantity.milliseconds(p50_ms)
     spoilt = f"  does not count: {one.spoilt}" if one.spoilt else ""
     return visible(
         f"{quantity.grouped(one.connections):>5} connections  {quantity.number(one.rps):>7}/s  p50 {p50} ms{spoilt}"
@@ -44,8 +46,9 @@ def lines(
 
 def sentence(found: RateFound | ConnectionsFound, conditions: Sequence[str]) -> str:
     """Return the answer in a sentence."""
-    told = _of_rate(found, conditions) if isinstance(found, RateFound) else _of_connections(found)
-    return visible(told)
+    if not isinstance(found, RateFound):
+        return visible(of_connections(found))
+    return visible(of_rate(found, f"without {' or '.join(conditions)}" if conditions else KEEPS_UP))
 
 
 def document(
@@ -64,8 +67,8 @@ def document(
     }
 
 
-def _of_rate(found: RateFound, conditions: Sequence[str]) -> str:
-    what = f"without {' or '.join(conditions)}" if conditions else "that the server keeps up with"
+def of_rate(found: RateFound, what: str) -> str:
+    """Return the answer in a sentence; `what` follows «the highest rate»."""
     because, trials = found.because.rstrip("."), f"{len(found.probes)} trials"
     match found.ending:
         case Ending.CONVERGED:
@@ -82,7 +85,8 @@ def _of_rate(found: RateFound, conditions: Sequence[str]) -> str:
             return f"Cannot tell the highest rate {what}: {because}."
 
 
-def _of_connections(found: ConnectionsFound) -> str:
+def of_connections(found: ConnectionsFound) -> str:
+    """Return the answer in a sentence."""
     because = found.because.rstrip(".")
     count, rps = _within(found.connections, ""), _within(found.rps, "/s")
     match found.ending:

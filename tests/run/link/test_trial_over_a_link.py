@@ -22,7 +22,7 @@ from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 from velodrome.run.lab import Lab
 from velodrome.run.link import tun
 from velodrome.run.machine import sock_diag
-from velodrome.run.racing import race
+from velodrome.run.racing import opening
 from velodrome.run.racing.trial import run_heat
 from velodrome.run.servers import ports
 
@@ -148,5 +148,5 @@ def test_where_no_link_can_be_had_its_trials_fail_and_a_race_of_nothing_else_is_
     assert failed.reason.startswith("a link is impossible here: ")
     assert failed.reason.endswith(", or leave the link out")
     with pytest.raises(LinkRefusedError):
-        race._refuse_impossible((far,), lab)
-    race._refuse_impossible((near, far), lab)
+        opening.refuse_impossible(far.trials, lab)
+    opening.refuse_impossible((*near.trials, *far.trials), lab)

@@ -26,18 +26,26 @@ MOST_POINTS = 1_500
 CANDIDATES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Quantiles of what is known, at which the next question may be asked."""
 
+FORECAST_SPREAD = 0.25
+"""Of a forecast, in logarithms of the rate: as wrong as this it usually is."""
+FORECAST_WRONG = 0.1
+"""Share of forecasts that say nothing."""
+
 Floats = NDArray[np.float64]
 
 
 class Threshold:
     """What is known of a threshold between two rates."""
 
-    def __init__(self, low: float, high: float) -> None:
+    def __init__(self, low: float, high: float, expected: float | None = None) -> None:
+        """`expected` is where it lies if a forecast is right; None: it is as likely anywhere."""
         self.low, self.high = low, high
         points = max(3, min(MOST_POINTS, math.ceil(math.log(high / low) / STEP) + 1))
         self._rates: Floats = np.linspace(math.log(low), math.log(high), points)
         self._widths: Floats = np.array(WIDTHS)
-        self._known: Floats = np.full((points, len(WIDTHS)), 1.0 / (points * len(WIDTHS)))
+        likely = np.ones(points) if expected is None else _around(self._rates, math.log(expected))
+        self._known: Floats = np.repeat(likely[:, None], len(WIDTHS), axis=1)
+        self._known /= self._known.sum()
 
     def learn(self, rate: float, held: bool) -> None:
         """Take an answer in."""
@@ -72,6 +80,13 @@ class Threshold:
         yes = self._known * likely
         no = self._known - yes
         return float(_entropy(yes) + _entropy(no))
+
+
+def _around(rates: Floats, expected: float) -> Floats:
+    """Return a peak at what is expected, on a floor for the forecast that is wrong."""
+    peak = np.exp(-np.abs(rates - expected) / FORECAST_SPREAD)
+    found: Floats = peak / peak.sum() * (1 - FORECAST_WRONG) + FORECAST_WRONG / len(rates)
+    return found
 
 
 def _entropy(joint: Floats) -> float:

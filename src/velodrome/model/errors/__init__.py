@@ -61,6 +61,7 @@ from velodrome.model.errors.root import UsageError, VelodromeError
 from velodrome.model.errors.servers import (
     LimitError,
     NoPortError,
+    NoServerError,
     ProfilerError,
     ServerNotReadyError,
     StartRefusedError,
@@ -133,6 +134,7 @@ __all__ = [
     "MisplacedOptionError",
     "MostlyFailedError",
     "NoPortError",
+    "NoServerError",
     "NoSourceError",
     "NoStackFitsError",
     "NotTwoSidesError",

@@ -49,6 +49,16 @@ class ServerNotReadyError(VelodromeError):
         super().__init__(f"{stack} is of no use to this experiment: {reason}.{tail}")
 
 
+class NoServerError(VelodromeError):
+    """Raised when what is to be loaded again and again cannot be served, or not any more."""
+
+    def __init__(self, label: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        self.reason = reason
+        tail = "".join(f"\n  {line}" for line in last_lines)
+        said = reason if reason.startswith(label) else f"{label}: {reason}"
+        super().__init__(f"{said.rstrip('.')}." + (f" Its last lines:{tail}" if tail else ""))
+
+
 class ProfilerError(VelodromeError):
     """Raised when a server cannot be profiled; the race goes on without that profile."""
 

@@ -56,3 +56,8 @@ class Measurement:
     def cpu_us_per_request(self) -> float | None:
         """Server CPU per right answer, microseconds; both over the measured span."""
         return self.server.cpu_s * 1e6 / self.load.answers if self.load.answers else None
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most memory the server had: shared pages once where that can be told."""
+        return self.server.pss_peak_bytes or self.server.rss_peak_bytes

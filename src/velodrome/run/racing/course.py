@@ -1,15 +1,14 @@
 """The heats of a race in order: which are left, how long they take, and whether the budget allows another block."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from velodrome.model.results import Result
 from velodrome.model.trial import Heat
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
 from velodrome.run.racing.follower import Follower
+from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.trial import run_heat
 
 
@@ -44,7 +43,7 @@ class Course:
                     return
             began = time.monotonic()
             follower.heat_started(heat.trials[0].cell, self._seconds(left))
-            with closing(run_heat(heat, lab)) as results, _host_on(lab, heat):
+            with closing(run_heat(heat, lab)) as results, host_beside(heat.trials[0].limits, lab):
                 yield from results
             self._estimated_s += self.estimate_s(heat)
             self._took_s += time.monotonic() - began
@@ -67,18 +66,3 @@ class Course:
 
 def _rough_s(heat: Heat) -> float:
     return 1.5 + sum(trial.load.warmup_s + trial.load.duration_s for trial in heat.trials)
-
-
-@contextmanager
-def _host_on(lab: Lab, heat: Heat) -> Iterator[None]:
-    """Keep velodrome itself (sampler, output of the server) off the server's CPUs where there are others."""
-    placed = placement.place(lab.cpus, heat.trials[0].limits, placement.cores(lab.cpus))
-    if placed.shared or not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {*placed.load_cpus, *placed.upstream_cpus})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

@@ -8,11 +8,15 @@ from velodrome.model.results import Result
 from velodrome.model.trial import Trial
 
 
-class Follower(Protocol):
-    """Whoever shows a race. All are called on the thread that called `run`, but `preparing`."""
+class Preparing(Protocol):
+    """Whoever is told what is done before anything is measured."""
 
     def preparing(self, text: str) -> None:
         """Told what is done before the first heat, and while waiting for another velodrome; by any thread."""
+
+
+class Follower(Preparing, Protocol):
+    """Whoever shows a race. All are called on the thread that called `run`, but `preparing`."""
 
     def heat_started(self, label: str, seconds_left: float | None) -> None:
         """Told `question/contestant` of the heat that begins, and how long it and the rest will take."""

@@ -17,7 +17,7 @@ from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments import cpu_turn
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab, OverlayOf
-from velodrome.run.racing.follower import Follower
+from velodrome.run.racing.follower import Preparing
 
 Made = Environment | VelodromeError
 Pairs = tuple[tuple[str, str], ...]
@@ -27,7 +27,7 @@ Over = tuple[str, str]
 """What an overlay is made of: stack, and the interpreter of the app it lies over."""
 
 
-def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, follower: Follower) -> Lab:
+def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, follower: Preparing) -> Lab:
     """Make all environments first, two at a time: an installation beside a measurement would be measured too.
 
     `experiments` are the names of the stacks that experiments start. Returns the lab with what was made; a
@@ -80,7 +80,7 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
 
 
 def _overlays(
-    trials: Sequence[Trial], lab: Lab, follower: Follower
+    trials: Sequence[Trial], lab: Lab, follower: Preparing
 ) -> tuple[list[Callable[[], None]], OverlayOf]:
     """Return what makes the overlays of apps, and what looks up those that were made."""
     wanted = {

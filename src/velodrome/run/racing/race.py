@@ -3,20 +3,15 @@
 finished = run(race, lab, follower)      # Ctrl-C: RaceInterruptedError; what was finished is kept
 """
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
 from velodrome import _native
 from velodrome.model.errors import RaceInterruptedError
 from velodrome.model.experiment import Experiment
 from velodrome.model.flag import FlagKind
-from velodrome.model.limits import Limits
 from velodrome.model.measurement import Failed, FailureKind
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
@@ -25,11 +20,11 @@ from velodrome.run.experiments.choosing import settings_of
 from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
-from velodrome.run.link import site
-from velodrome.run.machine import limits, machine, placement
+from velodrome.run.machine import limits, machine
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.course import Course
 from velodrome.run.racing.follower import Follower
+from velodrome.run.racing.opening import proven, refuse_impossible, stoppable
 from velodrome.run.racing.preparing import prepared
 from velodrome.run.racing.store import Store
 
@@ -76,16 +71,17 @@ def run(
     Raises RaceInterruptedError on Ctrl-C or SIGTERM, BusyError, LimitError, OutputError, and for a resume
     ResultsError or StudyChangedError. A stack's failure is a result and raises nothing.
     """
-    _refuse_impossible(race.heats, lab)
-    total = sum(len(heat.trials) for heat in race.heats)
-    with alone(f"study {race.study.name}", race.wait_s, _tell_wait(follower)), _stoppable():
+    trials = [trial for heat in race.heats for trial in heat.trials]
+    refuse_impossible(trials, lab)
+    total = len(trials)
+    with alone(f"study {race.study.name}", race.wait_s, _tell_wait(follower)), stoppable():
         limits.sweep()
         store, before = _open(race)
         done = len(before.trials)
         with store:
             try:
                 _retell(before, follower)
-                lab = _prepared(race, _proven(race, lab), follower)
+                lab = _prepared(race, proven(trials, lab), follower)
                 _experiment(race, before, store, lab, follower)
                 course = Course(race.heats, race.study.budget_s, before.trials, estimate_s)
                 for result in course.results(lab, follower):
@@ -136,30 +132,6 @@ def _profile(race: Race, before: Results, store: Store, lab: Lab, follower: Foll
             follower.profiled(profile)
 
 
-def _refuse_impossible(heats: Sequence[Heat], lab: Lab) -> None:
-    """Tell what is impossible before anything is prepared or measured. Raises LimitError or LinkRefusedError.
-
-    Where some heats have a link and others have none, the others go on and these fail, each with the reason.
-    """
-    for asked in {trial.limits for heat in heats for trial in heat.trials}:
-        placed = placement.place(lab.cpus, asked)
-        limits.bounds(asked, placed.server_cpus, lab.where)
-    links = [trial.link for heat in heats for trial in heat.trials]
-    if links and all(links):
-        site.refuse_impossible(link for link in links if link)
-
-
-def _proven(race: Race, lab: Lab) -> Lab:
-    """Find out which control groups may really be used, unless the lab was told."""
-    if lab.where or not race.heats:
-        return lab
-    every = {trial.limits for heat in race.heats for trial in heat.trials}
-    cpus = next((one.cpus for one in every if one.cpus is not None), None)
-    memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
-    asked = Limits(cpus, memory)
-    return replace(lab, where=limits.proven(asked, placement.place(lab.cpus, asked).server_cpus))
-
-
 def _tell_wait(follower: Follower) -> Callable[[str], None]:
     return lambda holder: follower.preparing(f"waiting for another velodrome ({holder})")
 
@@ -181,23 +153,6 @@ def _again(result: Result, redo: bool) -> bool:
     if isinstance(result, Failed):
         return result.failure in RETRIED
     return redo and bool(result.doubts & SPOILT)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Make SIGTERM end a race as Ctrl-C does: in order, with everything stopped."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's affair
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _now() -> str:

@@ -31,7 +31,7 @@ from velodrome.model.results import Result
 from velodrome.model.trial import Heat, Trial
 from velodrome.run import validity
 from velodrome.run.clients import idle
-from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
 from velodrome.run.measuring.sampler import Sampler
@@ -60,7 +60,7 @@ def _one_server(waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
         with ExitStack() as running:
             booted = boot(waiting[0], lab, running)
             while True:
-                result = _measure(waiting.popleft(), booted, lab)
+                result = measure(waiting.popleft(), booted, lab)
                 if not waiting or booted.server.exit() is not None:
                     break
                 yield result
@@ -72,10 +72,10 @@ def _one_server(waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
 
 
 class _Watch:
-    """What listens to the driver: sampler, link and third party, and whether the server still lives."""
+    """What listens to the driver: sampler, link and third party, whoever else, and whether the server still lives."""
 
-    def __init__(self, sampler: Sampler, booted: Booted) -> None:
-        self.sampler, self.booted = sampler, booted
+    def __init__(self, sampler: Sampler, booted: Booted, also: OnEvent | None) -> None:
+        self.sampler, self.booted, self.also = sampler, booted, also
         self.upstream: UpstreamFacts | None = None
         self.link: LinkFacts | None = None
 
@@ -87,11 +87,16 @@ class _Watch:
         if event.kind == "span_ended":
             self.link = self.booted.site.end()
             self.upstream = upstream.end(self.booted.upstreams)
-        return self.booted.server.exit() is None  # nothing is learnt from loading a dead server
+        go_on = self.also is None or self.also(event)
+        return go_on and self.booted.server.exit() is None  # nothing is learnt from loading a dead server
 
 
-def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
-    """Run one load against a server that is ready."""
+def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None) -> Result:
+    """Run one load against a server that is ready.
+
+    `also` hears the driver's events, ticks among them, and ends the load early by returning False: what was measured
+    until then is the result.
+    """
     started_at = _now()
     server = booted.server
     span_s, site = trial.load.duration_s, booted.site
@@ -101,7 +106,7 @@ def _measure(trial: Trial, booted: Booted, lab: Lab) -> Result:
             sampler.accompany(pid)
     for name, pid in booted.beside.pids.items():
         sampler.accompany_tree(name, pid)
-    watch = _Watch(sampler, booted)
+    watch = _Watch(sampler, booted, also)
     try:
         facts, idled = _load(trial, booted, lab, sampler, watch)
         sampled = sampler.result(booted.boot_s)

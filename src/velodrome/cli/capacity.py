@@ -1,0 +1,96 @@
+"""`velodrome capacity`: the highest rate at which an SLO holds, or the knee of a closed loop, of one stack."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from velodrome.cli import _serving_options as serving
+from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.judge.search.holding import Demands
+from velodrome.model.capacity_found import Knee, RateCapacity
+from velodrome.model.errors import UsageError
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Measurement
+from velodrome.model.search import Ending, Probe, Sample
+from velodrome.model.trial import Trial
+from velodrome.report import capacity_text, search_text
+from velodrome.run.environments import guest_tree
+from velodrome.run.lab import Lab
+from velodrome.track import capacity
+from velodrome.track.bench import SECONDS
+
+NAME = "capacity"
+
+
+class Told:
+    """Tells each trial on a line of standard error."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def preparing(self, text: str) -> None:
+        """Tell what is done before the first load."""
+        print(f"      {text}", file=sys.stderr, flush=True)
+
+    def tried(self, probe: Probe, measured: Measurement | None) -> None:
+        """Tell a rate."""
+        self._tell(search_text.probe(probe, measured.load.due.p99 if measured else None))
+
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
+        """Tell a closed loop."""
+        self._tell(search_text.sample(sample, measured.load.sent.p50 if measured else None))
+
+    def _tell(self, line: str) -> None:
+        self._number += 1
+        print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
+
+
+def command(
+    recipe: serving.RecipeName,
+    stack: Annotated[str, typer.Option(help="Who serves it (`velodrome stacks`), or ./mine.py.")],
+    slo: serving.Slo = None,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="The knee of throughput against connections, with its law.")
+    ] = False,
+    workers: serving.Workers = None,
+    threads: serving.Threads = None,
+    loop: serving.Loop = None,
+    knob: serving.Knob = None,
+    cpus: serving.Cpus = None,
+    memory: serving.Memory = "",
+    python: serving.Python = "",
+    duration: Annotated[str, typer.Option("-z", "--duration", help="Of each load (3s; --closed 2s).")] = "",
+    wait: serving.Wait = False,
+    as_json: serving.AsJson = False,
+) -> None:
+    """Find the highest rate at which the SLO holds, with an interval, or say why there is none."""
+    server = serving.server(stack)
+    who = server.contestant(serving.Knobs(workers, threads, loop, tuple(knob or ())))
+    served = serving.recipe(recipe)
+    conditions = serving.conditions(slo)
+    if closed and conditions:
+        raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
+    length = serving.seconds("-z", duration) if duration else None
+    limits = serving.limits(cpus, memory)
+    trial = Trial(NAME, served.name, served, who, Load(Closed(1), 1.0), limits, 0, python)
+    lab = Lab(server.stacks, guest_tree.export(server.extra), extra=server.extra)
+    wait_s = None if wait else 0.0
+    found: RateCapacity | Knee
+    if closed:
+        found = capacity.knee(trial, lab, Told(), seconds=length or capacity.KNEE_S, wait_s=wait_s)
+    else:
+        demands = Demands(must=conditions)
+        found = capacity.highest(trial, lab, demands, Told(), seconds=length or SECONDS, wait_s=wait_s)
+    title = f"{who.called(server.stacks[who.stack].title)} · {serving.label(served)}"
+    if as_json:
+        print(json.dumps(capacity_text.document(found, title)))
+    else:
+        print("\n".join(capacity_text.lines(found, title)))
+    sys.exit({Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(found.ending, CANNOT_TELL))
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(NAME)(command)

@@ -1,0 +1,109 @@
+"""Whether a rate held: what one trial of an open loop says, by its conditions and by whether the server kept up.
+
+    holding.probe(Tried(rate=500, requests=1500, ok=1500, throughput_rps=499, figures=look_up), Demands(must=(slo,)))
+
+A search asks it of every trial, wherever the trial was made: on a URL, or on a server booted for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from velodrome.judge.load_figures import requests_needed
+from velodrome.judge.search import backlog
+from velodrome.model import quantity
+from velodrome.model.condition import Condition, Figures, comparisons, decide
+from velodrome.model.condition_said import because
+from velodrome.model.search import Probe
+
+LONGEST_S = 60.0
+"""Of one trial, however many requests a percentile needs at a low rate."""
+SPARE = 1.3
+"""So many times the requests a percentile needs are asked."""
+FELL_BEHIND = 0.95
+"""An open loop that got less than this part of its rate was asked for too much, with or without conditions."""
+FAILING = 0.01
+"""Without conditions a rate does not hold if so many requests fail."""
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What is demanded of a load: `must` has to hold (an SLO), `must_not` may not (`--fail-if`)."""
+
+    must: tuple[Condition, ...] = ()
+    must_not: tuple[Condition, ...] = ()
+
+    def seconds(self, rate: float, least: float) -> float:
+        """Return how long a trial is: long enough for the percentiles that are named, if that is bearable."""
+        named = (one.metric for condition in (*self.must, *self.must_not) for one in comparisons(condition))
+        needed = max((requests_needed(metric) for metric in named), default=1)
+        return max(least, min(SPARE * needed / rate, LONGEST_S))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a trial of a rate gave."""
+
+    rate: float
+    requests: int
+    ok: int
+    throughput_rps: float
+    figures: Figures
+    rising: backlog.Slope | None = None
+    """How its backlog rose, where it was ended because of that."""
+
+
+def probe(tried: Tried, demands: Demands) -> Probe:
+    """Return whether a rate held; a trial that says nothing of the server is for the caller to sort out before."""
+    broken, untold = _by_conditions(tried, demands)
+    broken = broken or _overdone(tried, demands)
+    if broken:
+        return Probe(tried.rate, False, broken)
+    return Probe(tried.rate, None, untold) if untold else Probe(tried.rate, True)
+
+
+def _by_conditions(tried: Tried, demands: Demands) -> tuple[str, str]:
+    """Return which condition broke, and which cannot be told; empty: none."""
+    broken = untold = ""
+    for wanted, conditions in ((True, demands.must), (False, demands.must_not)):
+        for condition in conditions:
+            found = decide(condition, tried.figures)
+            if found.holds is None:
+                untold = untold or because(found)
+            elif found.holds is not wanted:
+                broken = broken or because(found)
+    return broken, untold
+
+
+def _overdone(tried: Tried, demands: Demands) -> str:
+    """Return how a rate shows to be too high, whatever the conditions."""
+    if tried.rising is not None:
+        return f"the backlog rose by {quantity.rate(tried.rising.per_s)}"
+    if tried.throughput_rps < FELL_BEHIND * tried.rate:
+        return f"only {quantity.rate(tried.throughput_rps)} were answered right"
+    failed = 1 - tried.ok / max(tried.requests, 1)
+    if not (demands.must or demands.must_not) and failed > FAILING:
+        return f"{quantity.percent(failed)} of the requests failed"
+    return ""
+
+
+class Backlog:
+    """Listens to the ticks of a load and says when its backlog rises, so that it can be ended."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._seen: list[tuple[float, float]] = []
+        self._last: tuple[int, int, int] | None = None
+        self.rising: backlog.Slope | None = None
+
+    def goes_on(self, tick: Mapping[str, Any]) -> bool:
+        """Take a tick of the engine; False from when the backlog rises."""
+        if tick["phase"] != "measure" or self.rising is not None:
+            return self.rising is None
+        # Ticks are more frequent than news.
+        news = (tick["in_flight"], tick["waiting"], tick["requests"])
+        if news != self._last:
+            self._last = news
+            self._seen.append((tick["at_s"], float(tick["in_flight"] + tick["waiting"])))
+            self.rising = backlog.rises(self._seen, self._rate)
+        return self.rising is None

@@ -1,0 +1,242 @@
+"""The race among settings: who is measured next, how long, and when it is enough.
+
+    tuned = tune(measure, grid, Wanted(Goal.CAPACITY, cpus=2))
+
+Each stack is looked at shortly, which gives the app's own CPU and wait a request; arithmetic then says what each
+candidate can do at most. In the first lap each that may still win is asked once or twice, the most promising first, at
+a rate a little above what the leader does: most of them break there and are out. In the following laps the strongest
+of those left and the leader are measured in turn, longer each time, until nobody's interval reaches clearly above the
+leader's; none is out before its interval says so. That is successive halving (K. Jamieson and A. Talwalkar,
+«Non-stochastic Best Arm Identification and Hyperparameter Optimization», AISTATS 2016) with the stopping rule of LUCB
+(S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from velodrome.judge.tuning.arms import SLACK, Arm, arm
+from velodrome.judge.tuning.finishing import Finish, behind
+from velodrome.judge.tuning.forecasting import forecast, looked
+from velodrome.judge.tuning.knowing import Rates
+from velodrome.model import quantity
+from velodrome.model.tuning import Ask, Candidate, Entry, Fate, Goal, Looked, Told, Tuned
+
+INDIFFERENT = 0.03
+"""Better by less than this is not better: repeats on a small machine differ by it."""
+FIRST = 0.8
+"""Of a forecast, the rate that is asked first while nobody leads."""
+LOW = 0.05
+"""Of a forecast, the rate that must hold if any does."""
+LOOK_CONNECTIONS = 32
+ALONE_S, LOOK_S = 0.7, 1.0
+SETTLED = 1.08
+"""The ends of the leader's interval are no further apart at the end, if the budget allows."""
+SETTLING = 6
+"""Loads that the two best may take for that, each."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is searched, within which limits, and how long."""
+
+    goal: Goal
+    cpus: int
+    rate: float = 0.0
+    """To be carried, where the goal is the least CPU or memory."""
+    memory_bytes: int | None = None
+    most: int = 1000
+    """Loads."""
+    seconds: tuple[float, ...] = (1.5, 2.5, 4.0)
+    """How long the first two loads of a candidate are, the next two, and those that follow."""
+
+
+Measure = Callable[[Candidate, Ask], Told]
+
+
+@dataclass
+class _Race:
+    measure: Measure
+    grid: list[Candidate]
+    wanted: Wanted
+    goes_on: Callable[[], bool]
+    refine: Callable[[Candidate], Sequence[Candidate]]
+    arms: list[Arm] = field(default_factory=list)
+    lost: list[Entry] = field(default_factory=list)
+    """Candidates of stacks that could not be looked at."""
+    looks: dict[str, Looked] = field(default_factory=dict)
+    trials: int = 0
+
+    def run(self) -> Tuned:
+        for stack in dict.fromkeys(one.contestant.stack for one in self.grid):
+            self._look(stack, [one for one in self.grid if one.contestant.stack == stack])
+        self.arms.sort(key=self._promise)
+        self._first_lap()
+        self._laps()
+        self._refine()
+        contending = [one for one in self.arms if self._contends(one)]
+        self._settle()
+        spent = bool(contending) and self._spent(SETTLING)
+        told = Finish(self.wanted.goal, self.arms, self.lost, self.looks, self.trials, len(self.grid))
+        return told.tuned(self._leader, spent=spent)
+
+    # --- looking and asking
+
+    def _look(self, stack: str, candidates: Sequence[Candidate]) -> None:
+        """Load the smallest of a stack twice: alone, and by many."""
+        one = min(candidates, key=lambda each: (each.processes, -(each.slots or 0)))
+        alone = self._measured(one, Ask(ALONE_S, connections=1))
+        loaded = alone
+        if not (alone.failed or alone.spoilt):
+            loaded = self._measured(one, Ask(LOOK_S, connections=LOOK_CONNECTIONS))
+        look = looked(one, alone, loaded, self.wanted.cpus)
+        if look is None or loaded.failed:
+            why = loaded.failed or loaded.spoilt or "it answered nothing right"
+            self.lost += [Entry(each, Fate.FAILED, why, 0, None, None, None, None) for each in candidates]
+            return
+        self.looks[stack] = look
+        for each in candidates:
+            self._enter(each, look)
+
+    def _enter(self, candidate: Candidate, look: Looked) -> Arm:
+        found = forecast(candidate, look, self.wanted.cpus)
+        limit = self.wanted.memory_bytes
+        entered = arm(candidate, found, look, self.wanted.goal, limit)
+        self.arms.append(entered)
+        if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
+            about = quantity.memory(found.memory_bytes)
+            entered.put_out(Fate.TOO_BIG, f"at least {about} for {candidate.processes} processes")
+        elif found.rps * SLACK < self.wanted.rate:
+            entered.put_out(Fate.BY_ARITHMETIC, f"it cannot carry the rate: {found.arithmetic}")
+        return entered
+
+    def _measured(self, candidate: Candidate, ask: Ask) -> Told:
+        self.trials += 1
+        return self.measure(candidate, ask)
+
+    def _spent(self, spare: int = 0) -> bool:
+        return self.trials + spare >= self.wanted.most or not self.goes_on()
+
+    def _promise(self, one: Arm) -> tuple[float, int, int]:
+        """Sort the most promising first; of those alike the smallest, which costs least."""
+        slots = one.candidate.slots or 0
+        if self.wanted.goal is Goal.CAPACITY:
+            return -float(f"{one.forecast.rps:.2g}"), one.candidate.processes, slots
+        return -float(f"{one.mid:.2g}"), one.candidate.processes, slots
+
+    @property
+    def _leader(self) -> Arm | None:
+        running = [one for one in self.arms if one.running and one.known.holds]
+        return max(running, key=lambda one: one.mid, default=None)
+
+    def _contends(self, one: Arm) -> bool:
+        """Whether it may be clearly better than the leader."""
+        leader = self._leader
+        if one.out is not None or one is leader:
+            return False
+        return leader is None or one.upper > leader.mid * (1 + INDIFFERENT)
+
+    def _ask(self, one: Arm) -> Ask:
+        steps = self.wanted.seconds
+        seconds = steps[min(one.trials // 2, len(steps) - 1)]
+        if not isinstance(one.known, Rates):
+            return Ask(seconds, rate=self.wanted.rate)
+        leader = self._leader
+        if leader is None:
+            return Ask(seconds, rate=one.forecast.rps * (LOW if one.known.holds is False else FIRST))
+        above = leader.mid * (1 + INDIFFERENT)
+        if one is leader or one.lower > above:
+            return Ask(seconds, rate=one.known.next())
+        return Ask(seconds, rate=above)
+
+    def _visit(self, one: Arm, loads: int) -> None:
+        """Measure a candidate, whose server then runs, so many times, unless it is out before."""
+        for _ in range(loads):
+            if one.out is not None or self._spent():
+                return
+            ask = self._ask(one)
+            one.take(self._measured(one.candidate, ask), self.wanted.goal)
+            low = ask.rate < FIRST * one.forecast.rps and isinstance(one.known, Rates)
+            if self._leader is None and low and one.known.holds is False and one.out is None:
+                one.put_out(Fate.CANNOT, f"even at {quantity.rate(ask.rate)} {one.broke}")
+            if one is not self._leader and not self._contends(one):
+                return
+
+    # --- laps
+
+    def _first_lap(self) -> None:
+        measured: list[Arm] = []
+        for one in self.arms:
+            if self._spent(SETTLING):
+                return
+            if one.out is not None or not self._contends(one):
+                continue
+            if any(one.is_like(other) for other in measured):
+                continue
+            self._visit(one, 3 if self._leader is None else 2)
+            if one.trials:
+                measured.append(one)
+
+    def _laps(self) -> None:
+        """Measure the strongest that is left, and the leader, until nobody is."""
+        while not self._spent(SETTLING):
+            left = [one for one in self._rivals() if self._contends(one)]
+            if not left:
+                return
+            self._visit(max(left, key=lambda one: one.upper), 2)
+            leader = self._leader
+            if leader is not None and leader.known.interval.high > SETTLED * leader.known.interval.low:
+                self._visit(leader, 1)
+
+    def _refine(self) -> None:
+        """Try the leader's neighbours in what decides nothing while a server keeps up, and go on with those."""
+        leader = self._leader
+        if leader is None:
+            return
+        look = self.looks[leader.candidate.contestant.stack]
+        near = [self._enter(one, look) for one in self.refine(leader.candidate)]
+        self.grid += [one.candidate for one in near]
+        for one in near:
+            if self._spent(SETTLING):
+                return
+            self._visit(one, 2)
+        self._laps()
+
+    def _rivals(self) -> Iterator[Arm]:
+        """Yield who may be measured: who was, and whoever is like one that is as good as the leader."""
+        leader = self._leader
+        good = [one for one in self.arms if one.running and (leader is None or one.upper >= leader.lower)]
+        for one in self.arms:
+            if one.trials or any(one.is_like(other) for other in good):
+                yield one
+
+    def _settle(self) -> None:
+        """Narrow the intervals of the two that are told."""
+        leader = self._leader
+        for one in [leader, *behind(self.arms, leader)[:1]]:
+            loads = 0
+            while (
+                one is not None
+                and one.out is None
+                and loads < SETTLING
+                and one.known.interval.high > SETTLED * one.known.interval.low
+                and not self._spent()
+            ):
+                ask = self._ask(one)
+                if isinstance(one.known, Rates):
+                    ask = Ask(ask.seconds, rate=one.known.next())
+                one.take(self._measured(one.candidate, ask), self.wanted.goal)
+                loads += 1
+
+
+def tune(
+    measure: Measure,
+    grid: Sequence[Candidate],
+    wanted: Wanted,
+    goes_on: Callable[[], bool] = lambda: True,
+    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
+) -> Tuned:
+    """Search the best of a grid; `goes_on` says whether there is time, `refine` who else to try once somebody leads.
+
+    Whatever `measure` raises ends the search.
+    """
+    return _Race(measure, list(grid), wanted, goes_on, refine).run()

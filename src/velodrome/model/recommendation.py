@@ -1,0 +1,57 @@
+"""Which setting to deploy, and everything that belongs to the answer (`track/tuning.py` finds it)."""
+
+from dataclasses import dataclass
+
+from velodrome.model.limits import Limits
+from velodrome.model.measurement import Measurement
+from velodrome.model.tuning import Tuned
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Memory that rose while the recommended setting was loaded."""
+
+    bytes_per_request: float
+    at_rps: float
+    seconds_to_limit: float | None
+    """At that rate until the limit is reached; None: there is no limit."""
+    requests_to_restart: int
+    """After so many requests a worker is better replaced."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Something that would change the recommendation."""
+
+    what: str
+    """`wait` or `rate`."""
+    at: float
+    instead: str
+    """Label of what would be better then; empty: nothing that was tried."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The setting to deploy."""
+
+    of: str
+    """What was served."""
+    conditions: tuple[str, ...]
+    rate: float
+    """To be carried; 0: as much as can be."""
+    limits: Limits
+    tuned: Tuned
+    title: str
+    """What the recommended one is called: `gunicorn · gthread ×2, 16 threads`; empty: there is none."""
+    runner_up: str
+    proof: Measurement | None
+    """The recommended setting under a longer load, at its rate or at a good part of what it can do."""
+    growth: Growth | None
+    """Of its memory; None: it did not rise."""
+    mind: tuple[Reason, ...]
+    command: str
+    """To paste, with the user's own app."""
+    grid_trials: int
+    """Loads that measuring the whole grid would have taken, about."""
+    seconds: float

@@ -1,0 +1,177 @@
+"""What a search among settings asks and is told (`judge/tuning/` searches, `track/tuning.py` measures)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from velodrome.model.interval import Interval
+from velodrome.model.trial import Contestant
+
+
+class Goal(StrEnum):
+    """What is wanted of a setting."""
+
+    CAPACITY = "capacity"
+    """The highest rate at which the SLO holds."""
+    CPU = "cpu"
+    """The least CPU with which it carries a rate."""
+    MEMORY = "memory"
+    """The least memory with which it carries a rate."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A stack with its knobs set, and what arithmetic needs to know of it."""
+
+    contestant: Contestant
+    processes: int
+    """That compute at once, each on one CPU at a time."""
+    slots: int | None
+    """Requests it can serve at once; None: as many as come."""
+
+    @property
+    def label(self) -> str:
+        """`gunicorn-gthread[threads=16,workers=2]`."""
+        return self.contestant.label
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One load of a candidate: an open loop at a rate, or a closed one."""
+
+    seconds: float
+    rate: float = 0.0
+    """0: a closed loop."""
+    connections: int = 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What it gave."""
+
+    ask: Ask
+    throughput_rps: float = 0.0
+    held: bool | None = None
+    """Whether the rate held; of a closed loop, and where it cannot be told, None."""
+    why: str = ""
+    """What broke."""
+    overdone: bool = False
+    """Whether it broke because the server could not keep up, so that `throughput_rps` is all it can do."""
+    mean_ms: float | None = None
+    """From sent."""
+    cpu_us: float | None = None
+    """Of the server, a request."""
+    memory_bytes: int | None = None
+    grew_bytes: float | None = None
+    """Memory that each request left behind, where it clearly rose; None: it did not."""
+    spoilt: str = ""
+    """Why it says nothing of the server."""
+    failed: str = ""
+    """Why the candidate cannot be served, or died."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What the first short look at a stack says of the app on it."""
+
+    alone_ms: float
+    """What an answer takes when nobody is before it."""
+    cpu_us: float
+    """A request costs under load."""
+    rps: float
+    """Of the closed loop that was looked at."""
+    memory_bytes: int | None
+    processes: int
+    """Of the candidate that was looked at."""
+    at_once: float | None
+    """Requests that one process had in work at most, where something but CPU and slots stopped it; None: nothing did.
+    """
+
+    @property
+    def wait_ms(self) -> float:
+        """What a request waits: all of its time that it does not compute."""
+        return max(self.alone_ms - self.cpu_us / 1000, 0.0)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What arithmetic allows a candidate."""
+
+    rps: float
+    """No more than this."""
+    arithmetic: str
+    """`2 × 16 slots ÷ 52 ms = 615/s`."""
+    needs: float
+    """Requests that are in it at that rate (Little's law)."""
+    memory_bytes: float | None
+    """About, by the process that was looked at."""
+
+
+class Fate(StrEnum):
+    """What became of a candidate."""
+
+    BEST = "best"
+    RUNNER_UP = "runner-up"
+    BEHIND = "behind"
+    """Its interval lies below the best one's."""
+    EVEN = "even"
+    """It was measured, and cannot be told from the best."""
+    BY_ARITHMETIC = "by arithmetic"
+    """It cannot be as good, whatever it is measured at."""
+    ALIKE = "alike"
+    """Arithmetic makes no difference to another of the same stack, which was measured."""
+    TOO_BIG = "too much memory"
+    CANNOT = "cannot carry the rate"
+    FAILED = "failed"
+    UNTRIED = "not tried"
+    """The budget was spent before its turn."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate at the end."""
+
+    candidate: Candidate
+    fate: Fate
+    why: str
+    trials: int
+    value: Interval | None
+    """What the goal asks for: answers a second, µs of CPU a request, or bytes; None: not measured."""
+    memory_bytes: int | None
+    grew_bytes: float | None
+    forecast: Forecast | None
+
+
+class TuneEnding(StrEnum):
+    """How a search among settings ends."""
+
+    SETTLED = "settled"
+    SPENT = "budget spent"
+    """Others may be as good; the best so far is told."""
+    NEVER = "never holds"
+    """No candidate holds the SLO at any rate, or carries the rate."""
+    CANNOT = "cannot tell"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of it: entries best first."""
+
+    goal: Goal
+    ending: TuneEnding
+    because: str
+    entries: tuple[Entry, ...]
+    looks: dict[str, Looked]
+    """By stack."""
+    trials: int
+    candidates: int
+    """Of the whole grid."""
+
+    @property
+    def best(self) -> Entry | None:
+        """The recommended one."""
+        return next((one for one in self.entries if one.fate is Fate.BEST), None)
+
+    @property
+    def runner_up(self) -> Entry | None:
+        """The next."""
+        return next((one for one in self.entries if one.fate is Fate.RUNNER_UP), None)

@@ -1,0 +1,207 @@
+"""Which setting to deploy, as text: answer, why, what would change it, proof, what to paste; and `velodrome/tune/1`."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from velodrome.model import quantity
+from velodrome.model.recommendation import Growth, Recommendation
+from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
+from velodrome.report import capacity_text, deployment
+from velodrome.report.columns import columns
+from velodrome.report.deployment import Wishes
+from velodrome.report.typeset import plural, visible
+
+SCHEMA = "velodrome/tune/1"
+FOR = {
+    Goal.CAPACITY: "the most answers a second",
+    Goal.CPU: "the least CPU",
+    Goal.MEMORY: "the least memory",
+}
+SHOWN = 12
+"""Candidates in the table; the JSON document has all."""
+
+
+def asked(candidate: Candidate, told: Told, number: int) -> str:
+    """Return a line for one load: ` 12  uvicorn[workers=2]  620/s held`."""
+    load = f"{quantity.rate(told.ask.rate)}" if told.ask.rate else f"{told.ask.connections} connections"
+    if told.failed or told.spoilt:
+        came = f"failed: {told.failed}" if told.failed else f"does not count: {told.spoilt}"
+    elif told.ask.rate:
+        came = "held" if told.held else f"broke  {told.why}"
+    else:
+        came = f"{quantity.rate(told.throughput_rps)}"
+    return visible(f" {number:>3}  {candidate.label:<44} {load:>14}  {came}")
+
+
+def sentence(found: Recommendation) -> str:
+    """Return the answer in a sentence."""
+    tuned, best = found.tuned, found.tuned.best
+    wanted = f"with {' and '.join(found.conditions)}" if found.conditions else "that the server keeps up with"
+    if best is None or best.value is None:
+        why = tuned.because.rstrip(".")
+        if tuned.ending is TuneEnding.NEVER and found.rate:
+            return visible(f"No setting carries {quantity.rate(found.rate)} {wanted}: {why}.")
+        if tuned.ending is TuneEnding.NEVER:
+            return visible(f"No setting has a rate {wanted}: {why}.")
+        return visible(f"Cannot tell: {why}.")
+    if tuned.goal is Goal.CAPACITY:
+        return visible(
+            f"{found.title}: {_value(tuned.goal, best)} {wanted}, {FOR[tuned.goal]} of what was tried."
+        )
+    return visible(
+        f"{found.title}: {_value(tuned.goal, best)} at {quantity.rate(found.rate)} {wanted}, {FOR[tuned.goal]} of what "
+        "was tried."
+    )
+
+
+def lines(found: Recommendation) -> list[str]:
+    """Return all that is told."""
+    told = ["", f" {visible(found.of)}", "", f" → {sentence(found)}"]
+    told += [f"   {line}" for line in _about(found)]
+    told += ["", *_table(found)]
+    if found.mind:
+        told += ["", " What would change this:"]
+        told += [f"   · {visible(one.sentence)}." for one in found.mind]
+    told += ["", f" {_took(found)}"]
+    for file in _files(found):
+        told += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
+    return [line.rstrip() for line in told]
+
+
+def document(found: Recommendation) -> dict[str, Any]:
+    """Return what a program reads."""
+    tuned = found.tuned
+    return {
+        "schema": SCHEMA,
+        "of": found.of,
+        "goal": tuned.goal.value,
+        "rate": found.rate or None,
+        "conditions": list(found.conditions),
+        "limits": asdict(found.limits),
+        "ending": tuned.ending.value,
+        "because": tuned.because,
+        "sentence": sentence(found),
+        "recommended": _entry(tuned.best, found.title),
+        "runner_up": _entry(tuned.runner_up, found.runner_up),
+        "candidates": [_entry(one, "") for one in tuned.entries],
+        "looks": {name: asdict(look) for name, look in tuned.looks.items()},
+        "mind": [asdict(one) for one in found.mind],
+        "growth": asdict(found.growth) if found.growth else None,
+        "proof": capacity_text.of_measurement(found.proof) if found.proof else None,
+        "command": deployment.command_line(found.command, _wishes(found)) if found.command else "",
+        "files": {one.name: one.text for one in _files(found)},
+        "trials": tuned.trials,
+        "grid_trials": found.grid_trials,
+        "seconds": found.seconds,
+    }
+
+
+def _about(found: Recommendation) -> Iterator[str]:
+    tuned, proof = found.tuned, found.proof
+    if tuned.runner_up is not None:
+        yield f"Runner-up: {visible(found.runner_up)}, {_value(tuned.goal, tuned.runner_up)}."
+    if tuned.ending is TuneEnding.SPENT:
+        yield f"Not settled: {tuned.because}. Give it more time (--budget)."
+    if proof is not None:
+        facts, cpu = proof.load, proof.cpu_us_per_request
+        used = proof.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
+        each = f" ({quantity.number(cpu)} µs a request)" if cpu else ""
+        yield (
+            f"At {quantity.rate(facts.throughput_rps)} for {quantity.duration(facts.duration_s)}: p50 "
+            f"{quantity.milliseconds(facts.due.p50)} ms, p99 {quantity.milliseconds(facts.due.p99)} ms, "
+            f"{quantity.number(used, 2)} CPUs{each}, {quantity.memory(proof.memory_bytes)}."
+        )
+        for flag in proof.flags:
+            yield f"⚑ {visible(flag.sentence)}"
+    if found.growth is not None:
+        yield _growth(found.growth)
+    if found.command:
+        yield f"deploy:  {visible(deployment.command_line(found.command, _wishes(found)))}"
+
+
+def _growth(growth: Growth) -> str:
+    each = quantity.memory(growth.bytes_per_request)
+    said = f"⚑ Memory rose by {each} with every request"
+    if growth.seconds_to_limit is not None:
+        after = quantity.duration(growth.seconds_to_limit)
+        said += f": at {quantity.rate(growth.at_rps)} the limit is reached after {after}"
+    restart = quantity.grouped(growth.requests_to_restart)
+    return f"{said}. Find the leak; until then replace a worker after {restart} requests."
+
+
+def _table(found: Recommendation) -> list[str]:
+    goal = found.tuned.goal
+    head = {Goal.CAPACITY: "requests/s", Goal.CPU: "CPU µs/req", Goal.MEMORY: "memory at the rate"}[goal]
+    shown = [one for one in found.tuned.entries if one.trials or one.fate is Fate.FAILED][:SHOWN]
+    rows = [
+        (
+            one.candidate.label,
+            one.fate.value,
+            _value(goal, one),
+            quantity.memory(one.memory_bytes),
+            str(one.trials),
+            visible(one.why)[:60],
+        )
+        for one in shown
+    ]
+    if not rows:
+        return []
+    told = columns(("setting", "", head, "memory", "loads", "why"), rows, left=("", head, "why"))
+    by_fate = [
+        f"{sum(one.fate is fate for one in found.tuned.entries)} {fate.value}"
+        for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
+        if any(one.fate is fate for one in found.tuned.entries)
+    ]
+    return [*told, *([f" Not measured: {', '.join(by_fate)}."] if by_fate else [])]
+
+
+def _took(found: Recommendation) -> str:
+    tuned = found.tuned
+    share = quantity.percent(tuned.trials / found.grid_trials) if found.grid_trials else quantity.MISSING
+    return (
+        f"{plural(tuned.trials, 'load')} of {plural(tuned.candidates, 'candidate')} in "
+        f"{quantity.duration(found.seconds)}; the whole grid takes about {plural(found.grid_trials, 'load')} ({share})."
+    )
+
+
+def _value(goal: Goal, entry: Entry) -> str:
+    if entry.value is None:
+        return quantity.MISSING
+    low, mid, high = entry.value.low, entry.value.mid, entry.value.high
+    if goal is Goal.MEMORY:
+        return f"{quantity.memory(mid)} [{quantity.memory(low)}, {quantity.memory(high)}]"
+    unit = "/s" if goal is Goal.CAPACITY else " µs a request"
+    return f"{quantity.number(mid)}{unit} [{quantity.number(low)}, {quantity.number(high)}]"
+
+
+def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    contestant = one.candidate.contestant
+    return {
+        "label": contestant.label,
+        **({"called": called} if called else {}),
+        "stack": contestant.stack,
+        "knobs": dict(contestant.knobs),
+        "fate": one.fate.value,
+        "why": one.why,
+        "trials": one.trials,
+        "value": asdict(one.value) if one.value else None,
+        "memory_bytes": one.memory_bytes,
+        "grew_bytes": one.grew_bytes,
+        "forecast": asdict(one.forecast) if one.forecast else None,
+    }
+
+
+def _wishes(found: Recommendation) -> Wishes:
+    cpus = found.limits.cpus
+    return Wishes(
+        cpus if isinstance(cpus, int) else None,
+        found.limits.memory_bytes,
+        found.growth.requests_to_restart if found.growth else None,
+    )
+
+
+def _files(found: Recommendation) -> tuple[deployment.File, ...]:
+    return deployment.files(found.command, _wishes(found)) if found.command else ()

@@ -1,0 +1,99 @@
+"""What has to be so before anything is measured: nobody else measures, limits can be held, environments are there.
+
+with opened(trials, lab, "capacity of hello", follower) as lab:
+    with ExitStack() as running:
+        booted = boot(trials[0], lab, running)
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+
+from velodrome.model.limits import Limits
+from velodrome.model.trial import Trial
+from velodrome.run.lab import Lab
+from velodrome.run.link import site
+from velodrome.run.machine import limits, placement
+from velodrome.run.machine.measuring_lock import alone
+from velodrome.run.racing.follower import Preparing
+from velodrome.run.racing.preparing import prepared
+
+
+@contextmanager
+def opened(
+    trials: Sequence[Trial], lab: Lab, what: str, follower: Preparing, wait_s: float | None = 0.0
+) -> Iterator[Lab]:
+    """Hold the machine and yield a lab in which these trials can be booted; `what` tells others who we are.
+
+    `wait_s` is how long to wait for another velodrome to end; None: as long as it takes. SIGTERM raises
+    KeyboardInterrupt. Raises LimitError, LinkRefusedError, BusyError; an environment that cannot be made fails the
+    boot of its trials.
+    """
+    refuse_impossible(trials, lab)
+
+    def waiting(holder: str) -> None:
+        follower.preparing(f"waiting for another velodrome ({holder})")
+
+    with alone(what, wait_s, waiting), stoppable():
+        limits.sweep()
+        yield prepared(trials, (), proven(trials, lab), follower)
+
+
+def refuse_impossible(trials: Sequence[Trial], lab: Lab) -> None:
+    """Tell what is impossible before anything is prepared or measured. Raises LimitError or LinkRefusedError.
+
+    Where some trials have a link and others have none, the others go on and these fail, each with the reason.
+    """
+    for asked in {trial.limits for trial in trials}:
+        placed = placement.place(lab.cpus, asked)
+        limits.bounds(asked, placed.server_cpus, lab.where)
+    links = [trial.link for trial in trials]
+    if links and all(links):
+        site.refuse_impossible(link for link in links if link)
+
+
+def proven(trials: Sequence[Trial], lab: Lab) -> Lab:
+    """Find out which control groups may really be used, unless the lab was told."""
+    if lab.where or not trials:
+        return lab
+    every = {trial.limits for trial in trials}
+    cpus = next((one.cpus for one in every if one.cpus is not None), None)
+    memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
+    asked = Limits(cpus, memory)
+    return replace(lab, where=limits.proven(asked, placement.place(lab.cpus, asked).server_cpus))
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Make SIGTERM end what is measured as Ctrl-C does: in order, with everything stopped."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's affair
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def host_beside(asked: Limits, lab: Lab) -> Iterator[None]:
+    """Keep velodrome itself (sampler, output of the server) off the server's CPUs where there are others."""
+    placed = placement.place(lab.cpus, asked, placement.cores(lab.cpus))
+    if placed.shared or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {*placed.load_cpus, *placed.upstream_cpus})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,179 @@
+"""A bench: one contestant, served, on which loads are measured one after the other.
+
+    with Bench(trial, lab) as bench:
+        bench.alone()
+        probe, measured = bench.rate(300, demands)
+
+It is booted when it is first asked something, and anew when it died or did not come to rest after too much load.
+"""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from velodrome.judge.load_figures import figures_of
+from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
+from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
+from velodrome.model.errors import NoServerError
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.search import Probe, Sample
+from velodrome.model.trial import Trial
+from velodrome.run.drivers.driver import LoadEvent, OnEvent
+from velodrome.run.lab import Lab
+from velodrome.run.racing.boot import Booted, ImpossibleError, boot
+from velodrome.run.racing.opening import host_beside
+from velodrome.run.racing.recovering import recovered
+from velodrome.run.racing.trial import measure
+
+SECONDS = 3.0
+"""Of each trial, unless told."""
+WARMUP_S = 0.5
+DRAIN_S = 0.5
+ALONE_S = 0.7
+CONNECTIONS = 1000
+"""An open loop may open so many, or more where the service's own wait needs them."""
+SPARE = 1.5
+AGAIN = 2
+"""A trial that the machine spoilt at that moment is made so often again."""
+
+
+class Bench:
+    """One contestant under one load after the other; loads of the trial it is made of are not looked at."""
+
+    def __init__(self, trial: Trial, lab: Lab, seconds: float = SECONDS, alone_ms: float = 0.0) -> None:
+        """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first."""
+        self.trial, self.seconds = trial, seconds
+        self._lab = lab
+        self._running = ExitStack()
+        self._booted: Booted | None = None
+        self._number = 0
+        self._alone_ms = alone_ms
+        self.boots = 0
+
+    @property
+    def trials(self) -> int:
+        """How many loads it has measured."""
+        return self._number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server; the next load boots another."""
+        self._booted = None
+        self._running.close()
+
+    def alone(self) -> Measurement:
+        """Measure one connection: what a request takes when nobody is before it. Raises NoServerError."""
+        load = Load(Closed(1), duration_s=ALONE_S, warmup_s=0.1, drain_s=self._drain_s())
+        if (wait_s := self.trial.recipe.wait_ms / 1000) > ALONE_S / 2:
+            load = replace(load, duration_s=3 * wait_s)
+        found = self._measured(load)
+        if isinstance(found, Failed) or not found.load.answers or not found.load.sent.mean:
+            raise NoServerError(self.trial.contestant.label, _why_nothing(found), found.last_lines)
+        self._alone_ms = found.load.sent.mean
+        return found
+
+    def rate(
+        self, rate: float, demands: Demands, seconds: float | None = None
+    ) -> tuple[Probe, Measurement | None]:
+        """Measure an open loop, given up early where the backlog rises. Raises NoServerError."""
+        watched = Backlog(rate)
+
+        def heard(event: LoadEvent) -> bool:
+            return event.kind != "tick" or watched.goes_on(event.facts)
+
+        needed = SPARE * rate * self.trial.recipe.wait_ms / 1000
+        load = Load(
+            Open(rate, connections=max(CONNECTIONS, round(needed))),
+            duration_s=demands.seconds(rate, seconds or self.seconds),
+            warmup_s=WARMUP_S,
+            drain_s=self._drain_s(),
+        )
+        found = self._measured(load, heard)
+        if isinstance(found, Failed):
+            return Probe(rate, False, self._died(found)), None
+        told = _of_rate(rate, found, watched, demands)
+        if not told.held:
+            self._recover()
+        return told, found
+
+    def connections(self, count: int, seconds: float | None = None) -> tuple[Sample, Measurement | None]:
+        """Measure a closed loop. Raises NoServerError."""
+        load = Load(Closed(count), seconds or self.seconds, WARMUP_S, drain_s=self._drain_s())
+        found = self._measured(load)
+        if isinstance(found, Failed):
+            return Sample(count, 0.0, self._died(found)), None
+        flag = of_the_lab(found) or of_the_moment(found)
+        return Sample(count, found.load.throughput_rps, flag.sentence if flag else ""), found
+
+    def _drain_s(self) -> float:
+        return DRAIN_S + self.trial.recipe.wait_ms / 1000
+
+    def _measured(self, load: Load, also: OnEvent | None = None) -> Measurement | Failed:
+        """Measure a load, again where the machine had something else to do. Raises NoServerError."""
+        for _ in range(AGAIN + 1):
+            booted = self._serving()
+            self._number += 1
+            # Another number, another seed of arrivals.
+            trial = replace(self.trial, load=load, block=self._number)
+            with host_beside(trial.limits, self._lab):
+                found = measure(trial, booted, self._lab, also)
+            if booted.server.exit() is not None:
+                self.stop()
+            if isinstance(found, Failed):
+                if found.failure is not FailureKind.DIED:
+                    raise NoServerError(trial.contestant.label, found.reason, found.last_lines)
+                break
+            if of_the_moment(found) is None:
+                break
+        return found
+
+    def _serving(self) -> Booted:
+        if self._booted is None:
+            try:
+                self._booted = boot(self.trial, self._lab, self._running)
+            except ImpossibleError as why:
+                self._running.close()
+                raise NoServerError(self.trial.contestant.label, why.reason, why.last_lines) from why
+            self.boots += 1
+        return self._booted
+
+    def _died(self, failed: Failed) -> str:
+        self.stop()
+        return failed.reason
+
+    def _recover(self) -> None:
+        if self._booted is not None and not recovered(self._booted, self._lab, self._alone_ms):
+            self.stop()
+
+
+def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands) -> Probe:
+    facts = found.load
+    told = probe(
+        Tried(
+            rate,
+            facts.requests,
+            facts.ok,
+            facts.throughput_rps,
+            figures_of(facts, open_loop=True),
+            watched.rising,
+        ),
+        demands,
+    )
+    flag = of_the_lab(found) or of_the_moment(found)
+    return Probe(rate, None, spoilt=flag.sentence) if flag is not None else told
+
+
+def _why_nothing(found: Measurement | Failed) -> str:
+    if isinstance(found, Failed):
+        return found.reason
+    said = f": {found.load.examples[0]}" if found.load.examples else ""
+    return f"nothing was answered right{said}"

@@ -1,0 +1,128 @@
+"""How much one contestant can do of one service: the highest rate that holds, or the knee of a closed loop.
+
+highest(trial, lab, Demands(must=(slo,)), RateSearch(first=1.0), follower)
+knee(trial, lab, ConnectionSearch(), follower)
+"""
+
+import time
+from typing import Protocol
+
+from velodrome.judge.search.bounding import bounding
+from velodrome.judge.search.connections import ConnectionSearch, enough_connections
+from velodrome.judge.search.holding import Demands
+from velodrome.judge.search.rate import RateSearch, highest_rate
+from velodrome.judge.search.scalability import scalability
+from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
+from velodrome.model.condition import written
+from velodrome.model.measurement import Measurement
+from velodrome.model.search import Probe, Sample
+from velodrome.model.trial import Trial
+from velodrome.run.lab import Lab
+from velodrome.run.racing.follower import Preparing
+from velodrome.run.racing.opening import opened
+from velodrome.track.bench import SECONDS, Bench
+
+LOOK_CONNECTIONS = 32
+LOOK_S = 1.0
+FIRST = 0.5
+"""Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
+KNEE_S = 2.0
+
+
+class Follower(Preparing, Protocol):
+    """Whoever shows a search while it runs."""
+
+    def tried(self, probe: Probe, measured: Measurement | None) -> None:
+        """Told each rate that was tried; no measurement: the server died."""
+
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
+        """Told each closed loop that was run."""
+
+
+def highest(
+    trial: Trial,
+    lab: Lab,
+    demands: Demands,
+    follower: Follower,
+    *,
+    seconds: float = SECONDS,
+    asked: RateSearch | None = None,
+    wait_s: float | None = 0.0,
+) -> RateCapacity:
+    """Search the highest rate at which what is demanded holds and the server keeps up.
+
+    `asked.first` is looked for where `asked` is None. Raises NoServerError, BusyError, LimitError, DriverError.
+    """
+    began = time.monotonic()
+    best: Measurement | None = None
+
+    def measure(rate: float) -> Probe:
+        nonlocal best
+        probe, measured = bench.rate(rate, demands)
+        follower.tried(probe, measured)
+        if probe.held and measured is not None and (best is None or rate >= _rate(best)):
+            best = measured
+        return probe
+
+    with (
+        opened([trial], lab, f"capacity of {trial.cell}", follower, wait_s) as ready,
+        Bench(trial, ready, seconds) as bench,
+    ):
+        alone = bench.alone()
+        look, _ = bench.connections(LOOK_CONNECTIONS, LOOK_S)
+        first = max(1.0, FIRST * max(look.rps, alone.load.throughput_rps))
+        found = highest_rate(measure, asked or RateSearch(first=first))
+        told = tuple(map(written, (*demands.must, *demands.must_not)))
+        bottom = _bottom(best, trial, lab)
+        return RateCapacity(told, found, best, bottom, bench.trials, time.monotonic() - began)
+
+
+def knee(
+    trial: Trial,
+    lab: Lab,
+    follower: Follower,
+    *,
+    seconds: float = KNEE_S,
+    asked: ConnectionSearch | None = None,
+    wait_s: float | None = 0.0,
+) -> Knee:
+    """Search the connections at which throughput stops rising, and fit the Universal Scalability Law to all of them.
+
+    Raises NoServerError, BusyError, LimitError, DriverError.
+    """
+    began = time.monotonic()
+    best: Measurement | None = None
+
+    def measure(count: int) -> Sample:
+        nonlocal best
+        sample, measured = bench.connections(count)
+        follower.sampled(sample, measured)
+        if (
+            not sample.spoilt
+            and measured is not None
+            and (best is None or sample.rps > best.load.throughput_rps)
+        ):
+            best = measured
+        return sample
+
+    with (
+        opened([trial], lab, f"knee of {trial.cell}", follower, wait_s) as ready,
+        Bench(trial, ready, seconds) as bench,
+    ):
+        bench.alone()
+        found = enough_connections(measure, asked or ConnectionSearch())
+        law = scalability(found.samples)
+        bottom = _bottom(best, trial, lab)
+        return Knee(found, law, best, bottom, bench.trials, time.monotonic() - began)
+
+
+def _rate(measured: Measurement) -> float:
+    return getattr(measured.trial.load.pace, "rate", 0.0)
+
+
+def _bottom(best: Measurement | None, trial: Trial, lab: Lab) -> Bottom | None:
+    if best is None:
+        return None
+    stack = lab.stacks[trial.contestant.stack]
+    settings = stack.settings(trial.contestant.knobs)
+    return bounding(best, stack.slots(settings), int(settings.get("workers", 1)))

@@ -1,0 +1,223 @@
+"""Which stack, with which settings, is best for one service within limits: the race among settings, measured.
+
+tune(Asked(trial, stacks, Goal.CAPACITY, Demands(must=(slo,))), lab, follower)
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Protocol, Self
+
+from velodrome.guest.stack import Stack
+from velodrome.judge.deploying import deploy
+from velodrome.judge.search.holding import FELL_BEHIND, Demands
+from velodrome.judge.tuning.leaking import leak
+from velodrome.judge.tuning.racing import Wanted
+from velodrome.judge.tuning.racing import tune as raced
+from velodrome.judge.tuning.sensitivity import changes
+from velodrome.model.condition import written
+from velodrome.model.errors import NoServerError
+from velodrome.model.limits import Limits
+from velodrome.model.measurement import Measurement
+from velodrome.model.recommendation import Growth, Recommendation
+from velodrome.model.trial import Trial
+from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned
+from velodrome.plan.candidates import grid, refined
+from velodrome.run.lab import Lab
+from velodrome.run.machine import placement
+from velodrome.run.racing.follower import Preparing
+from velodrome.run.racing.opening import opened
+from velodrome.track.bench import Bench
+
+GRID_LOADS = 15
+"""A search for the highest rate of one candidate takes about so many loads, and the whole grid that for each."""
+SHARE = 0.2
+"""Of the loads that the whole grid would take, no more are made."""
+LEAST_LOADS = 24
+PROOF_S = 8.0
+PROOF = 0.8
+"""Of the lower end of what the best can do, the rate of the last load."""
+RESERVED_S = 20.0
+"""Of the budget, for that."""
+KEPT_FREE = 0.5
+"""Of the memory that is left at first, what leaks may take before a worker is replaced."""
+
+
+class Follower(Preparing, Protocol):
+    """Whoever shows the race while it runs."""
+
+    def told(self, candidate: Candidate, told: Told) -> None:
+        """Told each load."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is tuned, by whom it may be served, and for what."""
+
+    trial: Trial
+    """Its contestant and load are not looked at."""
+    stacks: tuple[Stack, ...]
+    goal: Goal
+    demands: Demands
+    rate: float = 0.0
+    """To be carried, where the goal is the least CPU or memory."""
+    budget_s: float = 600.0
+
+    @property
+    def of(self) -> str:
+        """What is served."""
+        return f"{self.trial.recipe.name}: {self.trial.recipe.about}"
+
+
+def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0) -> Recommendation:
+    """Search the best setting. Raises BusyError, LimitError, DriverError; a stack that does not start is out."""
+    began = time.monotonic()
+    limits = asked.trial.limits
+    # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
+    template = replace(asked.trial, limits=Limits(limits.cpus))
+    cpus = len(placement.place(lab.cpus, template.limits).server_cpus)
+    every = grid(asked.stacks, cpus)
+    firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in every}
+    most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(every)))
+    wanted = Wanted(asked.goal, cpus, asked.rate, limits.memory_bytes, most)
+    with (
+        opened([*firsts.values()], lab, f"tuning of {asked.trial.recipe.name}", follower, wait_s) as ready,
+        Benches(template, ready, asked.demands, follower) as benches,
+    ):
+        # Environments are made once; the budget is for what is measured.
+        until = time.monotonic() + asked.budget_s - RESERVED_S
+        by_name = {stack.name: stack for stack in asked.stacks}
+        tuned = raced(
+            benches.measure,
+            every,
+            wanted,
+            lambda: time.monotonic() < until,
+            lambda best: refined(best, by_name[best.contestant.stack]),
+        )
+        proof = _proof(tuned.best, asked, benches) if tuned.best else None
+    return _recommendation(asked, tuned, proof, cpus, lab, seconds=time.monotonic() - began)
+
+
+class Benches:
+    """Measures loads of any candidate; the server of the last one stays up until another is asked."""
+
+    def __init__(self, template: Trial, lab: Lab, demands: Demands, follower: Follower) -> None:
+        self._template, self._lab, self._demands, self._follower = template, lab, demands, follower
+        self._bench: Bench | None = None
+        self._alone_ms: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def measure(self, candidate: Candidate, ask: Ask) -> Told:
+        """Make one load and say what it gave."""
+        try:
+            told = self._told(self.bench(candidate), ask)
+        except NoServerError as error:
+            self._stop()
+            told = Told(ask, failed=error.reason)
+        self._follower.told(candidate, told)
+        return told
+
+    def bench(self, candidate: Candidate) -> Bench:
+        """Return the bench of a candidate."""
+        if self._bench is None or self._bench.trial.contestant != candidate.contestant:
+            self._stop()
+            trial = replace(self._template, contestant=candidate.contestant)
+            alone_ms = self._alone_ms.get(candidate.contestant.stack, 0.0)
+            self._bench = Bench(trial, self._lab, alone_ms=alone_ms)
+        return self._bench
+
+    def _stop(self) -> None:
+        if self._bench is not None:
+            self._bench.stop()
+        self._bench = None
+
+    def _told(self, bench: Bench, ask: Ask) -> Told:
+        if ask.rate:
+            probe, measured = bench.rate(ask.rate, self._demands, ask.seconds)
+            if measured is None:
+                return Told(ask, failed=probe.why)
+            facts = _facts(ask, measured)
+            overdone = measured.load.throughput_rps < FELL_BEHIND * ask.rate
+            return replace(facts, held=probe.held, why=probe.why, overdone=overdone, spoilt=probe.spoilt)
+        if ask.connections == 1:
+            alone = bench.alone()
+            self._alone_ms[bench.trial.contestant.stack] = alone.load.sent.mean or 0.0
+            return _facts(ask, alone)
+        sample, measured = bench.connections(ask.connections, ask.seconds)
+        if measured is None:
+            return Told(ask, failed=sample.spoilt)
+        return replace(_facts(ask, measured), spoilt=sample.spoilt)
+
+
+def _facts(ask: Ask, measured: Measurement) -> Told:
+    found = leak(measured)
+    return Told(
+        ask,
+        throughput_rps=measured.load.throughput_rps,
+        mean_ms=measured.load.sent.mean,
+        cpu_us=measured.cpu_us_per_request,
+        memory_bytes=measured.memory_bytes,
+        grew_bytes=found.bytes_per_request if found else None,
+    )
+
+
+def _proof(best: Entry, asked: Asked, benches: Benches) -> Measurement | None:
+    """Load the recommended setting once more, longer, at the rate it is for."""
+    rate = asked.rate or (PROOF * best.value.low if best.value else 0.0)
+    measured = None
+    with suppress(NoServerError):
+        _, measured = benches.bench(best.candidate).rate(rate, asked.demands, PROOF_S)
+    return measured
+
+
+def _recommendation(
+    asked: Asked, tuned: Tuned, proof: Measurement | None, cpus: int, lab: Lab, *, seconds: float
+) -> Recommendation:
+    best, second = tuned.best, tuned.runner_up
+
+    def called(one: Entry | None) -> str:
+        if one is None:
+            return ""
+        return one.candidate.contestant.called(lab.stacks[one.candidate.contestant.stack].title)
+
+    return Recommendation(
+        of=asked.of,
+        conditions=tuple(map(written, (*asked.demands.must, *asked.demands.must_not))),
+        rate=asked.rate,
+        limits=asked.trial.limits,
+        tuned=tuned,
+        title=called(best),
+        runner_up=called(second),
+        proof=proof,
+        growth=_growth(best, proof, asked.trial.limits.memory_bytes) if best and proof else None,
+        mind=changes(tuned, cpus, asked.rate),
+        command=deploy(proof.command, best.candidate.contestant.stack) if best and proof else "",
+        grid_trials=GRID_LOADS * tuned.candidates,
+        seconds=seconds,
+    )
+
+
+def _growth(best: Entry, proof: Measurement, limit: int | None) -> Growth | None:
+    found = leak(proof)
+    if found is None:
+        return None
+    now = proof.memory_bytes
+    # Without a limit a server may double before its workers are replaced.
+    room = max((limit if limit is not None else 2 * now) - now, now // 10)
+    requests = KEPT_FREE * room / found.bytes_per_request / best.candidate.processes
+    to_limit = found.seconds_to(limit, now, found.at_rps) if limit is not None else None
+    return Growth(found.bytes_per_request, found.at_rps, to_limit, max(int(float(f"{requests:.1g}")), 100))
+
+
+def servers_of(stacks: Sequence[Stack], interfaces: Sequence[str]) -> tuple[Stack, ...]:
+    """Return the stacks that call an app by one of these interfaces."""
+    return tuple(one for one in stacks if one.interface in interfaces)

@@ -1,0 +1,49 @@
+import pytest
+
+from velodrome.judge.tuning.forecasting import forecast, looked
+from velodrome.model.trial import Contestant
+from velodrome.model.tuning import Ask, Candidate, Looked, Told
+
+ALONE, MANY = Ask(0.7, connections=1), Ask(1.0, connections=32)
+ONE = Candidate(Contestant("one"), processes=1, slots=None)
+
+
+def test_a_look_parts_what_a_request_computes_from_what_it_waits() -> None:
+    look = looked(ONE, Told(ALONE, 19.0, mean_ms=52.0), Told(MANY, 480.0, mean_ms=66.0, cpu_us=2_000), 2)
+    assert look is not None
+    assert look.wait_ms == pytest.approx(50.0)
+    assert look.at_once is None  # its CPU was full
+
+
+def test_a_pool_shows_as_requests_that_are_in_work_at_once() -> None:
+    """32 connections, 20 ms each, 250/s: five at once, and the CPU has nothing to do."""
+    look = looked(ONE, Told(ALONE, 50.0, mean_ms=20.0), Told(MANY, 250.0, mean_ms=128.0, cpu_us=400), 2)
+    assert look is not None
+    assert look.at_once == pytest.approx(5.0)
+    four = forecast(Candidate(Contestant("one"), 4, None), look, 2)
+    assert four.rps == pytest.approx(1_000)
+    assert four.arithmetic == "4 × 5.00 at once ÷ 20.0 ms = 1 000/s"
+
+
+def test_connections_that_are_all_in_work_say_nothing_of_a_pool() -> None:
+    look = looked(ONE, Told(ALONE, 5.0, mean_ms=200.0), Told(MANY, 158.0, mean_ms=202.0, cpu_us=500), 2)
+    assert look is not None
+    assert look.at_once is None
+
+
+def test_the_lowest_bound_applies() -> None:
+    look = Looked(alone_ms=52.0, cpu_us=2_000, rps=480, memory_bytes=40_000_000, processes=1, at_once=None)
+    slots = forecast(Candidate(Contestant("threads"), 2, 8), look, 2)
+    assert slots.rps == pytest.approx(8 / 0.052)
+    assert slots.arithmetic == "8 slots ÷ 52.0 ms = 154/s"
+    cpu = forecast(Candidate(Contestant("threads"), 2, 512), look, 2)
+    assert cpu.rps == pytest.approx(1_000)
+    assert cpu.arithmetic == "2 CPUs ÷ 2 000 µs = 1 000/s"
+    assert cpu.needs == pytest.approx(52)
+    alone = forecast(Candidate(Contestant("one"), 1, None), look, 2)
+    assert alone.arithmetic == "1 CPU ÷ 2 000 µs = 500/s"
+    assert cpu.memory_bytes == pytest.approx(40e6 * 1.35)
+
+
+def test_what_answered_nothing_is_no_look() -> None:
+    assert looked(ONE, Told(ALONE), Told(MANY), 2) is None

@@ -1,0 +1,48 @@
+from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates
+
+from velodrome.judge.tuning.racing import Wanted, tune
+from velodrome.judge.tuning.sensitivity import changes
+from velodrome.model.interval import Interval
+from velodrome.model.trial import Contestant
+from velodrome.model.tuning import Candidate, Entry, Fate, Forecast, Goal, Looked, Tuned, TuneEnding
+
+THREADS = Candidate(Contestant("threads"), 2, 16)
+TASKS = Candidate(Contestant("tasks"), 2, None)
+LOOKS = {
+    "threads": Looked(21.0, 1_000, 900, 40_000_000, 1, None),
+    "tasks": Looked(21.3, 1_300, 740, 50_000_000, 1, None),
+}
+
+
+def entry(candidate: Candidate, fate: Fate, rps: float, allowed: float) -> Entry:
+    value = Interval(rps * 0.98, rps, rps * 1.02)
+    return Entry(candidate, fate, "", 4, value, 60_000_000, None, Forecast(allowed, f"{allowed}", 20, 60e6))
+
+
+def tuned(goal: Goal = Goal.CAPACITY) -> Tuned:
+    entries = (entry(THREADS, Fate.BEST, 700, 762), entry(TASKS, Fate.RUNNER_UP, 690, 1_538))
+    return Tuned(goal, TuneEnding.SETTLED, "", entries, LOOKS, 20, 2)
+
+
+def test_a_slower_third_party_changes_the_answer_where_slots_run_out() -> None:
+    found = {one.what: one for one in changes(tuned(), CPUS)}
+    assert found["wait"].instead == "tasks"
+    assert 20 < found["wait"].at <= 40
+    assert "tasks" in found["wait"].sentence
+    assert "above 714/s none of these carries it" in found["rate"].sentence
+
+
+def test_for_the_least_cpu_the_rate_changes_the_answer() -> None:
+    (found,) = changes(tuned(Goal.CPU), CPUS, rate=300.0)
+    assert (found.what, found.at, found.instead) == ("rate", 762, "tasks")
+    assert "2.54 times the rate asked; then tasks" in found.sentence
+
+
+def test_an_app_that_computes_has_no_third_party() -> None:
+    found = changes(tune(Servers(APPS[0], 1), candidates(), Wanted(Goal.CAPACITY, CPUS)), CPUS)
+    assert [one.what for one in found] == ["rate"]
+
+
+def test_nothing_recommended_changes_nothing() -> None:
+    nobody = Tuned(Goal.CAPACITY, TuneEnding.NEVER, "too slow", (), {}, 3, 2)
+    assert changes(nobody, CPUS) == ()
