@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from velodrome.guest import catalog
-from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model import duration
 from velodrome.model.condition import Condition
@@ -23,9 +22,6 @@ from velodrome.model.limits import Limits
 from velodrome.model.memory_text import memory_bytes
 from velodrome.model.trial import Contestant
 
-RecipeName = Annotated[
-    str, typer.Option("--recipe", help="A recipe in the place of an app (`velodrome recipes`).")
-]
 Slo = Annotated[
     list[str] | None,
     typer.Option("--slo", help="What must hold: 'p99 < 200ms and errors < 0.1%'; repeatable."),
@@ -38,7 +34,6 @@ Knob = Annotated[
 ]
 Cpus = Annotated[int | None, typer.Option(help="CPUs of the server (what placement gives it).")]
 Memory = Annotated[str, typer.Option(help="Memory of the server: 512MB, 1g.")]
-Python = Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
@@ -107,19 +102,6 @@ def server(name: str) -> Server:
     if entry.error:
         raise BrokenPluginError("stack", name, entry.error)
     return Server(entry.name, catalog.stacks((name,)), (name,))
-
-
-def recipe(name: str) -> Recipe:
-    """Return the recipe of that name. Raises UnknownNameError."""
-    known = catalog.recipes()
-    if name not in known:
-        raise UnknownNameError("recipe", name, tuple(known))
-    return known[name]
-
-
-def label(served: Recipe) -> str:
-    """Return what is served, as a title says it."""
-    return f"{served.name}: {served.about}"
 
 
 def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:

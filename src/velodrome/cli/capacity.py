@@ -2,21 +2,22 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from velodrome.cli import _app_options as app_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._served import AppName, Choice, RecipeName, served
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
-from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, Sample
 from velodrome.model.trial import Trial
 from velodrome.report import capacity_text, search_text
-from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.track import capacity
 from velodrome.track.bench import SECONDS
@@ -47,9 +48,28 @@ class Told:
         print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
 
 
+@dataclass(frozen=True)
+class Search:
+    """What is searched, and how."""
+
+    closed: bool
+    demands: Demands
+    seconds: float
+    """Of each load."""
+    wait_s: float | None
+
+    def run(self, trial: Trial, lab: Lab) -> RateCapacity | Knee:
+        """Search it. Raises NoServerError, BusyError and what a lab raises."""
+        if self.closed:
+            return capacity.knee(trial, lab, Told(), seconds=self.seconds, wait_s=self.wait_s)
+        return capacity.highest(trial, lab, self.demands, Told(), seconds=self.seconds, wait_s=self.wait_s)
+
+
 def command(
-    recipe: serving.RecipeName,
     stack: Annotated[str, typer.Option(help="Who serves it (`velodrome stacks`), or ./mine.py.")],
+    app: AppName = "",
+    recipe: RecipeName = "",
+    request: app_options.Asking = None,
     slo: serving.Slo = None,
     closed: Annotated[
         bool, typer.Option("--closed", help="The knee of throughput against connections, with its law.")
@@ -60,7 +80,13 @@ def command(
     knob: serving.Knob = None,
     cpus: serving.Cpus = None,
     memory: serving.Memory = "",
-    python: serving.Python = "",
+    python: app_options.Python = "",
+    cwd: app_options.Cwd = "",
+    env: app_options.Env = None,
+    interface: app_options.Interface = "",
+    upstream: app_options.Upstream = None,
+    setup: app_options.Setup = "",
+    teardown: app_options.Teardown = "",
     duration: Annotated[str, typer.Option("-z", "--duration", help="Of each load (3s; --closed 2s).")] = "",
     wait: serving.Wait = False,
     as_json: serving.AsJson = False,
@@ -68,27 +94,26 @@ def command(
     """Find the highest rate at which the SLO holds, with an interval, or say why there is none."""
     server = serving.server(stack)
     who = server.contestant(serving.Knobs(workers, threads, loop, tuple(knob or ())))
-    served = serving.recipe(recipe)
     conditions = serving.conditions(slo)
     if closed and conditions:
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
-    length = serving.seconds("-z", duration) if duration else None
     limits = serving.limits(cpus, memory)
-    trial = Trial(NAME, served.name, served, who, Load(Closed(1), 1.0), limits, 0, python)
-    lab = Lab(server.stacks, guest_tree.export(server.extra), extra=server.extra)
-    wait_s = None if wait else 0.0
-    found: RateCapacity | Knee
-    if closed:
-        found = capacity.knee(trial, lab, Told(), seconds=length or capacity.KNEE_S, wait_s=wait_s)
-    else:
-        demands = Demands(must=conditions)
-        found = capacity.highest(trial, lab, demands, Told(), seconds=length or SECONDS, wait_s=wait_s)
-    title = f"{who.called(server.stacks[who.stack].title)} · {serving.label(served)}"
+    search = Search(closed, Demands(must=conditions), _length(duration, closed), None if wait else 0.0)
+    given = app_options.Given(python, cwd, env, interface, request, upstream)
+    with served(Choice(app, recipe, given, setup, teardown), server.extra) as one:
+        found = search.run(one.trial(NAME, who, limits), one.lab)
+        title = f"{who.called(server.stacks[who.stack].title)} · {one.label}"
     if as_json:
         print(json.dumps(capacity_text.document(found, title)))
     else:
         print("\n".join(capacity_text.lines(found, title)))
     sys.exit({Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(found.ending, CANNOT_TELL))
+
+
+def _length(text: str, closed: bool) -> float:
+    if not text:
+        return capacity.KNEE_S if closed else SECONDS
+    return serving.seconds("-z", text)
 
 
 def register(app: typer.Typer) -> None:

@@ -7,20 +7,18 @@ from typing import Annotated
 
 import typer
 
+from velodrome.cli import _app_options as app_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._served import AppName, Choice, RecipeName, Served, served
 from velodrome.guest import catalog
-from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.judge.search.holding import Demands
 from velodrome.model.errors import BadOptionError, UnknownNameError, UsageError
-from velodrome.model.load import Closed, Load
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Candidate, Goal, Told, TuneEnding
 from velodrome.report import tune_text
-from velodrome.run.environments import guest_tree
-from velodrome.run.lab import Lab
-from velodrome.track import tuning
+from velodrome.track import apps, tuning
 from velodrome.track.tuning import Asked
 
 NAME = "tune"
@@ -45,7 +43,9 @@ class Follower:
 
 
 def command(
-    recipe: serving.RecipeName,
+    app: AppName = "",
+    recipe: RecipeName = "",
+    request: app_options.Asking = None,
     slo: serving.Slo = None,
     rate: Annotated[
         float | None, typer.Option("-R", "--rate", help="Requests per second to carry, with the least CPU.")
@@ -58,34 +58,28 @@ def command(
     ] = None,
     cpus: serving.Cpus = None,
     memory: serving.Memory = "",
-    python: serving.Python = "",
+    python: app_options.Python = "",
+    cwd: app_options.Cwd = "",
+    env: app_options.Env = None,
+    interface: app_options.Interface = "",
+    upstream: app_options.Upstream = None,
+    setup: app_options.Setup = "",
+    teardown: app_options.Teardown = "",
     budget: Annotated[str, typer.Option(help="Time to measure in.")] = "10m",
     wait: serving.Wait = False,
     as_json: serving.AsJson = False,
 ) -> None:
     """Search stack, workers, threads and loop for the most capacity at the SLO, or the least that carries a rate."""
     goal = _goal(wanted, rate)
-    served = serving.recipe(recipe)
-    stacks = catalog.stacks()
-    trial = Trial(
-        NAME,
-        served.name,
-        served,
-        Contestant(""),
-        Load(Closed(1), 1.0),
-        serving.limits(cpus, memory),
-        0,
-        python,
-    )
-    asked = Asked(
-        trial,
-        _chosen(served, list(stacks.values()), stack or []),
-        goal,
-        Demands(must=serving.conditions(slo)),
-        rate or 0.0,
-        serving.seconds("--budget", budget),
-    )
-    found = tuning.tune(asked, Lab(stacks, guest_tree.export(())), Follower(), None if wait else 0.0)
+    limits = serving.limits(cpus, memory)
+    demands = Demands(must=serving.conditions(slo))
+    budget_s = serving.seconds("--budget", budget)
+    given = app_options.Given(python, cwd, env, interface, request, upstream)
+    with served(Choice(app, recipe, given, setup, teardown)) as one:
+        stacks = _chosen(one, stack or [])
+        trial = one.trial(NAME, Contestant(""), limits)
+        asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
+        found = tuning.tune(asked, one.lab, Follower(), None if wait else 0.0)
     print(json.dumps(tune_text.document(found)) if as_json else "\n".join(tune_text.lines(found)))
     ending = found.tuned.ending
     sys.exit({TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL))
@@ -104,19 +98,22 @@ def _goal(wanted: Goal | None, rate: float | None) -> Goal:
     return goal
 
 
-def _chosen(served: Recipe, stacks: list[Stack], names: list[str]) -> tuple[Stack, ...]:
-    """Return the stacks that are tried. Raises UnknownNameError, UsageError."""
-    if names:
-        for name in names:
-            if not any(fnmatchcase(one.name, name) for one in stacks):
-                raise UnknownNameError("stack", name, [one.name for one in stacks])
-        stacks = [one for one in stacks if any(fnmatchcase(one.name, name) for name in names)]
-    else:
-        stacks = [*tuning.servers_of(stacks, DEPLOYED)]
-    able = tuple(one for one in stacks if catalog.serves(one, served) is None)
+def _chosen(one: Served, names: list[str]) -> tuple[Stack, ...]:
+    """Return the stacks that are tried. Raises UnknownNameError, NoStackFitsError, UsageError."""
+    every = one.lab.stacks
+    for name in names:
+        if not any(fnmatchcase(each, name) for each in every):
+            raise UnknownNameError("stack", name, tuple(every))
+    named = [each for each in every if any(fnmatchcase(each, name) for name in names)]
+    if one.app is not None:
+        able_names = apps.stacks_for(one.app, one.lab)
+        fits = [each for each in able_names if each in named or not names]
+        return tuple(every[each] for each in fits or apps.stacks_for(one.app, one.lab, named))
+    stacks = [every[each] for each in named] or [*tuning.servers_of(tuple(every.values()), DEPLOYED)]
+    able = tuple(each for each in stacks if catalog.serves(each, one.recipe) is None)
     if not able:
-        why = catalog.serves(stacks[0], served)
-        raise UsageError(f"none of these stacks can serve {served.name}: {why}")
+        why = catalog.serves(stacks[0], one.recipe)
+        raise UsageError(f"none of these stacks can serve {one.recipe.name}: {why}")
     return able
 
 

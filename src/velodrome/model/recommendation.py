@@ -50,8 +50,14 @@ class Recommendation:
     growth: Growth | None
     """Of its memory; None: it did not rise."""
     mind: tuple[Reason, ...]
+    before: str
+    """Lines to paste before the command: packages to install, a file to write; empty: none."""
     command: str
-    """To paste, with the user's own app."""
+    """To paste, with the user's own app; empty: a stack has no command line of its own."""
+    python: str
+    """Interpreter of the app."""
+    cwd: str
+    """Folder it runs in."""
     grid_trials: int
     """Loads that measuring the whole grid would have taken, about."""
     seconds: float

@@ -6,12 +6,15 @@ What only a laboratory wants of a server (to end within two seconds, to be quiet
 """
 
 import json
+import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 PYTHON = "/srv/app/.venv/bin/python"
 FOLDER = "/srv/app"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - inside a container that is what has to be listened on
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 LABORATORY = (
     "--graceful-timeout",
     "--timeout-graceful-shutdown",
@@ -39,6 +42,8 @@ class Wishes:
     memory_bytes: int | None = None
     requests_to_restart: int | None = None
     """Because memory rises with each; None: it does not."""
+    python: str = PYTHON
+    folder: str = FOLDER
 
 
 @dataclass(frozen=True)
@@ -51,32 +56,41 @@ class File:
 
 def command_line(command: str, wishes: Wishes) -> str:
     """Return the command line as it is to be deployed."""
-    return shlex.join(_words(command, wishes))
+    variables, words = _parted(command, wishes)
+    return " ".join(
+        [*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(words)]
+    )
 
 
 def files(command: str, wishes: Wishes) -> tuple[File, ...]:
     """Return what can be pasted; nothing where a stack has no command line of its own."""
-    words = _words(command, wishes)
-    if words[:2] != ["python", "-m"] or len(words) < 4:
+    variables, words = _parted(command, wishes)
+    if words[:1] != ["python"] or len(words) < 2:
         return ()
     found = []
     started = words
-    if words[2] == "gunicorn":
+    if words[1:3] == ["-m", "gunicorn"]:
         found.append(File("gunicorn.conf.py", _gunicorn(words)))
         started = ["python", "-m", "gunicorn", "--config=gunicorn.conf.py"]
-    found.append(File("app.service", _unit([PYTHON, *started[1:]], wishes)))
-    found.append(File("Dockerfile", _docker(words)))
+    found.append(File("app.service", _unit([wishes.python, *started[1:]], variables, wishes)))
+    found.append(File("Dockerfile", _docker(words, variables)))
     return tuple(found)
 
 
-def _words(command: str, wishes: Wishes) -> list[str]:
-    words = [word for word in shlex.split(command) if word.partition("=")[0] not in LABORATORY]
+def _parted(command: str, wishes: Wishes) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that stand before a command line, and its words as they are to be deployed."""
+    words = shlex.split(command)
+    variables: dict[str, str] = {}
+    while words and _VARIABLE.match(words[0]):
+        name, _, value = words.pop(0).partition("=")
+        variables[name] = value
+    words = [word for word in words if word.partition("=")[0] not in LABORATORY]
     options = RESTARTING.get(words[2]) if len(words) > 3 and words[1] == "-m" else None
     if wishes.requests_to_restart and options:
         count, spread = wishes.requests_to_restart, wishes.requests_to_restart // 10
         more = [f"{options[0]}={count}", *([f"{options[1]}={spread}"] if options[1] and spread else [])]
         words = [*words[:-1], *more, words[-1]]
-    return words
+    return variables, words
 
 
 def _gunicorn(words: list[str]) -> str:
@@ -89,7 +103,7 @@ def _gunicorn(words: list[str]) -> str:
     return "\n".join([*lines, f"wsgi_app = {json.dumps(words[-1])}", ""])
 
 
-def _unit(words: list[str], wishes: Wishes) -> str:
+def _unit(words: list[str], variables: Mapping[str, str], wishes: Wishes) -> str:
     limits = []
     if wishes.cpus is not None:
         limits.append(f"CPUQuota={wishes.cpus * 100}%")
@@ -101,7 +115,8 @@ def _unit(words: list[str], wishes: Wishes) -> str:
             "After=network.target",
             "",
             "[Service]",
-            f"WorkingDirectory={FOLDER}",
+            f"WorkingDirectory={wishes.folder}",
+            *(f"Environment={name}={value}" for name, value in variables.items()),
             f"ExecStart={shlex.join(words)}",
             "KillSignal=SIGTERM",
             "Restart=on-failure",
@@ -116,6 +131,7 @@ def _unit(words: list[str], wishes: Wishes) -> str:
     )
 
 
-def _docker(words: list[str]) -> str:
+def _docker(words: list[str], variables: Mapping[str, str]) -> str:
     everywhere = [word.replace("127.0.0.1", EVERYWHERE) for word in words]
-    return f"EXPOSE 8000\nCMD {json.dumps(everywhere)}\n"
+    lines = [*(f"ENV {name}={value}" for name, value in variables.items()), "EXPOSE 8000"]
+    return "\n".join([*lines, f"CMD {json.dumps(everywhere)}", ""])

@@ -64,9 +64,16 @@ def lines(found: Recommendation) -> list[str]:
         told += ["", " What would change this:"]
         told += [f"   · {visible(one.sentence)}." for one in found.mind]
     told += ["", f" {_took(found)}"]
+    if found.before:
+        told += ["", " Before it:", *(f"   {line}" for line in visible_lines(found.before))]
     for file in _files(found):
         told += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
     return [line.rstrip() for line in told]
+
+
+def visible_lines(text: str) -> list[str]:
+    """Return lines that hold what a user called their app."""
+    return [visible(line) for line in text.splitlines()]
 
 
 def document(found: Recommendation) -> dict[str, Any]:
@@ -89,6 +96,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "mind": [asdict(one) for one in found.mind],
         "growth": asdict(found.growth) if found.growth else None,
         "proof": capacity_text.of_measurement(found.proof) if found.proof else None,
+        "before": found.before,
         "command": deployment.command_line(found.command, _wishes(found)) if found.command else "",
         "files": {one.name: one.text for one in _files(found)},
         "trials": tuned.trials,
@@ -200,6 +208,8 @@ def _wishes(found: Recommendation) -> Wishes:
         cpus if isinstance(cpus, int) else None,
         found.limits.memory_bytes,
         found.growth.requests_to_restart if found.growth else None,
+        found.python or deployment.PYTHON,
+        found.cwd or deployment.FOLDER,
     )
 
 

@@ -11,18 +11,20 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from velodrome.guest.stack import Stack
+from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
 from velodrome.judge.search.holding import FELL_BEHIND, Demands
 from velodrome.judge.tuning.leaking import leak
 from velodrome.judge.tuning.racing import Wanted
 from velodrome.judge.tuning.racing import tune as raced
 from velodrome.judge.tuning.sensitivity import changes
+from velodrome.model.app import App
 from velodrome.model.condition import written
 from velodrome.model.errors import NoServerError
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
-from velodrome.model.trial import Trial
+from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned
 from velodrome.plan.candidates import grid, refined
 from velodrome.run.lab import Lab
@@ -189,6 +191,9 @@ def _recommendation(
             return ""
         return one.candidate.contestant.called(lab.stacks[one.candidate.contestant.stack].title)
 
+    app = asked.trial.app
+    pasted = _pasted(best.candidate.contestant, proof, app, lab) if best and proof else ""
+    before, _, command = pasted.rpartition("\n")
     return Recommendation(
         of=asked.of,
         conditions=tuple(map(written, (*asked.demands.must, *asked.demands.must_not))),
@@ -200,10 +205,22 @@ def _recommendation(
         proof=proof,
         growth=_growth(best, proof, asked.trial.limits.memory_bytes) if best and proof else None,
         mind=changes(tuned, cpus, asked.rate),
-        command=deploy(proof.command, best.candidate.contestant.stack) if best and proof else "",
+        before=before,
+        command=command,
+        python=app.python if app else "",
+        cwd=app.cwd if app else "",
         grid_trials=GRID_LOADS * tuned.candidates,
         seconds=seconds,
     )
+
+
+def _pasted(contestant: Contestant, proof: Measurement, app: App | None, lab: Lab) -> str:
+    """Return the lines to paste for a deployment, the command line last; empty where the stack has none."""
+    if app is not None:
+        told = deploying_app.deploy(app, contestant, lab.stacks[contestant.stack], proof.packages)
+    else:
+        told = deploy(proof.command, contestant.stack)
+    return "" if told.rpartition("\n")[2].startswith("velodrome ") else told
 
 
 def _growth(best: Entry, proof: Measurement, limit: int | None) -> Growth | None:

@@ -1,0 +1,101 @@
+"""What `velodrome capacity` and `velodrome tune` serve: an app of the user's own, or a recipe in its place."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from velodrome.cli._app_options import Given
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe
+from velodrome.model.app import App
+from velodrome.model.errors import UnknownNameError, UsageError
+from velodrome.model.limits import Limits
+from velodrome.model.load import Closed, Load
+from velodrome.model.trial import Contestant, Trial
+from velodrome.run.apps import commands
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.theirs import path_with
+from velodrome.run.lab import Lab
+from velodrome.track import apps
+
+AppName = Annotated[
+    str, typer.Argument(help="module:attribute, module:factory, or a Django settings module.")
+]
+RecipeName = Annotated[
+    str, typer.Option("--recipe", help="A recipe in the place of an app (`velodrome recipes`).")
+]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is served, and where it can be."""
+
+    recipe: Recipe
+    app: App | None
+    lab: Lab
+    python: str = ""
+    """Interpreter of a recipe's servers; an app has its own."""
+
+    @property
+    def label(self) -> str:
+        """As a title says it."""
+        return f"{self.recipe.name}: {self.recipe.about}"
+
+    def trial(self, study: str, contestant: Contestant, limits: Limits) -> Trial:
+        """Return what is measured; its load is set each time."""
+        return Trial(
+            study,
+            self.recipe.name.replace("/", "-"),
+            self.recipe,
+            contestant,
+            Load(Closed(1), duration_s=1.0),
+            limits,
+            block=0,
+            python=self.python,
+            app=self.app,
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line says is served."""
+
+    app: str
+    recipe: str
+    given: Given
+    setup: str = ""
+    teardown: str = ""
+
+
+@contextmanager
+def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
+    """Look at the app, run its commands around, and yield it; or yield the recipe.
+
+    `extra` are paths of stacks of the user's own. Raises UsageError for all that is wrong with it.
+    """
+    if bool(choice.app) == bool(choice.recipe):
+        raise UsageError(
+            "give an app (shop.wsgi:application), or with --recipe one of those that ship (velodrome recipes)"
+        )
+    given = choice.given
+    if choice.recipe:
+        lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=extra)
+        yield Served(_recipe(choice.recipe), None, lab, given.python)
+        return
+    asked = given.asked(choice.app)
+    path = path_with(apps.interpreter(given.python), os.environ.get("PATH", ""))
+    variables = {"PATH": path, **apps.values(given.env or ())}
+    with commands.around(choice.setup, choice.teardown, apps.folder(given.cwd), variables):
+        app = apps.look(asked)
+        yield Served(app.recipe, app, apps.lab_for(asked, extra))
+
+
+def _recipe(name: str) -> Recipe:
+    known = catalog.recipes()
+    if name not in known:
+        raise UnknownNameError("recipe", name, tuple(known))
+    return known[name]
