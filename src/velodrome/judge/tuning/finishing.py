@@ -83,8 +83,11 @@ class Finish:
         return ending, reasons[0] if reasons else "there was nothing to try"
 
 
-def behind(arms: Sequence[Arm], best: Arm | None) -> list[Arm]:
-    """Return those that are next, best first: of other stacks before those of its own."""
-    others = [one for one in arms if one.running and one.known.holds and one is not best]
+def behind(arms: Sequence[Arm], best: Arm | None, *, held: bool = True) -> list[Arm]:
+    """Return those that are next, best first: of other stacks before those of its own.
+
+    `held`: only those that have held a rate; others were asked for what the leader does, and broke.
+    """
+    others = [one for one in arms if one.running and one is not best and (one.known.holds or not held)]
     stack = best.candidate.contestant.stack if best else ""
     return sorted(others, key=lambda one: (one.candidate.contestant.stack == stack, -one.mid))

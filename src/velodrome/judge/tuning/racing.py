@@ -212,13 +212,13 @@ class _Race:
     def _settle(self) -> None:
         """Narrow the intervals of the two that are told."""
         leader = self._leader
-        for one in [leader, *behind(self.arms, leader)[:1]]:
+        for one in [leader, *behind(self.arms, leader, held=False)[:1]]:
             loads = 0
             while (
                 one is not None
                 and one.out is None
                 and loads < SETTLING
-                and one.known.interval.high > SETTLED * one.known.interval.low
+                and not (one.known.holds and one.known.interval.high <= SETTLED * one.known.interval.low)
                 and not self._spent()
             ):
                 ask = self._ask(one)

@@ -1,0 +1,49 @@
+from dataclasses import replace
+
+from tests.judge import made
+
+from velodrome.judge.search.bounding import bounding
+from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
+from velodrome.model.capacity_found import Bound
+from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.measurement import Measurement, Placement
+
+
+def measured(rps: float, cpu_us: float, mean_ms: float, cpus: tuple[int, ...] = (0, 1)) -> Measurement:
+    found = made.measured(made.trial("one"), rps, cpu_us=cpu_us, mean_ms=mean_ms)
+    return replace(found, placement=Placement(cpus, (2,), (2,), False, "affinity"))
+
+
+def test_a_full_cpu_bounds() -> None:
+    found = bounding(measured(950, 2_000, 20), slots=512, workers=2)
+    assert (found.bound, found.sentence) == (Bound.CPU, "its 2 CPUs are in use to 95 %")
+
+
+def test_one_process_is_bounded_by_one_cpu() -> None:
+    found = bounding(measured(480, 2_000, 20), slots=None, workers=1)
+    assert found.bound is Bound.CPU
+    assert found.sentence == "its CPU is in use to 96 % (one process computes on one CPU at a time)"
+
+
+def test_slots_that_are_all_held_bound() -> None:
+    found = bounding(measured(39, 500, 200), slots=8, workers=2)
+    assert (found.bound, found.sentence) == (Bound.SLOTS, "its 8 slots are in use: 39.0/s × 200 ms")
+
+
+def test_what_waits_elsewhere_is_bounded_by_neither() -> None:
+    found = bounding(measured(100, 500, 30), slots=64, workers=2)
+    assert found.bound is Bound.OTHER
+    assert "its CPU is in use to 2.5 % only" in found.sentence
+
+
+def flagged(kind: FlagKind, severity: Severity = Severity.INVALID) -> Measurement:
+    return made.measured(made.trial("one"), 100, flags=[Flag(kind, severity, "said", "do")])
+
+
+def test_only_flags_of_lab_and_moment_spoil_a_trial_that_asked_for_too_much() -> None:
+    assert of_the_lab(flagged(FlagKind.GENERATOR_SATURATED))
+    assert of_the_moment(flagged(FlagKind.CPU_STEAL))
+    assert of_the_moment(flagged(FlagKind.CPU_STEAL, Severity.NOTE)) is None
+    for kind in (FlagKind.NOT_STATIONARY, FlagKind.ERRORS, FlagKind.LISTEN_QUEUE_OVERFLOWED):
+        assert of_the_lab(flagged(kind)) is None
+        assert of_the_moment(flagged(kind)) is None

@@ -1,0 +1,40 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.judge import made
+
+from velodrome.judge.tuning.leaking import leak
+from velodrome.model.measurement import Measurement, ServerSample
+
+
+def loaded(rss: Callable[[float], float], seconds: float = 8.0, rps: float = 500.0) -> Measurement:
+    found = made.measured(made.trial("one"), rps)
+    samples = tuple(
+        ServerSample(at / 2, 0.0, round(rss(at / 2)), 4, 2, None, None) for at in range(1, round(seconds * 2))
+    )
+    return replace(found, server=replace(found.server, samples=samples))
+
+
+def test_memory_that_rises_with_every_request_is_a_leak() -> None:
+    random = np.random.default_rng(1)
+    found = leak(loaded(lambda at: 60e6 + 2e6 * at + random.normal(0, 50_000)))
+    assert found is not None
+    assert found.bytes_per_request == pytest.approx(4_000, rel=0.1)
+    assert found.seconds_to(10**9, 100_000_000, 250.0) == pytest.approx(900, rel=0.1)
+
+
+def test_a_server_that_fills_its_arenas_at_first_does_not_leak() -> None:
+    random = np.random.default_rng(2)
+    assert leak(loaded(lambda at: 60e6 + min(at, 2) * 5e6 + random.normal(0, 50_000))) is None
+
+
+def test_memory_that_wobbles_does_not_leak() -> None:
+    for seed in range(50):
+        random = np.random.default_rng(seed)
+        assert leak(loaded(lambda _, random=random: 60e6 + random.normal(0, 300_000))) is None, seed
+
+
+def test_a_load_that_was_short_says_nothing() -> None:
+    assert leak(loaded(lambda at: 60e6 + 2e6 * at, seconds=2.0)) is None
