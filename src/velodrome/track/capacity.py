@@ -5,6 +5,7 @@ knee(trial, lab, ConnectionSearch(), follower)
 """
 
 import time
+from dataclasses import replace
 from typing import Protocol
 
 from velodrome.judge.search.bounding import bounding
@@ -26,6 +27,7 @@ LOOK_CONNECTIONS = 32
 LOOK_S = 1.0
 FIRST = 0.5
 """Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
+LOOK_FIRST = RateSearch(first=0.0)
 KNEE_S = 2.0
 
 
@@ -46,12 +48,12 @@ def highest(
     follower: Follower,
     *,
     seconds: float = SECONDS,
-    asked: RateSearch | None = None,
+    asked: RateSearch = LOOK_FIRST,
     wait_s: float | None = 0.0,
 ) -> RateCapacity:
     """Search the highest rate at which what is demanded holds and the server keeps up.
 
-    `asked.first` is looked for where `asked` is None. Raises NoServerError, BusyError, LimitError, DriverError.
+    Where `asked.first` is 0 a short look tells what to try first. Raises NoServerError, BusyError, LimitError, DriverError.
     """
     began = time.monotonic()
     best: Measurement | None = None
@@ -69,9 +71,11 @@ def highest(
         Bench(trial, ready, seconds) as bench,
     ):
         alone = bench.alone()
-        look, _ = bench.connections(LOOK_CONNECTIONS, LOOK_S)
-        first = max(1.0, FIRST * max(look.rps, alone.load.throughput_rps))
-        found = highest_rate(measure, asked or RateSearch(first=first))
+        if not asked.first:
+            look, _ = bench.connections(LOOK_CONNECTIONS, LOOK_S)
+            first = max(1.0, FIRST * max(look.rps, alone.load.throughput_rps))
+            asked = replace(asked, first=first)
+        found = highest_rate(measure, asked)
         told = tuple(map(written, (*demands.must, *demands.must_not)))
         bottom = _bottom(best, trial, lab)
         return RateCapacity(told, found, best, bottom, bench.trials, time.monotonic() - began)

@@ -1,0 +1,211 @@
+"""`velodrome tune` beside the whole grid, on six apps of different nature: loads, time, and what its choice is short of.
+
+    python benchmarks/regret.py --only waits --out regret.jsonl --minutes 4
+
+Measures every cell of the grid as `velodrome capacity` does, in an order drawn at random, and tunes once in the midst of
+it. Each result is written as it comes; called again it goes on where it ended. Regret is what the cell that was chosen
+does less than the best cell, both by the grid's own measurement, so that noise counts against the choice.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rounds import Table, show
+
+from velodrome.judge.search.holding import Demands
+from velodrome.judge.search.rate import RateSearch
+from velodrome.model.app import App
+from velodrome.model.condition_text import read
+from velodrome.model.errors import NoServerError
+from velodrome.model.limits import Limits
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Measurement
+from velodrome.model.request import Request
+from velodrome.model.search import Probe, Sample
+from velodrome.model.trial import Contestant, Trial
+from velodrome.model.tuning import Candidate, Goal, Told
+from velodrome.plan.candidates import grid
+from velodrome.run.lab import Lab
+from velodrome.track import apps, capacity, tuning
+
+FOLDER = Path(__file__).with_name("tuned")
+STACKS = ("gunicorn-gevent", "gunicorn-gthread", "gunicorn-sync", "waitress")
+CPUS = 1
+SLO = "p95 < 200ms and errors < 1%"
+SECONDS = 1.0
+SEARCH = RateSearch(first=0.0, tolerance=0.1, most=14)
+LATENCY = {"waits": "60ms", "pooled": "8ms", "mixed": "25ms", "leaks": "10ms"}
+APPS = ("computes", "waits", "pooled", "large", "mixed", "leaks")
+SEED = 4711
+TUNE = "tune"
+
+
+@dataclass
+class Silent:
+    """A follower that tells one line for each load on standard error."""
+
+    what: str
+
+    def preparing(self, text: str) -> None:
+        print(f"  {text}", file=sys.stderr)
+
+    def tried(self, probe: Probe, measured: Measurement | None) -> None:
+        print(f"  {self.what}  {probe.rate:.0f}/s {probe.held} {probe.why or probe.spoilt}", file=sys.stderr)
+
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
+        """No closed loops here."""
+
+    def told(self, candidate: Candidate, told: Told) -> None:
+        what = told.failed or told.spoilt or told.why or told.held
+        rate = told.ask.rate or told.throughput_rps
+        print(f"  tune {candidate.label}  {rate:.0f}/s {what}", file=sys.stderr)
+
+
+def served(name: str) -> tuple[App, Lab]:
+    upstream = (f"PAYMENTS_URL=latency:{LATENCY[name]}",) if name in LATENCY else ()
+    asked = apps.Asked(
+        f"{name}:app",
+        python=sys.executable,
+        cwd=str(FOLDER),
+        upstreams=upstream,
+        requests=(Request("GET /", "/"),),
+    )
+    return apps.look(asked), apps.lab_for(asked)
+
+
+def trial(app: App, contestant: Contestant) -> Trial:
+    limits = Limits(CPUS)
+    return Trial("regret", app.path, app.recipe, contestant, Load(Closed(1), 1.0), limits, 0, app=app)
+
+
+def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
+    """Measure one cell of the grid."""
+    demands = Demands(must=(read(SLO),))
+    began = time.monotonic()
+    try:
+        found = capacity.highest(
+            trial(app, candidate.contestant),
+            lab,
+            demands,
+            Silent(candidate.label),
+            seconds=SECONDS,
+            asked=SEARCH,
+            wait_s=None,
+        )
+    except NoServerError as error:
+        return {"failed": str(error), "loads": 1, "seconds": time.monotonic() - began}
+    interval = found.found.interval
+    return {
+        "low": interval.low if interval else 0.0,
+        "mid": interval.mid if interval else 0.0,
+        "high": interval.high if interval else 0.0,
+        "ending": found.ending.value,
+        "because": found.found.because,
+        "loads": found.trials,
+        "seconds": found.seconds,
+    }
+
+
+def tuned(app: App, lab: Lab) -> dict[str, Any]:
+    """Tune once."""
+    asked = tuning.Asked(
+        trial(app, Contestant("")),
+        tuple(lab.stacks[name] for name in STACKS),
+        Goal.CAPACITY,
+        Demands(must=(read(SLO),)),
+    )
+    found = tuning.tune(asked, lab, Silent(TUNE), wait_s=None)
+    best = found.tuned.best
+    return {
+        "best": best.candidate.label if best else "",
+        "value": best.value.mid if best and best.value else None,
+        "ending": found.tuned.ending.value,
+        "because": found.tuned.because,
+        "leaks": found.growth.bytes_per_request if found.growth else None,
+        "loads": found.tuned.trials,
+        "seconds": found.seconds,
+    }
+
+
+def left(name: str, done: set[tuple[str, str]], cells: dict[str, Candidate]) -> Iterator[str]:
+    """Yield what is still to be measured of an app; the tuning comes in the midst of the grid."""
+    order = list(cells)
+    random.Random(f"{SEED}/{name}").shuffle(order)
+    order.insert(len(order) // 2, TUNE)
+    yield from (one for one in order if (name, one) not in done)
+
+
+def table(results: list[dict[str, Any]], names: list[str]) -> Table:
+    rows = []
+    for name in names:
+        cells = {one["what"]: one for one in results if one["app"] == name and one["what"] != TUNE}
+        tune = next((one for one in results if one["app"] == name and one["what"] == TUNE), None)
+        able = {label: one["mid"] for label, one in cells.items() if one.get("mid")}
+        if not able:
+            continue
+        best = max(able, key=able.__getitem__)
+        loads, seconds = (sum(one[key] for one in cells.values()) for key in ("loads", "seconds"))
+        row = [name, str(len(cells)), str(loads), f"{seconds:.0f} s", f"{best} {able[best]:.0f}/s"]
+        if tune is None:
+            rows.append([*row, *["–"] * 5])
+            continue
+        chosen = tune["best"]
+        # Around the best a backlog is tried too, which the grid has not: its neighbour stands for it.
+        plain = ",".join(
+            part for part in chosen.partition("[")[2].rstrip("]").split(",") if "backlog" not in part
+        )
+        stands = chosen.partition("[")[0] + (f"[{plain}]" if plain else "")
+        did = able.get(stands)
+        regret = f"{(1 - did / able[best]) * 100:.1f} %" if did else "–"
+        share = f"{tune['loads'] / loads * 100:.0f} %"
+        rows.append([*row, chosen, str(tune["loads"]), share, f"{tune['seconds']:.0f} s", regret])
+    heads = [
+        "app",
+        "cells",
+        "loads",
+        "time",
+        "best of the grid",
+        "tune chose",
+        "loads",
+        "share",
+        "time",
+        "regret",
+    ]
+    return Table("Tune beside the whole grid", heads, rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", action="append", choices=APPS)
+    parser.add_argument("--out", type=Path, default=Path("regret.jsonl"))
+    parser.add_argument(
+        "--minutes", type=float, default=1e9, help="end after so many, between two measurements"
+    )
+    given = parser.parse_args()
+    results = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
+    until = time.monotonic() + given.minutes * 60
+    names = given.only or list(APPS)
+    for name in names:
+        app, lab = served(name)
+        cells = {one.label: one for one in grid([lab.stacks[stack] for stack in STACKS], CPUS)}
+        for what in left(name, {(one["app"], one["what"]) for one in results}, cells):
+            if time.monotonic() > until:
+                break
+            found = tuned(app, lab) if what == TUNE else cell(app, lab, cells[what])
+            results.append({"app": name, "what": what, **found})
+            with given.out.open("a") as file:
+                file.write(json.dumps(results[-1]) + "\n")
+            print(json.dumps(results[-1]), flush=True)
+    show(table(results, names))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
