@@ -1,10 +1,10 @@
-"""`velodrome tune` beside the whole grid, on six apps of different nature: loads, time, and what its choice is short of.
+"""`velodrome tune` beside the whole grid, on six apps of different nature: loads, time, regret.
 
     python benchmarks/regret.py --only waits --out regret.jsonl --minutes 4
 
-Measures every cell of the grid as `velodrome capacity` does, in an order drawn at random, and tunes once in the midst of
-it. Each result is written as it comes; called again it goes on where it ended. Regret is what the cell that was chosen
-does less than the best cell, both by the grid's own measurement, so that noise counts against the choice.
+Measures every cell of the grid as `velodrome capacity` does, in an order drawn at random, and tunes once in the midst
+of it. Each result is written as it comes; called again it goes on where it ended. Regret is what the cell that was
+chosen does less than the best cell, both by the grid's own measurement, so that noise counts against the choice.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rounds import Table, show
+from rounds import Table
 
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch
@@ -154,7 +154,7 @@ def table(results: list[dict[str, Any]], names: list[str]) -> Table:
         loads, seconds = (sum(one[key] for one in cells.values()) for key in ("loads", "seconds"))
         row = [name, str(len(cells)), str(loads), f"{seconds:.0f} s", f"{best} {able[best]:.0f}/s"]
         if tune is None:
-            rows.append([*row, *["–"] * 5])
+            rows.append((*row, *["–"] * 5))
             continue
         chosen = tune["best"]
         # Around the best a backlog is tried too, which the grid has not: its neighbour stands for it.
@@ -165,20 +165,10 @@ def table(results: list[dict[str, Any]], names: list[str]) -> Table:
         did = able.get(stands)
         regret = f"{(1 - did / able[best]) * 100:.1f} %" if did else "–"
         share = f"{tune['loads'] / loads * 100:.0f} %"
-        rows.append([*row, chosen, str(tune["loads"]), share, f"{tune['seconds']:.0f} s", regret])
-    heads = [
-        "app",
-        "cells",
-        "loads",
-        "time",
-        "best of the grid",
-        "tune chose",
-        "loads",
-        "share",
-        "time",
-        "regret",
-    ]
-    return Table("Tune beside the whole grid", heads, rows)
+        rows.append((*row, chosen, str(tune["loads")), share, f"{tune['seconds']:.0f} s", regret])
+    heads = ("app", "cells", "loads", "time", "best of the grid", "tune", "loads", "share", "time", "regret")
+    about = f"{SLO}, {CPUS} CPU; stacks {', '.join(STACKS)}."
+    return Table("Tune beside the whole grid", about, heads, tuple(rows))
 
 
 def main() -> int:
@@ -203,7 +193,7 @@ def main() -> int:
             with given.out.open("a") as file:
                 file.write(json.dumps(results[-1]) + "\n")
             print(json.dumps(results[-1]), flush=True)
-    show(table(results, names))
+    print(table(results, names).text())
     return 0
 
 

@@ -53,7 +53,8 @@ def highest(
 ) -> RateCapacity:
     """Search the highest rate at which what is demanded holds and the server keeps up.
 
-    Where `asked.first` is 0 a short look tells what to try first. Raises NoServerError, BusyError, LimitError, DriverError.
+    Where `asked.first` is 0 a short look tells what to try first. Raises NoServerError, BusyError, LimitError and
+    DriverError.
     """
     began = time.monotonic()
     best: Measurement | None = None
