@@ -165,7 +165,7 @@ def table(results: list[dict[str, Any]], names: list[str]) -> Table:
         did = able.get(stands)
         regret = f"{(1 - did / able[best]) * 100:.1f} %" if did else "–"
         share = f"{tune['loads'] / loads * 100:.0f} %"
-        rows.append((*row, chosen, str(tune["loads")), share, f"{tune['seconds']:.0f} s", regret])
+        rows.append((*row, chosen, str(tune["loads"]), share, f"{tune['seconds']:.0f} s", regret))
     heads = ("app", "cells", "loads", "time", "best of the grid", "tune", "loads", "share", "time", "regret")
     about = f"{SLO}, {CPUS} CPU; stacks {', '.join(STACKS)}."
     return Table("Tune beside the whole grid", about, heads, tuple(rows))
