@@ -21,8 +21,8 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             # A worker late to say it lives is killed. An overloaded one is late, and overload is tested.
             "--timeout=120",
             "--graceful-timeout=2",
-            # Longer than a load may leave a connection idle; the default of 2 s suits a proxy in front.
-            "--keep-alive=75",
+            # By default longer than a load may leave a connection idle; gunicorn's own 2 s suit a proxy in front.
+            "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
             # Since 25 a socket file would be left in the home folder of whoever runs it.
             *(() if launch.older("gunicorn", 25) else ("--no-control-socket",)),
             "--log-level=warning",

@@ -21,8 +21,8 @@ def serve(launch: Launch, loop: str, parser: str) -> Process:
             "--loop=%s" % loop,
             "--http=%s" % parser,
             "--interface=asgi3",
-            # Longer than a load may leave a connection idle; the default of 5 s suits a proxy in front.
-            "--timeout-keep-alive=75",
+            # By default longer than a load may leave a connection idle; uvicorn's own 5 s suit a proxy in front.
+            "--timeout-keep-alive=%s" % launch.knobs.get("keepalive", 75),
             "--timeout-graceful-shutdown=5",
             # The parent replaces a worker that is late to say it lives; an overloaded one is late.
             "--timeout-worker-healthcheck=60",

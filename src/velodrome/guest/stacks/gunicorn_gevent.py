@@ -11,6 +11,6 @@ stack = Stack(
     concurrency="greenlets",
     command=_gevent.command,
     requires=_gevent.REQUIRES,
-    knobs={"workers": 1, "backlog": 2048, "connections": 10000},
+    knobs={"workers": 1, "backlog": 2048, "connections": 10000, "keepalive": 75},
     python=_gevent.OLDEST_PYTHON,
 )

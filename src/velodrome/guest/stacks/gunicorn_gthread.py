@@ -11,7 +11,7 @@ stack = Stack(
     concurrency="threads",
     command=_gunicorn.gthread,
     requires=_gunicorn.REQUIRES,
-    knobs={"workers": 1, "threads": 4, "backlog": 2048, "connections": 10000},
+    knobs={"workers": 1, "threads": 4, "backlog": 2048, "connections": 10000, "keepalive": 75},
     slots=one_per_thread,
     python=_gunicorn.OLDEST_PYTHON,
 )

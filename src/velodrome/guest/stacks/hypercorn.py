@@ -17,8 +17,8 @@ def command(launch: Launch) -> Process:
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
             "--worker-class=%s" % launch.text("loop"),
-            # Longer than a load may leave a connection idle; the default is 5 s.
-            "--keep-alive=75",
+            # By default longer than a load may leave a connection idle; hypercorn's own are 5 s.
+            "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
             "--graceful-timeout=5",
             "--log-level=warning",
             "asgi:%s:%s" % (module, attribute),
@@ -34,7 +34,7 @@ stack = Stack(
     concurrency="tasks",
     command=command,
     requires=("hypercorn==0.18.0", "h11==0.16.0", "uvloop==0.23.0"),
-    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
+    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "keepalive": 75},
     choices={"loop": ("uvloop", "asyncio")},
     python=(3, 10),
 )

@@ -12,7 +12,7 @@ stack = Stack(
     concurrency="tasks",
     command=_uvicorn.fast,
     requires=(*_uvicorn.REQUIRES, WEBSOCKETS),
-    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
+    knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "keepalive": 75},
     choices={"loop": ("uvloop", "asyncio")},
     python=_uvicorn.OLDEST_PYTHON,
 )
