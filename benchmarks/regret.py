@@ -31,7 +31,7 @@ from velodrome.model.request import Request
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Told
-from velodrome.plan.candidates import grid
+from velodrome.plan.candidates import REFINED, grid
 from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity, tuning
 
@@ -157,9 +157,11 @@ def table(results: list[dict[str, Any]], names: list[str]) -> Table:
             rows.append((*row, *["–"] * 5))
             continue
         chosen = tune["best"]
-        # Around the best a backlog is tried too, which the grid has not: its neighbour stands for it.
+        # Around the best a backlog is tried too, which the grid has not: the plain one stands for it.
         plain = ",".join(
-            part for part in chosen.partition("[")[2].rstrip("]").split(",") if "backlog" not in part
+            part
+            for part in chosen.partition("[")[2].rstrip("]").split(",")
+            if part.partition("=")[0] not in REFINED
         )
         stands = chosen.partition("[")[0] + (f"[{plain}]" if plain else "")
         did = able.get(stands)

@@ -33,6 +33,8 @@ class Arm:
     why: str = ""
     broke: str = ""
     """What broke last."""
+    plain: "Arm | None" = None
+    """The one that this differs from in what decides nothing while a server keeps up, such as a backlog."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Its knobs that are no counts: the loop."""
 

@@ -43,6 +43,9 @@ class Finish:
 
     def _preferred(self, leader: Arm | None) -> Arm | None:
         """Return the leader, or who does nearly as much with clearly less memory."""
+        if leader is not None and leader.plain is not None and leader.lower < leader.plain.mid:
+            # What it differs in decides nothing, unless it clearly does.
+            leader = leader.plain
         if leader is None or leader.memory_bytes is None or self.goal is Goal.MEMORY:
             return leader
         limit = CHEAPER * leader.memory_bytes
@@ -50,6 +53,7 @@ class Finish:
             one
             for one in self.arms
             if one.running
+            and one.plain is None
             and one.known.holds
             and one.mid >= NEARLY * leader.mid
             and one.memory_bytes is not None

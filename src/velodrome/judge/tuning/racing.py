@@ -196,6 +196,7 @@ class _Race:
         near = [self._enter(one, look) for one in self.refine(leader.candidate)]
         self.grid += [one.candidate for one in near]
         for one in near:
+            one.plain = leader
             if self._spent(SETTLING):
                 return
             self._visit(one, 2)
