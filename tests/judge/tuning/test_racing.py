@@ -116,6 +116,22 @@ def test_a_generator_that_is_the_limit_everywhere_cannot_tell() -> None:
     assert "generator" in found.because
 
 
+def test_a_generator_that_gives_out_near_the_top_is_told_with_the_best_so_far() -> None:
+    servers = Servers(APPS[3], 2)
+    top = max(servers.capacity(one) for one in GRID)
+
+    def measure(candidate: Candidate, ask: Ask) -> Told:
+        spoilt = "the generator used 99 % of its core" if ask.rate > 0.8 * top else ""
+        return replace(servers(candidate, ask), spoilt=spoilt)
+
+    found = tune(measure, GRID, CAPACITY)
+    assert found.best is not None
+    assert found.trials <= MOST
+    assert servers.capacity(found.best.candidate) > 0.7 * top
+    assert found.ending is TuneEnding.SPENT
+    assert "generator" in found.because
+
+
 def test_time_that_runs_out_is_told_with_the_best_so_far() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.asked) < 16)

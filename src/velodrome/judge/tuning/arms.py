@@ -33,6 +33,8 @@ class Arm:
     why: str = ""
     broke: str = ""
     """What broke last."""
+    capped: str = ""
+    """Why no more can be told of it: the generator was the limit, again and again."""
     plain: "Arm | None" = None
     """The one that this differs from in what decides nothing while a server keeps up, such as a backlog."""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -71,10 +73,12 @@ class Arm:
         if told.failed:
             self.put_out(Fate.FAILED, told.failed)
             return
-        if told.spoilt:
+        if told.spoilt or (told.ask.rate and told.held is None):
             self.spoilt += 1
             if self.spoilt >= SPOILT:
-                self.put_out(Fate.FAILED, told.spoilt)
+                self.capped = told.spoilt or told.why
+                if not self.known.holds:
+                    self.put_out(Fate.FAILED, self.capped)
             return
         self._weigh(told)
         self.known.learn(told)

@@ -32,8 +32,8 @@ class Finish:
         if best is None:
             ending, why = self._nobody()
         else:
-            ending = TuneEnding.SPENT if spent else TuneEnding.SETTLED
-            why = f"{self.trials} loads were made, and others may be as good" if spent else ""
+            ending = TuneEnding.SPENT if spent or best.capped else TuneEnding.SETTLED
+            why = f"{self.trials} loads were made, and others may be as good" if spent else best.capped
         return Tuned(self.goal, ending, why, tuple(entries), dict(self.looks), self.trials, self.candidates)
 
     def _worth(self, entry: Entry) -> float:

@@ -131,7 +131,7 @@ class _Race:
     def _contends(self, one: Arm) -> bool:
         """Whether it may be clearly better than the leader."""
         leader = self._leader
-        if one.out is not None or one is leader:
+        if one.out is not None or one is leader or one.capped:
             return False
         return leader is None or one.upper > leader.mid * (1 + INDIFFERENT)
 
@@ -184,7 +184,7 @@ class _Race:
                 return
             self._visit(max(left, key=lambda one: one.upper), 2)
             leader = self._leader
-            if leader is not None and leader.known.interval.high > SETTLED * leader.known.interval.low:
+            if leader is not None and not leader.capped and not self._is_narrow(leader):
                 self._visit(leader, 1)
 
     def _refine(self) -> None:
@@ -202,6 +202,10 @@ class _Race:
             self._visit(one, 2)
         self._laps()
 
+    @staticmethod
+    def _is_narrow(one: Arm) -> bool:
+        return one.known.interval.high <= SETTLED * one.known.interval.low
+
     def _rivals(self) -> Iterator[Arm]:
         """Yield who may be measured: who was, and whoever is like one that is as good as the leader."""
         leader = self._leader
@@ -218,8 +222,9 @@ class _Race:
             while (
                 one is not None
                 and one.out is None
+                and not one.capped
                 and loads < SETTLING
-                and not (one.known.holds and one.known.interval.high <= SETTLED * one.known.interval.low)
+                and not (one.known.holds and self._is_narrow(one))
                 and not self._spent()
             ):
                 ask = self._ask(one)
