@@ -30,10 +30,14 @@ def test_a_server_that_fills_its_arenas_at_first_does_not_leak() -> None:
     assert leak(loaded(lambda at: 60e6 + min(at, 2) * 5e6 + random.normal(0, 50_000))) is None
 
 
+def wobbling(seed: int) -> Measurement:
+    random = np.random.default_rng(seed)
+    return loaded(lambda _: 60e6 + random.normal(0, 300_000))
+
+
 def test_memory_that_wobbles_does_not_leak() -> None:
     for seed in range(50):
-        random = np.random.default_rng(seed)
-        assert leak(loaded(lambda _, random=random: 60e6 + random.normal(0, 300_000))) is None, seed
+        assert leak(wobbling(seed)) is None, seed
 
 
 def test_a_load_that_was_short_says_nothing() -> None:
