@@ -2,12 +2,14 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from velodrome.model.measurement import AnswerForm
+from velodrome.run.asking import answer_form
 from velodrome.run.asking.answer_form import head_of, seen
 from velodrome.run.drivers.driver import Target
 
@@ -15,8 +17,8 @@ PATIENCE_S = 10.0
 
 
 @contextmanager
-def answering(*pieces: bytes, read: int = 65536) -> Iterator[Target]:
-    """A server that answers one request with these pieces and closes."""
+def answering(*pieces: bytes, read: int = 65536, keeps: bool = False) -> Iterator[Target]:
+    """A server that answers one request with these pieces and closes, or keeps the connection against the asking."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -25,6 +27,8 @@ def answering(*pieces: bytes, read: int = 65536) -> Iterator[Target]:
                 connection.recv(read)
                 for piece in pieces:
                     connection.sendall(piece)
+                if keeps:
+                    connection.recv(read)  # until the client closes
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -48,6 +52,17 @@ def test_length_and_ends_of_lines_are_seen(
 ) -> None:
     with answering(*pieces) as target:
         assert seen(target, PATIENCE_S) == AnswerForm(length_told, line_ends)
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 2\r\n", b"", b"Content-Length: 2000\r\n"])
+def test_a_server_that_keeps_the_connection_is_not_waited_for(
+    length: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_form, "QUIET_S", 0.1)
+    began = time.monotonic()
+    with answering(b"HTTP/1.1 200 OK\r\n" + length + b"\r\nok", keeps=True) as target:
+        assert seen(target, PATIENCE_S) == AnswerForm(bool(length), "CRLF")
+    assert time.monotonic() - began < PATIENCE_S / 2
 
 
 def test_no_whole_head_has_no_form() -> None:

@@ -1,5 +1,6 @@
 """How a server writes the head of an answer: what a library that reads it forgives and does not tell."""
 
+import re
 import socket
 from urllib.parse import urlsplit
 
@@ -8,6 +9,9 @@ from velodrome.run.drivers.driver import Target
 
 MOST_BYTES = 65_536
 """Of a head; a longer one has been refused as an answer before."""
+QUIET_S = 1.0
+"""Nothing more comes from a server that has said nothing for so long behind its head."""
+_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,15})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
 def seen(target: Target, patience_s: float) -> AnswerForm | None:
@@ -26,12 +30,30 @@ def seen(target: Target, patience_s: float) -> AnswerForm | None:
                 if not piece:
                     return None
                 received += piece
-            while connection.recv(MOST_BYTES):  # to its end: a close with data unread would reset it
-                pass
+            _read_to_its_end(connection, received)
     except OSError:  # reset behind its head, perhaps: what was seen was seen
         pass
     head = head_of(received)
     return form_of(head) if head is not None else None
+
+
+def _read_to_its_end(connection: socket.socket, received: bytes) -> None:
+    """Read the rest of an answer, because a close with data unread would reset the connection.
+
+    The end is where the head says it is, or the server's close; one that keeps the connection against our asking is not
+    waited for long.
+    """
+    head = head_of(received) or received
+    told = _LENGTH.search(head)
+    behind = received[len(head) :]
+    blank = 2 if behind.startswith(b"\r\n") else 1
+    left = int(told[1]) - (len(behind) - blank) if told else None
+    connection.settimeout(QUIET_S)
+    while left is None or left > 0:
+        piece = connection.recv(MOST_BYTES)
+        if not piece:
+            return
+        left = None if left is None else left - len(piece)
 
 
 def head_of(received: bytes) -> bytes | None:
