@@ -1,1 +1,62 @@
-"""Velodrome: Python network services race under controlled conditions."""
+"""Race Python network services under controlled conditions, also without the command line (docs/python.md).
+
+    import velodrome as vd
+
+    r = vd.load("http://127.0.0.1:8000/", rate=200)
+    assert r.p99 < vd.ms(50)
+
+What is named here is imported when it is first used: `import velodrome` alone takes no time.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from velodrome.api.comparing import compare as compare
+    from velodrome.api.diffing import diff as diff
+    from velodrome.api.loading import load as load
+    from velodrome.api.racing import race as race
+    from velodrome.api.reading import read as read
+    from velodrome.model.bound import mb as mb
+    from velodrome.model.bound import ms as ms
+    from velodrome.model.bound import per_second as per_second
+    from velodrome.model.bound import percent as percent
+    from velodrome.model.bound import seconds as seconds
+    from velodrome.model.bound import us as us
+    from velodrome.model.errors import InsufficientDataError as InsufficientDataError
+    from velodrome.model.errors import VelodromeError as VelodromeError
+
+_WHERE = {
+    "load": "api.loading",
+    "race": "api.racing",
+    "read": "api.reading",
+    "compare": "api.comparing",
+    "diff": "api.diffing",
+    **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.bound"),
+    **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
+}
+__all__ = [
+    "InsufficientDataError",
+    "VelodromeError",
+    "compare",
+    "diff",
+    "load",
+    "mb",
+    "ms",
+    "per_second",
+    "percent",
+    "race",
+    "read",
+    "seconds",
+    "us",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'velodrome' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"velodrome.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

@@ -1,4 +1,4 @@
-"""Imports go one way: cli -> track -> plan, run, judge -> model -> guest; report is beside them."""
+"""Imports go one way: cli, api -> track -> plan, run, judge -> model -> guest; report is beside them."""
 
 import ast
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "judge": {"judge", "model", "guest"},
     "report": {"report", "model", "guest"},
     "track": {"track", "plan", "run", "judge", "model", "guest"},
+    "api": {"api", "track", "plan", "run", "judge", "report", "model", "guest"},
     "cli": {"cli", "track", "plan", "run", "judge", "report", "model", "guest"},
 }
 MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))

@@ -9,10 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from velodrome.judge.differing import asking
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import DIFF_METRICS, Change, Diff
-from velodrome.model.errors import ThresholdError
-from velodrome.model.threshold import margins, threshold
 
 FORMATS = ("text", "markdown", "json", "junit")
 Format = Literal["text", "markdown", "json", "junit"]
@@ -45,18 +44,10 @@ AsFormat = Annotated[Format, typer.Option("--format", help="How it is told.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write it into this file.")]
 
 
-def asked(thresholds: Sequence[str], margin: Sequence[str], metrics: str) -> Asked:
+def asked(thresholds: Sequence[str] | None, margins: Sequence[str] | None, metrics: str) -> Asked:
     """Return what the options say. Raises ThresholdError."""
-    named = tuple(name.strip() for name in metrics.split(",") if name.strip())
-    for name in named:
-        if name not in DIFF_METRICS:
-            raise ThresholdError(metrics, f"'{name}' is not compared; these are: {', '.join(DIFF_METRICS)}")
-    worse = {name: "-" if metric.more_is_better else "+" for name, metric in DIFF_METRICS.items()}
-    return Asked(
-        margins=margins(margin, worse),
-        metrics=named,
-        thresholds=tuple(threshold(text, worse) for text in thresholds),
-    )
+    named = [name.strip() for name in metrics.split(",") if name.strip()]
+    return asking.asked(thresholds or (), margins or (), named)
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,35 @@
-"""One load in several blocks, one after the other, on a server that runs already.
+"""One load in several blocks, one after the other, on a server that runs already or on an app that is served for it.
 
-    loaded = load(Target("http://127.0.0.1:8000/"), Terms(rate=200))
+    load(Target("http://127.0.0.1:8000/"), Terms(rate=200))
+    load_app(Asked("shop.wsgi:application"), Terms(rate=200))
 
 Several blocks, because one span alone cannot tell how sure its figures are.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from velodrome.judge.loaded import Blocks
-from velodrome.model.errors import NothingAnsweredError, UsageError
+from velodrome.guest.stack import KnobValue
+from velodrome.judge.loaded import Block, Blocks
+from velodrome.model.errors import (
+    AppAnswersWrongError,
+    AppNotServedError,
+    NothingAnsweredError,
+    UsageError,
+)
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run.drivers.driver import Driver, LoadEvent, Target
+from velodrome.model.measurement import Failed, FailureKind
+from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
+from velodrome.run.racing.trial import run_heat
+from velodrome.track.apps import Asked, lab_for, look, stacks_for
+from velodrome.track.standing import QUESTION, UNLIMITED
 
 BLOCKS = 5
+COMMON = ("gunicorn-gthread", "uvicorn", "aiohttp", "tornado")
+"""Stacks that are taken where nobody says which, of those that can serve an app."""
 LEAST_S = 0.2
 """Of a block."""
 SETTLE_S = 0.1
@@ -37,8 +52,8 @@ class Terms:
     blocks: int = BLOCKS
 
     @property
-    def load(self) -> Load:
-        """The load of one block. Raises UsageError for what makes no sense."""
+    def loads(self) -> tuple[Load, ...]:
+        """The load of each block: the first after a warm-up. Raises UsageError for what makes no sense."""
         if self.rate is not None and not self.rate > 0:
             raise UsageError(f"rate={self.rate:g} is not a rate; give requests a second above 0")
         if self.connections is not None and self.connections < 1:
@@ -53,28 +68,53 @@ class Terms:
             pace = Closed(self.connections or CLOSED_CONNECTIONS)
         else:
             pace = Open(self.rate, connections=self.connections or OPEN_CONNECTIONS)
-        return Load(pace, self.seconds / self.blocks, self.warmup_s, timeout_s=self.timeout_s)
+        first = Load(pace, self.seconds / self.blocks, self.warmup_s, timeout_s=self.timeout_s)
+        rest = replace(first, warmup_s=min(first.warmup_s, SETTLE_S))
+        return first, *[rest] * (self.blocks - 1)
 
 
-def load(
-    target: Target,
-    terms: Terms,
-    driver: Callable[[int], Driver] = lambda seed: VelodromeDriver(seed=seed),
-) -> Blocks:
-    """Load a server and return all blocks. `driver` makes the generator, given a seed.
+def load(target: Target, terms: Terms) -> Blocks:
+    """Load a server that runs already and return all blocks.
 
     Raises NothingAnsweredError when no request was answered right, LoadRefusedError for a target that is not this
     machine, UsageError, DriverError.
     """
-    each = terms.load
     found = []
-    for block in range(terms.blocks):
-        again = each if block == 0 else replace(each, warmup_s=min(each.warmup_s, SETTLE_S))
-        facts = driver(block + 1).run(again, target, _go_on)
-        if block == 0 and not facts.ok:
+    for number, each in enumerate(terms.loads):
+        facts = VelodromeDriver(seed=number + 1).run(each, target, _go_on)
+        if not number and not facts.ok:
             raise NothingAnsweredError(target.url, facts.examples[0] if facts.examples else "")
-        found.append(facts)
-    return Blocks(each, tuple(found))
+        found.append(Block.of_url(facts))
+    return Blocks(terms.loads[0], tuple(found))
+
+
+def common(stacks: Sequence[str]) -> str:
+    """Return the stack that is taken where nobody says which: a common one."""
+    return next((one for one in COMMON if one in stacks), stacks[0])
+
+
+def load_app(
+    asked: Asked, terms: Terms, stack: str = "", knobs: Mapping[str, KnobValue] | None = None
+) -> Blocks:
+    """Serve an app on a stack (the first that can, of those that are common), load it, and return all blocks.
+
+    Raises AppAnswersWrongError, AppNotServedError, and what `apps.look` does.
+    """
+    app, lab = look(asked), lab_for(asked)
+    name = common(stacks_for(app, lab, (stack,) if stack else ()))
+    trials = [
+        Trial(app.path, QUESTION, app.recipe, Contestant(name, knobs or {}), each, UNLIMITED, number, app=app)
+        for number, each in enumerate(terms.loads)
+    ]
+    found = []
+    with closing(run_heat(Heat(tuple(trials)), lab)) as results:
+        for one in results:
+            if isinstance(one, Failed):
+                wrong = one.failure is FailureKind.WRONG_ANSWER
+                error = AppAnswersWrongError if wrong else AppNotServedError
+                raise error(app.path, name, one.reason.removeprefix(f"{name}: "), one.last_lines[-8:])
+            found.append(Block.of(one))
+    return Blocks(terms.loads[0], tuple(found))
 
 
 def _go_on(_event: LoadEvent) -> bool:

@@ -1,12 +1,13 @@
 """Diffs of which the truth is known: blocks drawn with the noise that equal servers were seen to have, and worse."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from velodrome.judge.differing.deciding import Decided, Found, decide
 from velodrome.judge.differing.estimating import Two
 from velodrome.judge.differing.figures import DRIFT_OF_SPEED, OF_SPEED, Compared
+from velodrome.judge.differing.looks import FIRST, looks, next_look
 from velodrome.judge.figures.number import Series
 from velodrome.model.difference import Change, Difference
 
@@ -43,6 +44,28 @@ def diff(
     """Return what became of the figures of some cells; all latencies and costs truly rose by `more`."""
     found = [one for cell in range(cells) for one in _cell(draw, machine, blocks, str(cell), more)]
     return decide(found, {})
+
+
+def looked(draw: np.random.Generator, machine: Machine, most: int = 16, more: float = 0.0) -> list[Decided]:
+    """Return what became of one cell that was looked at as a race of revisions is, until it was settled."""
+    found = _cell(draw, machine, most, "0", more)
+    blocks = FIRST
+    while True:
+        decided = decide([_first(one, blocks) for one in found], {}, looks(blocks))
+        open_ones = [one for one in decided if one.difference.more_blocks]
+        if not open_ones or blocks >= most:
+            return decided
+        blocks = next_look(blocks)
+
+
+def _first(one: Found, blocks: int) -> Found:
+    assert isinstance(one.figure, Compared)
+    two = one.figure.two
+    sides = [
+        replace(side, values={block: side.values[block] for block in range(blocks)})
+        for side in (two.before, two.after)
+    ]
+    return replace(one, figure=replace(one.figure, two=Two(sides[0], sides[1], two.drift)))
 
 
 def changes(decided: list[Decided]) -> list[Decided]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.judge.differing.simulated import Machine, changes, diff
+from tests.judge.differing.simulated import Machine, changes, diff, looked
 
 TIMES = 100
 AS_PRESUMED = Machine()
@@ -46,3 +46,9 @@ def test_two_runs_of_equals_on_a_drifting_machine_find_nothing_in_at_least_95_of
 def test_ten_percent_more_cost_is_found_by_eight_blocks_in_most_and_by_sixteen_in_nearly_all() -> None:
     assert finding_anything(AS_PRESUMED, 8, more=0.10) >= 70
     assert finding_anything(AS_PRESUMED, 16, more=0.10) >= 90
+
+
+@pytest.mark.parametrize("machine", ["as presumed", "with hiccups"])
+def test_looking_again_and_again_until_it_is_settled_finds_no_more(machine: str) -> None:
+    draw = np.random.default_rng(7)
+    assert sum(bool(changes(looked(draw, MACHINES[machine]))) for _ in range(TIMES)) <= 5

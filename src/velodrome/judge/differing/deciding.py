@@ -80,13 +80,16 @@ def worse(metric: str, share: Interval) -> Interval:
     return share
 
 
-def decide(found: Sequence[Found], margins: Mapping[str, float]) -> list[Decided]:
-    """Return what became of every figure. `margins` are those that the user set, by metric."""
+def decide(found: Sequence[Found], margins: Mapping[str, float], looks: int = 1) -> list[Decided]:
+    """Return what became of every figure. `margins` are those that the user set, by metric.
+
+    `looks` is how often this race was looked at, this time included (`looks`).
+    """
     machine = Restlessness.of([one.figure.two for one in found if isinstance(one.figure, Compared)])
     likely = [_likely(one.figure, machine) for one in found]
-    in_all = holm([one.chance() for one in likely])
+    in_all = [min(1.0, chance * looks) for chance in holm([one.chance() for one in likely])]
     return [
-        _decided(one, sure, chance, _margin(one, margins), len(found))
+        _decided(one, sure, chance, _margin(one, margins), len(found) * looks)
         for one, sure, chance in zip(found, likely, in_all, strict=True)
     ]
 

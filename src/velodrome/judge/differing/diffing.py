@@ -32,7 +32,7 @@ def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
     """Return what changed between two sides."""
     found = [one for pairing in sides.pairings for one in figures(pairing, sides.paired, asked)]
     untold = [one for one in found if isinstance(one, Difference)]
-    decided = decide([one for one in found if isinstance(one, Found)], asked.margins)
+    decided = decide([one for one in found if isinstance(one, Found)], asked.margins, sides.looks)
     every = sorted((*(one.difference for one in decided), *untold), key=_place)
     change = overall(every)
     return Diff(
@@ -42,7 +42,7 @@ def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
         change=change,
         sentence=said(change, every, sides.block_s),
         differences=tuple(every),
-        gates=gates(asked.thresholds, decided, untold),
+        gates=gates(asked.thresholds, decided, untold, sides.looks),
         set_aside=sides.set_aside,
         notes=(*notes(every, sides), *sides.notes),
         environment=sides.environment,

@@ -15,7 +15,10 @@ from velodrome.model.threshold import Threshold
 
 
 def gates(
-    thresholds: Sequence[Threshold], decided: Sequence[Decided], untold: Sequence[Difference]
+    thresholds: Sequence[Threshold],
+    decided: Sequence[Decided],
+    untold: Sequence[Difference],
+    looks: int = 1,
 ) -> tuple[Gate, ...]:
     """Return what became of every threshold, wherever its metric was looked at.
 
@@ -27,9 +30,10 @@ def gates(
         for one in decided
         if one.difference.metric == threshold.metric
     ]
-    chances = holm([one.likely.chance(_share(threshold)) for threshold, one in asked])
+    alone = [one.likely.chance(_share(threshold)) for threshold, one in asked]
+    chances = [min(1.0, chance * looks) for chance in holm(alone)]
     found = [
-        _gate(threshold, one, chance, len(asked))
+        _gate(threshold, one, chance, len(asked) * looks)
         for (threshold, one), chance in zip(asked, chances, strict=True)
     ]
     found += [

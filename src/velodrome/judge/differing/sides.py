@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from velodrome.guest.stack import Stack
+from velodrome.judge.differing.looks import looks
 from velodrome.judge.field import Runner, runners
 from velodrome.judge.figures.cell import Cell
 from velodrome.judge.settling import block_s
@@ -57,6 +58,8 @@ class Sides:
     notes: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     block_s: float = 0.0
+    looks: int = 1
+    """How often the race was looked at while it went on."""
 
 
 def runs(
@@ -115,6 +118,7 @@ def revisions(run: Results, stacks: Mapping[str, Stack], told: tuple[str, str] =
         notes=tuple(_changed(pairings)),
         environment=_environment(run),
         block_s=_block_s((run,), pairings),
+        looks=looks(max((one.trial.block + 1 for one in run.trials), default=0)),
     )
 
 

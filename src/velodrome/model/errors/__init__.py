@@ -57,6 +57,7 @@ from velodrome.model.errors.races import (
     NothingMeasuredError,
     RaceInterruptedError,
 )
+from velodrome.model.errors.revisions import GitError, NotFromRevisionError, RevisionError
 from velodrome.model.errors.root import UsageError, VelodromeError
 from velodrome.model.errors.servers import (
     LimitError,
@@ -78,9 +79,11 @@ from velodrome.model.errors.storage import (
 )
 from velodrome.model.errors.usage import (
     AccessLogError,
+    AppNotFoundError,
     BadOptionError,
     BrokenPluginError,
     MisplacedOptionError,
+    MissingLibraryError,
     NoSourceError,
     NothingSelectedError,
     OpenApiError,
@@ -100,6 +103,7 @@ __all__ = [
     "AppHangsError",
     "AppInterpreterError",
     "AppNameError",
+    "AppNotFoundError",
     "AppNotServedError",
     "AppPathError",
     "AppRaisesError",
@@ -124,6 +128,7 @@ __all__ = [
     "DriverTooOldError",
     "EngineError",
     "EnvironmentFailedError",
+    "GitError",
     "IdleError",
     "InsufficientDataError",
     "InterpreterNotFoundError",
@@ -132,11 +137,13 @@ __all__ = [
     "LinkRefusedError",
     "LoadRefusedError",
     "MisplacedOptionError",
+    "MissingLibraryError",
     "MostlyFailedError",
     "NoPortError",
     "NoServerError",
     "NoSourceError",
     "NoStackFitsError",
+    "NotFromRevisionError",
     "NotTwoSidesError",
     "NothingAnsweredError",
     "NothingAskedError",
@@ -152,6 +159,7 @@ __all__ = [
     "ResultsError",
     "ResultsExistError",
     "ResultsInUseError",
+    "RevisionError",
     "ServerNotReadyError",
     "StartRefusedError",
     "StudyChangedError",

@@ -21,9 +21,9 @@ class RaceInterruptedError(VelodromeError):
 
     exit_code = 130
 
-    def __init__(self, path: str, done: int, total: int) -> None:
+    def __init__(self, path: str, done: int, total: int, cure: str = "Go on with --resume") -> None:
         self.path, self.done, self.total = path, done, total
-        super().__init__(f"stopped; {done} of {total} trials are kept in {path}. Go on with --resume")
+        super().__init__(f"stopped; {done} of {total} trials are kept in {path}. {cure}")
 
 
 class NothingMeasuredError(VelodromeError):

@@ -123,3 +123,21 @@ class NothingSelectedError(UsageError):
         hint = f"Nearest: {', '.join(near)}." if near else f"Cells of this study: {', '.join(cells[:8])}"
         more = f" and {len(cells) - 8} more" if not near and len(cells) > 8 else ""
         super().__init__(f"--only '{pattern}' matches no question/contestant of this study. {hint}{more}")
+
+
+class MissingLibraryError(UsageError):
+    """Raised when results are asked for as a table of a library that is not installed."""
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        super().__init__(f"{library} is not installed here. Install it with: pip install {library}")
+
+
+class AppNotFoundError(UsageError):
+    """Raised when an app is given as an object that no imported module holds, so that no server can import it."""
+
+    def __init__(self, app: str) -> None:
+        super().__init__(
+            f"{app} is in no module, so a server process cannot import it. Put it at the top level of one, or name it "
+            "as 'module:attribute'"
+        )

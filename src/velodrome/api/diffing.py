@@ -1,0 +1,122 @@
+"""`velodrome.diff`: what became worse or better between two runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from velodrome.api import frames, showing
+from velodrome.api.reading import Run, read
+from velodrome.guest import catalog
+from velodrome.judge.differing import sides
+from velodrome.judge.differing.asking import asked
+from velodrome.judge.differing.diffing import diff as differing
+from velodrome.model.difference import Change, Diff, Difference
+from velodrome.report import diff_junit, diff_markdown, diff_rows
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What changed, and whether thresholds were kept."""
+
+    diff: Diff
+
+    @property
+    def change(self) -> Change:
+        """The answer: `Change.REGRESSION`, `IMPROVEMENT`, `SAME` or `INSUFFICIENT`."""
+        return self.diff.change
+
+    @property
+    def sentence(self) -> str:
+        """The answer, for people."""
+        return self.diff.sentence
+
+    @property
+    def regressions(self) -> tuple[Difference, ...]:
+        """The figures that became worse."""
+        return tuple(one for one in self.diff.differences if one.change is Change.REGRESSION)
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether all thresholds were kept; None: that cannot be told of one."""
+        held = {one.held for one in self.diff.gates}
+        return False if False in held else None if None in held else True
+
+    def markdown(self) -> str:
+        """Return a comment for a pull request."""
+        return diff_markdown.text(self.diff)
+
+    def junit(self) -> str:
+        """Return a JUnit report."""
+        return diff_junit.text(self.diff)
+
+    def rows(self) -> list[frames.Row]:
+        """Return one row a figure."""
+        return [
+            {
+                "question": one.question,
+                "contestant": one.contestant,
+                "load": one.load,
+                "metric": one.metric,
+                "before": one.before,
+                "after": one.after,
+                "low": one.interval.low if one.interval else None,
+                "ratio": one.interval.mid if one.interval else None,
+                "high": one.interval.high if one.interval else None,
+                "change": one.change.value,
+                "margin": one.margin,
+                "chance": one.chance,
+                "chance_in_all": one.chance_in_all,
+                "more_blocks": one.more_blocks,
+                "reason": one.reason,
+            }
+            for one in self.diff.differences
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
+        return frames.to_pandas(self.rows())
+
+    def to_polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
+        return frames.to_polars(self.rows())
+
+    def __repr__(self) -> str:
+        return f"<{self.diff.change.value}: {self.diff.sentence}>"
+
+    def _repr_html_(self) -> str:
+        found, reasons = diff_rows.sections(self.diff)
+        tables = [
+            showing.table(section.title, diff_rows.HEADS, (row.texts for row in section.rows))
+            for section in found
+        ]
+        told = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
+        said = [self.diff.sentence, *told, *self.diff.notes]
+        return showing.table(diff_rows.headline(self.diff), (), (), said) + "".join(tables)
+
+
+def diff(
+    before: str | Path | Run,
+    after: str | Path | Run | None = None,
+    *,
+    thresholds: Sequence[str] = (),
+    margins: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> Differences:
+    """Compare two runs of one machine, or the two revisions of one run (`after` left out).
+
+    `thresholds` are such as `"p99 +10%"`, `margins` such as `"5%"` or `"p99=20%"`, `metrics` those that are looked at.
+    Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError.
+    """
+    stacks, first = catalog.stacks(), _run(before)
+    if after is None:
+        both = sides.revisions(first.results, stacks)
+    else:
+        second = _run(after)
+        named = (str(first.path), str(second.path))
+        both = sides.runs(first.results, second.results, stacks, named)
+    return Differences(differing(both, asked(thresholds, margins, metrics)))
+
+
+def _run(one: str | Path | Run) -> Run:
+    return one if isinstance(one, Run) else read(one)

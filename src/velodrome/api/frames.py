@@ -1,0 +1,27 @@
+"""Rows of results as tables of pandas or polars, which are imported when somebody asks for one."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from velodrome.model.errors import MissingLibraryError
+
+Row = Mapping[str, str | int | float | bool | None]
+
+
+def to_pandas(rows: Sequence[Row]) -> Any:
+    """Return a `pandas.DataFrame`. Raises MissingLibraryError."""
+    return _library("pandas").DataFrame(list(map(dict, rows)))
+
+
+def to_polars(rows: Sequence[Row]) -> Any:
+    """Return a `polars.DataFrame`. Raises MissingLibraryError."""
+    # By all rows: a column that begins with missing values is a number all the same.
+    return _library("polars").DataFrame(list(map(dict, rows)), infer_schema_length=None)
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingLibraryError(name) from error

@@ -1,0 +1,62 @@
+"""`velodrome.race`: race a study, by its name, its file or as a value, and return the run."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from velodrome.api.reading import Run, read
+from velodrome.guest import catalog
+from velodrome.model.study import Study
+from velodrome.plan import finding, matrix, timing
+from velodrome.plan.matrix import Matrix
+from velodrome.run.environments import guest_tree
+from velodrome.run.lab import Lab
+from velodrome.run.profiling.taking import take
+from velodrome.run.racing import race as racing
+from velodrome.track.known import known
+from velodrome.track.quiet import Quiet
+
+
+def race(
+    study: str | Path | Study,
+    *,
+    out: str | Path | None = None,
+    only: Sequence[str] = (),
+    quick: bool = False,
+    blocks: int | None = None,
+    seed: int | None = None,
+    python: str = "",
+    wait: bool = False,
+) -> Run:
+    """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
+
+    Results go into `out`, a fresh folder unless told. `only` are patterns of `question/contestant`; `wait` waits while
+    another velodrome measures. Raises StudyFileError, UnknownNameError, NothingSelectedError, BusyError and what else
+    keeps a race from being run; a contestant that fails is a result.
+    """
+    asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
+    asked = replace(
+        asked,
+        blocks=asked.blocks if blocks is None else blocks,
+        seed=asked.seed if seed is None else seed,
+    )
+    stacks = catalog.stacks()
+    laid_out = matrix.lay_out(asked, stacks, only, python)
+    asked = matrix.narrowed(asked, laid_out) if only else asked
+    return raced(asked, laid_out, Lab(stacks, guest_tree.export(), profile=take), out, wait)
+
+
+def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait: bool) -> Run:
+    """Race what was laid out of a study into a folder, a fresh one unless told, and return the run."""
+    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="velodrome-")) / "run"
+    plan = racing.Race(
+        study,
+        laid_out.heats,
+        folder,
+        wait_s=None if wait else 0.0,
+        experiments=laid_out.experiments,
+        profiles=laid_out.profiles,
+    )
+    racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
+    return read(folder)

@@ -1,0 +1,31 @@
+"""Two revisions of an app cannot be put beside each other."""
+
+from velodrome.model.errors.root import UsageError
+
+
+class GitError(UsageError):
+    """Raised when git cannot do what it was asked for, or is not there."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            f"git {command}: {reason}. Two revisions are compared where the app is in a git repository"
+        )
+
+
+class RevisionError(UsageError):
+    """Raised when what was named is no revision, or not one of this app."""
+
+    def __init__(self, revision: str, reason: str) -> None:
+        super().__init__(
+            f"{revision}: {reason}. Name a commit, branch or tag: velodrome diff HEAD~1 HEAD --app …"
+        )
+
+
+class NotFromRevisionError(UsageError):
+    """Raised when an app checked out in a worktree is imported from somewhere else: both sides would be the same."""
+
+    def __init__(self, app: str, revision: str, where: str) -> None:
+        super().__init__(
+            f"{app} at {revision} is imported from {where}, not from the revision: it is installed there, perhaps with "
+            "pip install -e. Put the folder of the source first, such as --env PYTHONPATH=src"
+        )

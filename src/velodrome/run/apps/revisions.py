@@ -1,0 +1,145 @@
+"""Two revisions of an app's source beside each other: each in a worktree of git, taken away again however it ends.
+
+    with checked_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
+        before.folder, before.name        # /tmp/velodrome-revisions-…/before/…, HEAD~1 (4f1c2aa)
+
+Killed outright, it leaves worktrees behind; the next one takes these away.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from velodrome.model.errors import GitError, RevisionError
+from velodrome.run.supervision.stoppable import undisturbed
+
+PREFIX = "velodrome-revisions-"
+SIDES = ("before", "after")
+LONGEST_S = 120.0
+"""Of a command of git: large repositories take a while to check out."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One of them, checked out."""
+
+    name: str
+    """As it was asked for, and its commit: `HEAD~1 (4f1c2aa)`."""
+    commit: str
+    root: Path
+    """Where it is checked out."""
+    folder: str
+    """The folder of the app in it."""
+
+
+@contextmanager
+def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]]:
+    """Check revisions out, whose app is in the folder `cwd` of its repository.
+
+    Raises GitError where there is no repository or no git, RevisionError for what is none.
+    """
+    top = Path(_git(cwd, "rev-parse", "--show-toplevel"))
+    inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
+    commits = [_commit(cwd, one) for one in asked]
+    _sweep(top)
+    scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
+    try:
+        found = []
+        for name, commit, side in zip(asked, commits, SIDES, strict=True):
+            # --force: the same commit may be checked out twice, as in a diff of equals.
+            _git(cwd, "worktree", "add", "--quiet", "--force", "--detach", str(scratch / side), commit)
+            folder = scratch / side / inside
+            if not folder.is_dir():
+                raise RevisionError(name, f"it has no folder {inside}")
+            found.append(Revision(f"{name} ({commit[:7]})", commit, scratch / side, str(folder)))
+        yield tuple(found)
+    finally:
+        with undisturbed():
+            _remove(top, scratch)
+
+
+def _commit(cwd: str, revision: str) -> str:
+    try:
+        return _git(cwd, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    except GitError as error:
+        raise RevisionError(revision, "the repository has no such commit, branch or tag") from error
+
+
+def _remove(top: Path, scratch: Path) -> None:
+    """Take worktrees away, also where git does not want to: what is in them is of no use to anybody."""
+    for side in SIDES:
+        with suppress(GitError):
+            _git(str(top), "worktree", "remove", "--force", "--force", str(scratch / side))
+    shutil.rmtree(scratch, ignore_errors=True)
+    with suppress(GitError):
+        _git(str(top), "worktree", "prune")
+
+
+def _sweep(top: Path) -> None:
+    """Take away what a process that was killed outright has left."""
+    listed = _git(str(top), "worktree", "list", "--porcelain").splitlines()
+    for line in listed:
+        scratch = Path(line.removeprefix("worktree ")).parent
+        pid, _, rest = scratch.name.removeprefix(PREFIX).partition("-")
+        if line.startswith("worktree ") and scratch.name.startswith(PREFIX) and rest and not _alive(pid):
+            _remove(top, scratch)
+
+
+def _alive(pid: str) -> bool:
+    return pid.isdecimal() and Path("/proc", pid).exists() if Path("/proc/self").exists() else True
+
+
+def _git(cwd: str, *arguments: str) -> str:
+    """Return what git says, without its last line end. Raises GitError."""
+    try:
+        ran = subprocess.run(
+            ["git", "-C", cwd, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            # Ctrl-C is for us: git is to end what it does.
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise GitError(arguments[0], "git is not installed here") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitError(arguments[0], f"it did not end within {LONGEST_S:g} s") from error
+    if ran.returncode:
+        said = ran.stderr.strip().splitlines()
+        raise GitError(arguments[0], said[-1].removeprefix("fatal: ") if said else f"exit {ran.returncode}")
+    return ran.stdout.strip("\n")
+
+
+ORIGIN = """
+import importlib.util, sys
+spec = importlib.util.find_spec(sys.argv[1])
+places = [spec.origin] if spec and spec.origin else list(spec.submodule_search_locations or ()) if spec else []
+print(places[0] if places else "")
+"""
+
+
+def imported_from(module: str, python: str, cwd: str, variables: Mapping[str, str]) -> str:
+    """Return the file or folder that the first part of a module is imported from; empty: that cannot be told."""
+    path = {"PYTHONPATH": variables["PYTHONPATH"]} if "PYTHONPATH" in variables else {}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        ran = subprocess.run(
+            [python, "-c", ORIGIN, module.partition(":")[0].partition(".")[0]],
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+            check=False,
+            cwd=cwd,
+            env=environment | path,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return os.path.realpath(ran.stdout.strip()) if ran.returncode == 0 and ran.stdout.strip() else ""

@@ -1,0 +1,31 @@
+"""Follows a race without a word, for whoever wants only its results."""
+
+from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.profile import Profile
+from velodrome.model.results import Result
+from velodrome.model.trial import Trial
+
+
+class Quiet:
+    """A `Follower` that does nothing; heir of what wants to hear only some of it."""
+
+    def preparing(self, text: str) -> None:
+        """Told what is done before the first heat."""
+
+    def heat_started(self, label: str, seconds_left: float | None) -> None:
+        """Told of the heat that begins."""
+
+    def experiment_started(self, experiment: Experiment) -> None:
+        """Told of the experiment that begins."""
+
+    def found(self, finding: Finding) -> None:
+        """Told what an experiment came to."""
+
+    def profile_started(self, trial: Trial) -> None:
+        """Told of the profile that begins."""
+
+    def profiled(self, profile: Profile) -> None:
+        """Told each profile."""
+
+    def finished(self, result: Result) -> None:
+        """Told each result."""

@@ -1,0 +1,122 @@
+"""What a change of an app's source made worse: two revisions raced against each other, block by block, until settled.
+
+with stoppable(), checked_out(cwd, ("HEAD~1", "HEAD")) as revisions:
+    study = laid_out(asked, revisions, terms, lab)
+    results = raced(study, lab, folder, follower, ...)
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from velodrome.judge.differing import sides
+from velodrome.judge.differing.diffing import EVERYTHING, Asked, diff
+from velodrome.judge.differing.looks import FIRST, MOST, next_look
+from velodrome.model.app import App
+from velodrome.model.difference import Change, Diff
+from velodrome.model.errors import NotFromRevisionError, RaceInterruptedError
+from velodrome.model.study import Question, Study
+from velodrome.plan import matrix, timing
+from velodrome.run.apps.revisions import Revision, imported_from
+from velodrome.run.lab import Lab
+from velodrome.run.machine import placement
+from velodrome.run.racing import race, store
+from velodrome.run.racing.follower import Follower
+from velodrome.track import apps, comparing
+from velodrome.track.comparing import Terms
+from velodrome.track.loading import common
+
+BUDGET_S = 600.0
+NAMES = (sides.BEFORE, sides.AFTER)
+
+
+def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
+    """Return the study of both revisions: a question each, on the stacks of `terms` or the common one that fits.
+
+    Raises what `apps.look` does, NoStackFitsError, and NotFromRevisionError for an app that is not imported from its
+    worktree.
+    """
+    found = [
+        apps.look(replace(asked, cwd=one.folder, revision=one.name, python=apps.interpreter(asked.python)))
+        for one in revisions
+    ]
+    for app, revision in zip(found, revisions, strict=True):
+        _from_its_revision(app, revision, lab)
+    chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
+    for app in found:
+        apps.stacks_for(app, lab, chosen)
+    cpus = len(placement.place(lab.cpus, terms.limits).server_cpus)
+    contestants = tuple(comparing.contestant(lab.stacks[name], cpus) for name in chosen)
+    name = asked.app.partition(":")[0]
+    return Study(
+        name=f"diff-{name}",
+        title=f"What {revisions[1].name} changed of {asked.app}, from {revisions[0].name} on",
+        questions=tuple(
+            Question(side, app.recipe, terms.loads, link=terms.link, app=app)
+            for side, app in zip(NAMES, found, strict=True)
+        ),
+        contestants=contestants,
+        blocks=FIRST,
+        seed=terms.seed,
+        limits=terms.limits,
+        sources=tuple(
+            f"{side}: {one.name}, {one.commit}" for side, one in zip(NAMES, revisions, strict=True)
+        ),
+    )
+
+
+def _from_its_revision(app: App, revision: Revision, lab: Lab) -> None:
+    place = imported_from(app.path, app.python, app.cwd, lab.variables)
+    if place and revision.root not in Path(place).parents:
+        raise NotFromRevisionError(app.path, revision.name, place)
+
+
+def raced(
+    study: Study,
+    lab: Lab,
+    folder: Path,
+    follower: Follower,
+    *,
+    asked: Asked = EVERYTHING,
+    budget_s: float = BUDGET_S,
+    blocks: int | None = None,
+    wait_s: float | None = 0.0,
+    told: Callable[[str], None] = lambda _: None,
+) -> Diff:
+    """Race both revisions and return the diff: until all is settled or the budget is spent, or so many blocks.
+
+    Blocks are added in the same file; a block that would end after the budget is not begun. `told` hears how it goes.
+    """
+    began = time.monotonic()
+    there, wanted = 0, blocks or FIRST
+    while True:
+        now = replace(study, blocks=wanted)
+        heats = matrix.lay_out(now, lab.stacks).heats
+        plan = race.Race(now, heats, folder, resume=there > 0, wait_s=wait_s)
+        _run(plan, lab, follower)
+        found = diff(sides.revisions(store.read(folder), lab.stacks), asked)
+        if blocks is not None or wanted >= MOST or settled(found):
+            return found
+        took = time.monotonic() - began
+        there, wanted = wanted, next_look(wanted)
+        needed_s = took / there * (wanted - there)
+        if took + needed_s > budget_s:
+            told(f"not settled after {there} blocks; {wanted - there} more would exceed the budget")
+            return found
+        told(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
+
+
+def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
+    try:
+        race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+    except RaceInterruptedError as error:
+        cure = f"Tell what was finished: velodrome diff {plan.out}"
+        raise RaceInterruptedError(error.path, error.done, error.total, cure) from error
+
+
+def settled(found: Diff) -> bool:
+    """Return whether more blocks would tell nothing more: all is told, or will not be."""
+    if any(one.change is Change.INSUFFICIENT and one.more_blocks for one in found.differences):
+        return False
+    return not any(one.held is None and one.more_blocks for one in found.gates)

@@ -1,0 +1,61 @@
+"""The examples of docs/python.md run, in their order, as one notebook would."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+STUDY = """
+title = "Made for the examples"
+blocks = 2
+contestants = [{stack = "waitress"}]
+
+[[questions]]
+name = "at-once"
+recipe = "hello"
+loads = [{connections = 4, warmup = "0.1s", duration = "0.6s", drain = "0.2s"}]
+"""
+
+
+SHOP = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "4")])
+    return [b"cart"]
+"""
+
+
+def examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.measured
+def test_every_example_runs(five_ms: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "shop.py").write_text(SHOP)
+    names: dict[str, Any] = {}
+    found = examples()
+    assert len(found) == 5
+    for example in found:
+        exec(compile(example.replace("http://127.0.0.1:8000/", five_ms), str(PAGE), "exec"), names)
+    assert {row["contestant"] for row in names["run"].rows()} == {"waitress", "gunicorn-gthread"}
+    assert all(one.valid or one.flags for one in names["run"].measurements)
+    assert names["change"].kept is not False
+    assert (tmp_path / "comment.md").read_text().startswith("### ")
+    for shown in (names["r"], names["run"], names["change"]):
+        html = shown._repr_html_()
+        assert html.count("<table>") == html.count("</table>") > 0
+    assert names["rows"][0]["throughput_rps"] > 0
+
+
+def test_every_name_that_is_offered_is_there_and_importing_costs_nothing() -> None:
+    import velodrome  # noqa: PLC0415
+
+    for name in velodrome.__all__:
+        assert getattr(velodrome, name) is not None
+    assert set(velodrome.__all__) == set(velodrome._WHERE)
+    assert set(velodrome.__all__) <= set(dir(velodrome))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        velodrome.nothing  # noqa: B018

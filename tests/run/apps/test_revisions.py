@@ -1,0 +1,149 @@
+"""Revisions in worktrees of a real repository, gone afterwards whatever happened."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from velodrome.model.errors import GitError, RevisionError
+from velodrome.run.apps.revisions import PREFIX, checked_out, imported_from
+
+HOLDING = """
+import sys, time
+from velodrome.run.apps.revisions import checked_out
+from velodrome.run.supervision.stoppable import stoppable
+with stoppable(), checked_out(sys.argv[1], ("HEAD~1", "HEAD")) as found:
+    print(found[0].root, flush=True)
+    time.sleep(60)
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    told = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    ran = subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | told,
+    )
+    return ran.stdout.strip()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A repository with the app in a folder of its own, and two commits."""
+    folder = tmp_path / "repository" / "site"
+    folder.mkdir(parents=True)
+    git(folder.parent, "init", "--quiet")
+    for number in ("1", "2"):
+        (folder / "shop.py").write_text(f"NUMBER = {number}\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "-m", number)
+    return folder
+
+
+def worktrees(shop: Path) -> list[str]:
+    return [line for line in git(shop, "worktree", "list").splitlines() if PREFIX in line]
+
+
+def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path) -> None:
+    with checked_out(str(shop), ("HEAD~1", "HEAD")) as (before, after):
+        texts = [(Path(one.folder) / "shop.py").read_text() for one in (before, after)]
+        assert texts == ["NUMBER = 1\n", "NUMBER = 2\n"]
+        assert before.name == f"HEAD~1 ({git(shop, 'rev-parse', 'HEAD~1')[:7]})"
+        assert len(worktrees(shop)) == 2
+    assert worktrees(shop) == []
+    assert not before.root.parent.exists()
+
+
+def test_the_same_commit_can_be_both(shop: Path) -> None:
+    with checked_out(str(shop), ("HEAD", "HEAD")) as (before, after):
+        assert before.commit == after.commit
+
+
+def test_files_that_an_app_wrote_there_do_not_keep_a_worktree(shop: Path) -> None:
+    def use() -> None:
+        with checked_out(str(shop), ("HEAD~1", "HEAD")) as (before, _):
+            (Path(before.folder) / "shop.py").write_text("changed")
+            (Path(before.folder) / "new.db").write_text("new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
+    assert worktrees(shop) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_they_are_gone_after_a_signal(shop: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(shop)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        root = Path(process.stdout.readline().strip())
+        assert root.exists()
+        process.send_signal(number)
+        process.wait(20)
+    assert not root.parent.exists()
+    assert worktrees(shop) == []
+
+
+def test_what_one_killed_outright_left_the_next_takes_away(shop: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(shop)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        root = Path(process.stdout.readline().strip())
+        process.kill()
+    assert len(worktrees(shop)) == 2
+    with checked_out(str(shop), ("HEAD~1", "HEAD")):
+        assert len(worktrees(shop)) == 2
+        assert not root.exists()
+    assert worktrees(shop) == []
+
+
+def test_what_is_no_revision_or_no_repository_is_told_and_leaves_nothing(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(RevisionError, match="nowhere: the repository has no such commit, branch or tag"):
+        _ask(shop, "nowhere", "HEAD")
+    with pytest.raises(RevisionError, match="--help: the repository has no such"):
+        _ask(shop, "--help", "HEAD")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    with pytest.raises(GitError, match="not a git repository"):
+        _ask(plain, "HEAD~1", "HEAD")
+    assert worktrees(shop) == []
+
+
+def test_a_folder_that_a_revision_does_not_have_is_told(shop: Path) -> None:
+    (shop / "later").mkdir()
+    (shop / "later" / "app.py").write_text("")
+    git(shop, "add", ".")
+    git(shop, "commit", "--quiet", "-m", "later")
+    with pytest.raises(RevisionError, match="HEAD~1: it has no folder site/later"):
+        _ask(shop / "later", "HEAD~1", "HEAD")
+    assert worktrees(shop) == []
+
+
+def _ask(folder: Path, *revisions: str) -> None:
+    with checked_out(str(folder), revisions):
+        pass
+
+
+def test_where_a_module_is_imported_from_is_told(shop: Path, tmp_path: Path) -> None:
+    where: Callable[..., str] = lambda module, **env: imported_from(module, sys.executable, str(shop), env)  # noqa: E731
+    assert where("shop:app") == str(shop / "shop.py")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "other.py").write_text("")
+    assert where("other.wsgi:app", PYTHONPATH=str(tmp_path / "elsewhere")) == str(
+        tmp_path / "elsewhere" / "other.py"
+    )
+    assert where("no_such_module") == ""

@@ -1,0 +1,108 @@
+"""Two revisions of an app, raced against each other as a user asks for it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from velodrome.cli.main import main
+from velodrome.judge.differing.looks import looks, next_look
+from velodrome.run.apps.revisions import PREFIX
+
+SHOP = """
+import time
+
+def app(environ, start_response):
+    time.sleep({seconds})
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
+    return [b"ok"]
+"""
+ME = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@b",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@b",
+}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | ME).stdout
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A repository whose last commit made the app wait 20 ms instead of 2."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    for seconds in (0.002, 0.02):
+        (folder / "shop.py").write_text(SHOP.format(seconds=seconds))
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "-m", f"wait {seconds}")
+    return folder
+
+
+def velodrome(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["velodrome", "diff", *arguments])
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+@pytest.mark.measured
+def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    of_app = ["--app", "shop:app", "--cwd", str(shop), "--stack", "gunicorn-gthread"]
+    loads = ["--connections", "4", "--rate", "50", "-z", "1s", "--blocks", "2", "--run", str(run), "--wait"]
+    gates = ["--fail-on", "regression", "--metrics", "throughput,p50"]
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *of_app, *loads, *gates) == 1
+    told = capsys.readouterr()
+    assert "✗ Regression" in told.out
+    assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in told.out
+    assert "block 2  after" in told.err
+    assert PREFIX not in git(shop, "worktree", "list")
+    # What was measured is told again without a new run.
+    assert velodrome(monkeypatch, str(run), "--metrics", "throughput,p50") == 0
+    assert capsys.readouterr().out == told.out
+
+
+def test_an_app_that_is_not_imported_from_its_revision_is_refused(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "installed.py").write_text(SHOP.format(seconds=0))
+    asked = ["--app", "installed:app", "--cwd", str(shop), "--env", f"PYTHONPATH={elsewhere}"]
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
+    assert f"is imported from {elsewhere}/installed.py, not from the revision" in capsys.readouterr().err
+    assert PREFIX not in git(shop, "worktree", "list")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["HEAD", "--app", "shop:app"], "name two revisions"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--rate", "0"], "give requests a second, above 0"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--budget", "soon"], "'soon' is not a span of time"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert velodrome(monkeypatch, *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count", "after"), [(1, 1, 4), (4, 1, 8), (7, 1, 8), (8, 2, 16), (64, 5, 64)]
+)
+def test_it_looks_each_time_there_are_twice_as_many_blocks(blocks: int, count: int, after: int) -> None:
+    assert looks(blocks) == count
+    assert next_look(blocks) == after
