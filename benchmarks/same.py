@@ -1,7 +1,7 @@
 """How often `velodrome diff` finds a change where there is none, and how often one that is there: of 100 diffs each.
 
-Races same.toml, about eight minutes, or takes the folder of a run of it that there is; then draws blocks from it,
-8 a side and of each block a coin for which of the equal servers stands before: python benchmarks/same.py [RUN_DIR]
+Races same.toml, about four minutes, or takes the folder of a run of it that there is; then draws blocks from it,
+7 a side and of each block a coin for which of the equal servers stands before: python benchmarks/same.py [RUN_DIR]
 """
 
 import subprocess
@@ -25,7 +25,8 @@ from velodrome.model.results import Results
 
 STUDY = Path(__file__).with_suffix(".toml")
 TIMES = 100
-BLOCKS = 8
+BLOCKS = 7
+BLOCKS_APART = 4
 CHANGED = {Change.REGRESSION, Change.IMPROVEMENT}
 
 
@@ -89,12 +90,12 @@ def interleaved(one: Cell, other: Cell, draw: Random, swap: bool) -> Diff:
 
 
 def apart(one: Cell, draw: Random) -> Diff:
-    """Return the diff of two stretches of one server's blocks, as of two runs one after the other."""
+    """Return the diff of blocks of the first half of the race and of the second, as of two runs one after the other."""
     blocks = by_block(one.runner)
     order = sorted(blocks)
-    start = draw.randrange(0, len(order) // 2 - BLOCKS + 1)
-    later = draw.randrange(len(order) // 2, len(order) - BLOCKS + 1)
-    parts = [[each for block in order[at : at + BLOCKS] for each in blocks[block]] for at in (start, later)]
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    drawn = [sorted(draw.sample(half, BLOCKS_APART)) for half in halves]
+    parts = [[each for block in part for each in blocks[block]] for part in drawn]
     return compared(of_blocks(one, parts[0]), of_blocks(one, parts[1]), paired=False)
 
 

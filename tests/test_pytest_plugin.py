@@ -47,7 +47,7 @@ def test_a_test_passes_or_fails_surely_or_says_insufficient_data(
     ran.assert_outcomes(passed=1, failed=3)
     ran.stdout.fnmatch_lines(
         [
-            "*assert p50 5* < 1 ms*",
+            "E       assert p50 5* < 1 ms",
             "test_shop.py:18: insufficient data: p50 is 5*which reaches across 5*",
             "test_shop.py:21: nothing was answered right by http://127.0.0.1:9/*",
         ]

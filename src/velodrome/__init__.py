@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from velodrome.api.loading import load as load
     from velodrome.api.racing import race as race
     from velodrome.api.reading import read as read
+    from velodrome.api.searching import capacity as capacity
+    from velodrome.api.searching import tune as tune
     from velodrome.model.bound import mb as mb
     from velodrome.model.bound import ms as ms
     from velodrome.model.bound import per_second as per_second
@@ -31,6 +33,8 @@ _WHERE = {
     "race": "api.racing",
     "read": "api.reading",
     "compare": "api.comparing",
+    "capacity": "api.searching",
+    "tune": "api.searching",
     "diff": "api.diffing",
     **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.bound"),
     **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
@@ -38,6 +42,7 @@ _WHERE = {
 __all__ = [
     "InsufficientDataError",
     "VelodromeError",
+    "capacity",
     "compare",
     "diff",
     "load",
@@ -48,6 +53,7 @@ __all__ = [
     "race",
     "read",
     "seconds",
+    "tune",
     "us",
 ]
 

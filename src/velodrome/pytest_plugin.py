@@ -8,6 +8,7 @@ A figure whose interval reaches across its limit fails the test with «insuffici
 """
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,11 +37,12 @@ def pytest_runtest_makereport(
 
         error = call.excinfo.value
         if isinstance(error, VelodromeError):
-            report.longrepr = f"{item.location[0]}:{_line(call)}: {error}"
+            report.longrepr = f"{item.location[0]}:{_line(item, call)}: {error}"
     return report
 
 
-def _line(call: pytest.CallInfo[Any]) -> int:
-    """Return the line of the test in which it happened."""
+def _line(item: pytest.Item, call: pytest.CallInfo[Any]) -> int:
+    """Return the line of the test's file in which it happened."""
     assert call.excinfo is not None
-    return call.excinfo.traceback[0].lineno + 1
+    inside = [entry.lineno for entry in call.excinfo.traceback if Path(str(entry.path)) == item.path]
+    return (inside[-1] if inside else item.location[1] or 0) + 1

@@ -60,7 +60,7 @@ def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
 ) -> None:
     run = tmp_path / "run"
     of_app = ["--app", "shop:app", "--cwd", str(shop), "--stack", "gunicorn-gthread"]
-    loads = ["--connections", "4", "--rate", "50", "-z", "1s", "--blocks", "2", "--run", str(run), "--wait"]
+    loads = ["--connections", "4", "-z", "1s", "--blocks", "2", "--run", str(run), "--wait"]
     gates = ["--fail-on", "regression", "--metrics", "throughput,p50"]
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *of_app, *loads, *gates) == 1
     told = capsys.readouterr()
@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("blocks", "count", "after"), [(1, 1, 4), (4, 1, 8), (7, 1, 8), (8, 2, 16), (64, 5, 64)]
+    ("blocks", "count", "after"), [(1, 1, 4), (4, 1, 8), (7, 2, 8), (8, 2, 16), (64, 5, 64)]
 )
 def test_it_looks_each_time_there_are_twice_as_many_blocks(blocks: int, count: int, after: int) -> None:
     assert looks(blocks) == count

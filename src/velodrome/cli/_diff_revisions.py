@@ -14,7 +14,7 @@ from velodrome.model.difference import Diff
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Result
 from velodrome.run.apps import revisions
-from velodrome.run.supervision.stoppable import stoppable
+from velodrome.run.racing.opening import stoppable
 from velodrome.track import apps, revising
 from velodrome.track.comparing import Terms
 from velodrome.track.quiet import Quiet

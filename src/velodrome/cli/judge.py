@@ -18,7 +18,7 @@ from velodrome.model.errors import ResultsError
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
-from velodrome.report import group, html, json, markdown, terminal
+from velodrome.report import claims_junit, group, html, json, markdown, terminal
 
 RESULTS = "results.jsonl"
 
@@ -98,6 +98,9 @@ def command(
         str,
         typer.Option(help="Judge the claims of this study as its file has them now, not those of the run."),
     ] = "",
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write the claims as a JUnit report into this file.")
+    ] = None,
 ) -> None:
     """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
     inside = sorted(run[0].glob(f"*/{RESULTS}")) if not (run[0] / RESULTS).exists() else []
@@ -107,6 +110,8 @@ def command(
     asked = claimed(claims, read(run[0]).header.study) if claims else None
     verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), now=asked)
     terminal.show(verdict, paths, terminal.console(sys.stdout))
+    if junit is not None:
+        json.save(junit, claims_junit.text(verdict))
 
 
 def register(app: typer.Typer) -> None:

@@ -15,7 +15,8 @@ from velodrome.judge.differing.diffing import EVERYTHING, Asked, diff
 from velodrome.judge.differing.looks import FIRST, MOST, next_look
 from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
-from velodrome.model.errors import NotFromRevisionError, RaceInterruptedError
+from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, RaceInterruptedError
+from velodrome.model.measurement import Measurement
 from velodrome.model.study import Question, Study
 from velodrome.plan import matrix, timing
 from velodrome.run.apps.revisions import Revision, imported_from
@@ -86,7 +87,8 @@ def raced(
 ) -> Diff:
     """Race both revisions and return the diff: until all is settled or the budget is spent, or so many blocks.
 
-    Blocks are added in the same file; a block that would end after the budget is not begun. `told` hears how it goes.
+    Blocks are added in the same file; those that would end after the budget are not begun. `told` hears how it goes.
+    Raises NothingMeasuredError where neither revision could be measured, and what a race raises.
     """
     began = time.monotonic()
     there, wanted = 0, blocks or FIRST
@@ -95,14 +97,17 @@ def raced(
         heats = matrix.lay_out(now, lab.stacks).heats
         plan = race.Race(now, heats, folder, resume=there > 0, wait_s=wait_s)
         _run(plan, lab, follower)
-        found = diff(sides.revisions(store.read(folder), lab.stacks), asked)
+        results = store.read(folder)
+        if not any(isinstance(one, Measurement) for one in results.trials):
+            raise NothingMeasuredError(str(folder))
+        found = diff(sides.revisions(results, lab.stacks), asked)
         if blocks is not None or wanted >= MOST or settled(found):
             return found
         took = time.monotonic() - began
-        there, wanted = wanted, next_look(wanted)
-        needed_s = took / there * (wanted - there)
-        if took + needed_s > budget_s:
-            told(f"not settled after {there} blocks; {wanted - there} more would exceed the budget")
+        affordable = int(wanted * budget_s / took)
+        there, wanted = wanted, min(next_look(wanted), affordable)
+        if wanted <= there:
+            told(f"not settled after {there} blocks, and the budget is spent")
             return found
         told(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
 

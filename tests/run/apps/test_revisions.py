@@ -15,7 +15,7 @@ from velodrome.run.apps.revisions import PREFIX, checked_out, imported_from
 HOLDING = """
 import sys, time
 from velodrome.run.apps.revisions import checked_out
-from velodrome.run.supervision.stoppable import stoppable
+from velodrome.run.racing.opening import stoppable
 with stoppable(), checked_out(sys.argv[1], ("HEAD~1", "HEAD")) as found:
     print(found[0].root, flush=True)
     time.sleep(60)

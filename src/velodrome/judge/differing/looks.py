@@ -18,8 +18,8 @@ def next_look(blocks: int) -> int:
 
 
 def looks(blocks: int) -> int:
-    """Return how often a race with so many blocks was looked at."""
+    """Return how often a race that ended with so many blocks was looked at, that last time included."""
     at, count = FIRST, 1
-    while at * 2 <= blocks:
+    while at < blocks:
         at, count = at * 2, count + 1
     return count

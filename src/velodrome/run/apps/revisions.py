@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.supervision.stoppable import undisturbed
+from velodrome.run.supervision.undisturbed import undisturbed
 
 PREFIX = "velodrome-revisions-"
 SIDES = ("before", "after")

@@ -1,0 +1,207 @@
+"""`velodrome.capacity` and `velodrome.tune`: how much an app can do on a stack, and which setting to deploy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from velodrome.api import frames, showing
+from velodrome.api.apps import asked_of
+from velodrome.api.spans import seconds_of
+from velodrome.guest.stack import KnobValue
+from velodrome.judge.search.holding import Demands
+from velodrome.model.app import App
+from velodrome.model.capacity_found import Knee, RateCapacity
+from velodrome.model.condition import Condition
+from velodrome.model.condition_text import read
+from velodrome.model.errors import UsageError
+from velodrome.model.interval import Interval
+from velodrome.model.limits import Limits
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Measurement
+from velodrome.model.memory_text import memory_bytes
+from velodrome.model.recommendation import Recommendation
+from velodrome.model.search import Ending, Probe, RateFound, Sample
+from velodrome.model.trial import Contestant, Trial
+from velodrome.model.tuning import Candidate, Goal, Told
+from velodrome.plan.asked import line
+from velodrome.report import capacity_text, tune_text
+from velodrome.run.lab import Lab
+from velodrome.track import apps, bench, tuning
+from velodrome.track import capacity as searching
+from velodrome.track.loading import common
+
+
+class _Quiet:
+    """Hears how a search goes, and says nothing."""
+
+    def preparing(self, text: str) -> None: ...
+    def tried(self, probe: Probe, measured: Measurement | None) -> None: ...
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None: ...
+    def told(self, candidate: Candidate, told: Told) -> None: ...
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What a search for the highest rate, or for the knee of a closed loop, came to."""
+
+    title: str
+    found: RateCapacity | Knee
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended: `Ending.CONVERGED` has an interval, the others say why in the sentence."""
+        return self.found.ending
+
+    @property
+    def interval(self) -> Interval | None:
+        """The highest rate at which the SLO holds, requests a second; of a closed loop the connections of its knee."""
+        search = self.found.found
+        return search.interval if isinstance(search, RateFound) else search.connections
+
+    @property
+    def sentence(self) -> str:
+        """The answer, for people."""
+        return capacity_text.sentence(self.found)
+
+    def rows(self) -> list[frames.Row]:
+        """Return one row for each load that was tried."""
+        search = self.found.found
+        tried: Sequence[Probe | Sample] = search.probes if isinstance(search, RateFound) else search.samples
+        return [asdict(one) for one in tried]
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
+        return frames.to_pandas(self.rows())
+
+    def to_polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
+        return frames.to_polars(self.rows())
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        cells = ([str(value) for value in row.values()] for row in rows)
+        return showing.table(self.title, list(rows[0]) if rows else (), cells, [self.sentence])
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Which setting to deploy, the runner-up, and what would change its mind."""
+
+    recommendation: Recommendation
+
+    @property
+    def sentence(self) -> str:
+        """The answer, for people."""
+        return tune_text.sentence(self.recommendation)
+
+    @property
+    def command(self) -> str:
+        """The command line to deploy; empty: nothing can be recommended."""
+        return self.recommendation.command
+
+    @property
+    def text(self) -> str:
+        """All of the answer, as `velodrome tune` prints it."""
+        return "\n".join(tune_text.lines(self.recommendation))
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as plain values, as `velodrome tune --json` prints it."""
+        return tune_text.document(self.recommendation)
+
+    def __repr__(self) -> str:
+        return f"<{self.recommendation.of}: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        said = [self.sentence, self.command, *(one.sentence for one in self.recommendation.mind)]
+        return showing.table(self.recommendation.of, (), (), said)
+
+
+def capacity(
+    app: object,
+    *,
+    slo: str | Sequence[str] = (),
+    closed: bool = False,
+    stack: str = "",
+    knobs: Mapping[str, KnobValue] | None = None,
+    requests: Sequence[str] = ("GET /",),
+    duration: float | str | None = None,
+    cpus: int | None = None,
+    memory: str = "",
+    wait: bool = False,
+    **of_app: Any,
+) -> Capacity:
+    """Search the highest rate at which `slo` (`"p99 < 200ms and errors < 0.1%"`) holds on one stack, or with `closed`
+    the connections at which throughput stops rising.
+
+    `app` is an import path or the object itself; without `stack` a common one serves it. Raises what is wrong with
+    the app, ConditionError, NoServerError, BusyError.
+    """
+    if closed and slo:
+        raise UsageError("closed=True shows throughput alone: leave slo out, or leave closed out")
+    one, lab = _looked_at(app, requests, of_app)
+    name = common(apps.stacks_for(one, lab, (stack,) if stack else ()))
+    who = Contestant(name, knobs or {})
+    trial = _trial(one, who, _limits(cpus, memory))
+    wait_s = None if wait else 0.0
+    found: RateCapacity | Knee
+    if closed:
+        length = searching.KNEE_S if duration is None else seconds_of(duration)
+        found = searching.knee(trial, lab, _Quiet(), seconds=length, wait_s=wait_s)
+    else:
+        length = bench.SECONDS if duration is None else seconds_of(duration)
+        demands = Demands(must=_conditions(slo))
+        found = searching.highest(trial, lab, demands, _Quiet(), seconds=length, wait_s=wait_s)
+    return Capacity(f"{who.called(lab.stacks[name].title)} · {one.path}", found)
+
+
+def tune(
+    app: object,
+    *,
+    slo: str | Sequence[str] = (),
+    rate: float | None = None,
+    goal: str = "",
+    stacks: Sequence[str] = (),
+    requests: Sequence[str] = ("GET /",),
+    cpus: int | None = None,
+    memory: str = "",
+    budget: float | str = 600.0,
+    wait: bool = False,
+    **of_app: Any,
+) -> Tuning:
+    """Search the stack and settings with the most capacity at the SLO or, with a `rate`, those that carry it with the
+    least CPU (or, `goal="memory"`, memory), within `cpus` and `memory`.
+
+    Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError.
+    """
+    wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY
+    if (wanted is Goal.CAPACITY) == bool(rate):
+        raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
+    one, lab = _looked_at(app, requests, of_app)
+    chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, tuple(stacks)))
+    trial = _trial(one, Contestant(""), _limits(cpus, memory))
+    demands = Demands(must=_conditions(slo))
+    asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
+    return Tuning(tuning.tune(asked, lab, _Quiet(), None if wait else 0.0))
+
+
+def _looked_at(app: object, requests: Sequence[str], of_app: Mapping[str, Any]) -> tuple[App, Lab]:
+    asked = asked_of(app, tuple(line.read(text, Path()) for text in requests), **of_app)
+    return apps.look(asked), apps.lab_for(asked)
+
+
+def _trial(app: App, who: Contestant, limits: Limits) -> Trial:
+    """Return what is measured; its load is set each time."""
+    question = app.recipe.name.replace("/", "-")
+    return Trial("api", question, app.recipe, who, Load(Closed(1), 1.0), limits, block=0, app=app)
+
+
+def _limits(cpus: int | None, memory: str) -> Limits:
+    return Limits(cpus, memory_bytes(memory) if memory else None)
+
+
+def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:
+    return tuple(map(read, (slo,) if isinstance(slo, str) else slo))

@@ -1,0 +1,93 @@
+"""JUnit reports, as continuous integration reads them: suites of cases that passed, failed or could not be told.
+
+Elements and attributes are those that Ant's schema and Jenkins' have in common, in Ant's order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from xml.etree import ElementTree as Tree
+
+from velodrome.report.typeset import visible
+
+NEVER = "1970-01-01T00:00:00"
+
+
+class Outcome(StrEnum):
+    """What became of a case."""
+
+    PASSED = "passed"
+    FAILED = "failure"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of them; texts may be a server's."""
+
+    classname: str
+    name: str
+    outcome: Outcome = Outcome.PASSED
+    kind: str = ""
+    """Of a failure or an error."""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Cases that belong together."""
+
+    name: str
+    cases: Sequence[Case]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    started_at: str = ""
+    """ISO 8601."""
+    said: str = ""
+
+
+def text(name: str, suites: Sequence[Suite]) -> str:
+    """Return the whole document."""
+    root = Tree.Element("testsuites", name=name)
+    for suite in suites:
+        _suite(root, suite)
+    for count in ("tests", "failures", "errors"):
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
+    Tree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(root: Tree.Element, suite: Suite) -> None:
+    # The schema wants a time without its zone.
+    at = suite.started_at[:19]
+    count = [case.outcome for case in suite.cases].count
+    element = Tree.SubElement(
+        root,
+        "testsuite",
+        name=visible(suite.name),
+        hostname="localhost",
+        time="0",
+        timestamp=at if len(at) == len(NEVER) else NEVER,
+        tests=str(len(suite.cases)),
+        failures=str(count(Outcome.FAILED)),
+        errors=str(count(Outcome.ERROR)),
+        skipped=str(count(Outcome.SKIPPED)),
+    )
+    properties = Tree.SubElement(element, "properties")
+    for name, value in suite.properties.items():
+        Tree.SubElement(properties, "property", name=visible(name), value=visible(value))
+    for case in suite.cases:
+        _case(element, case)
+    Tree.SubElement(element, "system-out").text = visible(suite.said)
+    Tree.SubElement(element, "system-err")
+
+
+def _case(suite: Tree.Element, case: Case) -> None:
+    element = Tree.SubElement(
+        suite, "testcase", classname=visible(case.classname), name=visible(case.name), time="0"
+    )
+    message = visible(case.message)
+    if case.outcome is Outcome.SKIPPED:
+        Tree.SubElement(element, "skipped", message=message)
+    elif case.outcome is not Outcome.PASSED:
+        Tree.SubElement(element, case.outcome.value, type=case.kind, message=message).text = message

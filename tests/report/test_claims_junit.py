@@ -1,0 +1,26 @@
+from xml.etree import ElementTree as Tree
+
+from tests.report.made_up_claims import with_claims
+from tests.report.made_up_verdict import verdict
+from tests.report.test_diff_junit import check
+
+from velodrome.model.claim import Judgement
+from velodrome.report import claims_junit
+
+
+def test_each_claim_is_a_case_and_one_that_does_not_hold_fails() -> None:
+    judged = with_claims()
+    root = Tree.fromstring(claims_junit.text(judged))
+    check(root)
+    cases = {str(case.get("name")): case for case in root.iter("testcase")}
+    assert len(cases) == len(judged.claims)
+    for one in judged.claims:
+        case = next(case for name, case in cases.items() if name.startswith(one.claim.name + " "))
+        assert (case.find("failure") is not None) == (one.judgement is Judgement.FAILS)
+        assert (case.find("skipped") is not None) == (one.judgement is Judgement.CANNOT_TELL)
+
+
+def test_a_study_without_claims_says_so() -> None:
+    root = Tree.fromstring(claims_junit.text(verdict()))
+    check(root)
+    assert root.findtext(".//system-out") == "This study has no claims."
