@@ -103,7 +103,7 @@ def test_one_slot_of_20_ms_holds_25_a_second_and_is_given_up_early_at_200(lab: L
         assert again.held is True, again
         sample, _ = bench.connections(4, 0.5)
         assert 30 < sample.rps <= 51
-        assert bench.trials == 5
+        assert bench.trials >= 5
 
 
 @pytest.mark.usefixtures("alone")

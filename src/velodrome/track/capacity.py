@@ -8,13 +8,14 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
+from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.bounding import bounding
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
-from velodrome.judge.search.holding import Demands
+from velodrome.judge.search.holding import Demands, Tried, probe
 from velodrome.judge.search.rate import RateSearch, highest_rate
 from velodrome.judge.search.scalability import scalability
 from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
-from velodrome.model.condition import written
+from velodrome.model.condition import comparisons, written
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
@@ -27,6 +28,10 @@ LOOK_CONNECTIONS = 32
 LOOK_S = 1.0
 FIRST = 0.5
 """Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
+OF_LOAD = ("rate", "requests", "in_flight", "cpu")
+"""Metrics that say how much was asked, and nothing of one request alone."""
+LITTLE = 0.3
+"""Of what one connection gets: so seldom that no request waits for another."""
 LOOK_FIRST = RateSearch(first=0.0)
 KNEE_S = 2.0
 
@@ -61,11 +66,11 @@ def highest(
 
     def measure(rate: float) -> Probe:
         nonlocal best
-        probe, measured = bench.rate(rate, demands)
-        follower.tried(probe, measured)
-        if probe.held and measured is not None and (best is None or rate >= _rate(best)):
+        tried, measured = bench.rate(rate, demands)
+        follower.tried(tried, measured)
+        if tried.held and measured is not None and (best is None or rate >= _rate(best)):
             best = measured
-        return probe
+        return tried
 
     with (
         opened([trial], lab, f"capacity of {trial.cell}", follower, wait_s) as ready,
@@ -73,13 +78,26 @@ def highest(
     ):
         alone = bench.alone()
         if not asked.first:
-            look, _ = bench.connections(LOOK_CONNECTIONS, LOOK_S)
-            first = max(1.0, FIRST * max(look.rps, alone.load.throughput_rps))
-            asked = replace(asked, first=first)
+            asked = _looked(asked, alone, bench, demands)
         found = highest_rate(measure, asked)
         told = tuple(map(written, (*demands.must, *demands.must_not)))
         bottom = _bottom(best, trial, lab)
         return RateCapacity(told, found, best, bottom, bench.trials, time.monotonic() - began)
+
+
+def _looked(asked: RateSearch, alone: Measurement, bench: Bench, demands: Demands) -> RateSearch:
+    """Return a search that begins where a short look says."""
+    rps = alone.load.throughput_rps
+    facts = (alone.load.requests, alone.load.ok, rps)
+    every = (*demands.must, *demands.must_not)
+    of_load = any(one.metric.statistic in OF_LOAD for condition in every for one in comparisons(condition))
+    tried = Tried(rps, *facts, figures_of(alone.load, open_loop=False))
+    if not of_load and probe(tried, demands).held is False:
+        # What breaks with nobody before it breaks at every rate: a few requests a second show that.
+        few = max(asked.lowest, LITTLE * rps)
+        return replace(asked, first=few, lowest=few)
+    look, _ = bench.connections(LOOK_CONNECTIONS, LOOK_S)
+    return replace(asked, first=max(asked.lowest, FIRST * max(look.rps, rps)))
 
 
 def knee(
