@@ -16,7 +16,7 @@ from typing import Self
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
 from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
-from velodrome.model.errors import NoServerError
+from velodrome.model.errors import AppAnswersWrongError, NoServerError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
@@ -72,7 +72,10 @@ class Bench:
         self._running.close()
 
     def alone(self) -> Measurement:
-        """Measure one connection: what a request takes when nobody is before it. Raises NoServerError."""
+        """Measure one connection: what a request takes when nobody is before it.
+
+        Raises NoServerError; AppAnswersWrongError where an app answers, and not as it is to.
+        """
         load = Load(Closed(1), duration_s=ALONE_S, warmup_s=0.1, drain_s=self._drain_s())
         if (wait_s := self.trial.recipe.wait_ms / 1000) > ALONE_S / 2:
             load = replace(load, duration_s=3 * wait_s)
@@ -144,7 +147,11 @@ class Bench:
                 self._booted = boot(self.trial, self._lab, self._running)
             except ImpossibleError as why:
                 self._running.close()
-                raise NoServerError(self.trial.contestant.label, why.reason, why.last_lines) from why
+                label, app = self.trial.contestant.label, self.trial.app
+                if app is not None and why.kind is FailureKind.WRONG_ANSWER:
+                    reason = why.reason.removeprefix(f"{label}: ")
+                    raise AppAnswersWrongError(app.path, label, reason, why.last_lines[-8:]) from why
+                raise NoServerError(label, why.reason, why.last_lines) from why
             self.boots += 1
         return self._booted
 

@@ -20,7 +20,7 @@ from velodrome.judge.tuning.racing import tune as raced
 from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model.app import App
 from velodrome.model.condition import written
-from velodrome.model.errors import NoServerError
+from velodrome.model.errors import AppAnswersWrongError, NoServerError
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
@@ -32,6 +32,7 @@ from velodrome.run.machine import placement
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.opening import opened
 from velodrome.track.bench import Bench
+from velodrome.track.comparing import MOST_WRONG
 
 GRID_LOADS = 15
 """A search for the highest rate of one candidate takes about so many loads, and the whole grid that for each."""
@@ -74,7 +75,10 @@ class Asked:
 
 
 def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0) -> Recommendation:
-    """Search the best setting. Raises BusyError, LimitError, DriverError; a stack that does not start is out."""
+    """Search the best setting. A stack that does not start is out.
+
+    Raises BusyError, LimitError, DriverError, AppAnswersWrongError.
+    """
     began = time.monotonic()
     limits = asked.trial.limits
     # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
@@ -109,6 +113,7 @@ class Benches:
         self._template, self._lab, self._demands, self._follower = template, lab, demands, follower
         self._bench: Bench | None = None
         self._alone_ms: dict[str, float] = {}
+        self._wrong: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -119,12 +124,18 @@ class Benches:
         self._stop()
 
     def measure(self, candidate: Candidate, ask: Ask) -> Told:
-        """Make one load and say what it gave."""
+        """Make one load and say what it gave. Raises AppAnswersWrongError once an app does so on several stacks."""
         try:
             told = self._told(self.bench(candidate), ask)
         except NoServerError as error:
             self._stop()
             told = Told(ask, failed=error.reason)
+        except AppAnswersWrongError as error:
+            self._stop()
+            self._wrong.add(candidate.contestant.stack)
+            if len(self._wrong) >= MOST_WRONG:
+                raise
+            told = Told(ask, failed=str(error))
         self._follower.told(candidate, told)
         return told
 
