@@ -5,6 +5,7 @@ knee(trial, lab, ConnectionSearch(), follower)
 """
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -28,6 +29,9 @@ LOOK_CONNECTIONS = 32
 LOOK_S = 1.0
 FIRST = 0.5
 """Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
+LAW_NUMBERS = 7
+"""Different numbers of connections that the law is fitted to, at least."""
+MOST_CONNECTIONS = 1_024
 OF_LOAD = ("rate", "requests", "in_flight", "cpu")
 """Metrics that say how much was asked, and nothing of one request alone."""
 LITTLE = 0.3
@@ -134,9 +138,22 @@ def knee(
     ):
         bench.alone()
         found = enough_connections(measure, asked or ConnectionSearch())
-        law = scalability(found.samples)
+        law = scalability([*found.samples, *_further(found.samples, measure)])
         bottom = _bottom(best, trial, lab)
         return Knee(found, law, best, bottom, bench.trials, time.monotonic() - began)
+
+
+def _further(samples: Sequence[Sample], measure: Callable[[int], Sample]) -> Iterator[Sample]:
+    """Yield closed loops of more connections, where the search for the knee needed too few for a law."""
+    counts = {one.connections for one in samples if not one.spoilt}
+    most = max(counts, default=0)
+    while counts and len(counts) < LAW_NUMBERS and most < MOST_CONNECTIONS:
+        most *= 2
+        counts.add(most)
+        sample = measure(most)
+        yield sample
+        if sample.spoilt:
+            return
 
 
 def _rate(measured: Measurement) -> float:

@@ -11,7 +11,8 @@ from velodrome.run.racing.boot import Booted
 TIMES = 3.0
 """An answer takes no longer than so many times what it took before anything was asked."""
 LEAST_MS = 1.0
-PATIENCE_S = 10.0
+PATIENCE_S = 3.0
+"""Then it is better served anew: one that goes on with requests whose clients have left may be busy for long."""
 PAUSE_S = 0.1
 
 
