@@ -1,17 +1,22 @@
 """A user's app stands on servers that are not installed in its environment."""
 
 import os
+import time
 import urllib.request
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, InterpreterNotFoundError
+from velodrome.model.limits import Limits
 from velodrome.model.request import Content, Request
 from velodrome.model.trial import Contestant
-from velodrome.track.apps import Asked, lab_for, look
+from velodrome.run.environments.interpreter import find
+from velodrome.track.apps import Asked, lab_for, look, stacks_for
 from velodrome.track.standing import standing
 
 FLASK = "flask==3.1.2"
@@ -68,3 +73,119 @@ def test_what_is_asked_has_to_be_answered_rightly() -> None:
         standing(look(wrong), Contestant("waitress"), lab_for(wrong)),
     ):
         pass
+
+
+AIOHTTP, TORNADO, DJANGO, FASTAPI = "aiohttp==3.13.2", "tornado==6.5.2", "django==5.2.8", "fastapi==0.121.1"
+CART = ("/cart?id=7", '"7"')
+FORMS = [
+    ("plain:create_named('test')", (), "gunicorn-gthread", ("/", "hello")),
+    ("plain:create_app", (), "waitress", ("/", "hello")),
+    ("plain:Double", (), "uvicorn", ("/", "hello")),
+    ("plain:Double", (), "hypercorn", ("/", "hello")),
+    ("plain:asgi", (), "granian-asgi", ("/", "hello")),
+    ("aiohttp_shop:app", (AIOHTTP,), "aiohttp", CART),
+    ("aiohttp_shop:make_later", (AIOHTTP,), "aiohttp-uvloop", CART),
+    ("tornado_shop:make_app", (TORNADO,), "tornado", CART),
+    ("bare_settings", (DJANGO,), "gunicorn-sync", CART),
+    ("bare_settings", (DJANGO,), "uvicorn", CART),
+    ("mall.settings", (DJANGO,), "gunicorn-gevent", CART),
+    ("fastapi_shop:create_app", (FASTAPI,), "uvicorn", ("/stock", "apples")),
+    ("fastapi_shop:app", (FASTAPI,), "hypercorn", ("/stock", "apples")),
+]
+
+
+@pytest.mark.parametrize(("app", "requires", "stack", "asked"), FORMS)
+def test_every_form_of_an_app_stands(
+    app: str, requires: tuple[str, ...], stack: str, asked: tuple[str, str]
+) -> None:
+    path, right = asked
+    said = Asked(app, python_with(*requires), str(SHOP), requests=(Request("it", path),))
+    assert right in got(look(said), said, stack, path)
+
+
+def test_a_django_site_is_raced_on_servers_of_both_kinds() -> None:
+    said = Asked("mall.settings", python_with(DJANGO), str(SHOP))
+    found = look(said)
+    assert found.served == {"wsgi": "mall.wsgi:application", "asgi": "velodrome.guest.apps.django_asgi:app"}
+    assert {"gunicorn-sync", "uvicorn"} <= set(stacks_for(found, lab_for(said)))
+
+
+def test_its_users_version_of_a_server_is_told_only_what_it_knows() -> None:
+    said = Asked("plain:application", python_with("gunicorn==21.2.0"), str(SHOP))
+    app = look(said)
+    with standing(app, Contestant("gunicorn-sync"), lab_for(said)) as booted:
+        assert booted.environment.packages["gunicorn"] == "21.2.0"
+
+
+def test_an_app_on_an_old_interpreter_stands() -> None:
+    try:
+        python = str(find("3.8").path)
+    except InterpreterNotFoundError as error:
+        pytest.skip(str(error))
+    said = Asked("plain:application", python, str(SHOP))
+    assert got(look(said), said, "gunicorn-gthread", "/") == "hello"
+
+
+def test_it_sees_its_folder_and_the_variables_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_NAME", "blue")
+    said = Asked("plain:application", cwd=str(SHOP), env=("SHOP_NAME",))
+    app = look(said)
+    assert got(app, said, "waitress", "/env") == "blue"
+    assert got(app, said, "waitress", "/cwd") == str(SHOP)
+    assert "blue" not in repr(app)
+
+
+def test_a_third_party_that_it_calls_is_simulated() -> None:
+    said = Asked(
+        "calls_payments:application",
+        cwd=str(SHOP),
+        upstreams=("PAYMENTS_URL=latency:uniform(20ms,30ms)",),
+    )
+    app = look(said)
+    with standing(app, Contestant("waitress"), lab_for(said)) as booted:
+        (third,) = booted.upstreams
+        third.begin()
+        began = time.monotonic()
+        with urllib.request.urlopen(booted.server.url, timeout=10) as answer:
+            assert answer.read() == b"paid"
+        assert 0.02 <= time.monotonic() - began < 2
+        assert third.end().requests == 1
+
+
+def test_megabytes_forks_threads_and_another_folder_do_no_harm_to_serving() -> None:
+    said = Asked("troublesome:application", cwd=str(SHOP))
+    with standing(look(said), Contestant("waitress"), lab_for(said)) as booted:
+        stopped = booted.server.stop(2.0)
+    assert stopped.left == ()
+
+
+def test_an_app_deaf_to_every_signal_is_ended_with_its_children() -> None:
+    said = Asked("deaf:application", cwd=str(SHOP))
+    with standing(look(said), Contestant("waitress"), lab_for(said)) as booted:
+        stopped = booted.server.stop(0.5)
+    assert stopped.ending.hung
+    assert stopped.left == ()
+
+
+def test_an_app_that_listens_elsewhere_is_told_where() -> None:
+    said = Asked("elsewhere:application", cwd=str(SHOP))
+    lab = replace(lab_for(said), start_seconds=2.0)
+    with (
+        pytest.raises(
+            AppNotServedError, match=r"no answer within 2 s: .*it listens on 127\.0\.0\.1:\d+ instead"
+        ),
+        standing(look(said), Contestant("waitress"), lab),
+    ):
+        pass
+
+
+def test_an_app_whose_growth_meets_a_limit_is_told_so() -> None:
+    said = Asked("grows:application", cwd=str(SHOP))
+    limits = Limits(memory_bytes=200_000_000)
+    with standing(look(said), Contestant("waitress"), lab_for(said), limits) as booted:
+        for _ in range(60):
+            with suppress(OSError):
+                urllib.request.urlopen(booted.server.url, timeout=5).close()
+        lines = " ".join(booted.server.last_lines(100))
+        ended = booted.server.exit()
+    assert "MemoryError" in lines or (ended is not None and "memory limit" in ended.sentence)

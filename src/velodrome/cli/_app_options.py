@@ -1,13 +1,11 @@
-"""The options that say which app of the user's own is meant, and what is asked of it."""
+"""The options that say which app of the user's own is meant, and what it runs in."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from velodrome.model.request import Request
-from velodrome.plan.asked import line
 from velodrome.track.apps import Asked
 
 Python = Annotated[
@@ -24,18 +22,13 @@ Env = Annotated[
 Interface = Annotated[
     str, typer.Option(help="wsgi, asgi, rsgi, aiohttp or tornado, where it cannot be told by itself.")
 ]
-Asking = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--request", help="'GET /cart?id=7', 'POST /orders {\"id\": 1} -> 201'; repeatable (GET /)."
-    ),
-]
 Upstream = Annotated[
     list[str] | None,
     typer.Option(
         help="A simulated third party in place of one it calls: PAYMENTS_URL=latency:lognormal(50ms,0.4)."
     ),
 ]
+Proto = Annotated[str, typer.Option(help="The .proto file of a gRPC servicer.")]
 Setup = Annotated[str, typer.Option(help="Command to run before: fills a database, starts containers.")]
 Teardown = Annotated[str, typer.Option(help="Command to run after, however it ends.")]
 
@@ -44,26 +37,24 @@ Teardown = Annotated[str, typer.Option(help="Command to run after, however it en
 class Given:
     """What the command line says of apps, whichever of them."""
 
-    python: str
-    cwd: str
-    env: list[str] | None
-    interface: str
-    requests: list[str] | None
-    upstreams: list[str] | None
+    python: str = ""
+    cwd: str = ""
+    env: list[str] | None = None
+    interface: str = ""
+    upstreams: list[str] | None = None
+    proto: str = ""
+    requests: tuple[Request, ...] = ()
+    """What is asked."""
 
     def asked(self, app: str) -> Asked:
-        """Return it of one app. Raises RequestLineError."""
+        """Return it of one app."""
         return Asked(
             app,
             self.python,
             self.cwd,
             tuple(self.env or ()),
             self.interface,
-            self.mix,
+            self.requests,
             tuple(self.upstreams or ()),
+            self.proto,
         )
-
-    @property
-    def mix(self) -> tuple[Request, ...]:
-        """What is asked, each with the same weight."""
-        return tuple(line.read(text, Path()) for text in self.requests or ())

@@ -1,13 +1,23 @@
 """The options that say what is asked of an app, in whichever form its user has it."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from velodrome.model.errors import BadOptionError
+from velodrome.plan.asked import asking
+from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.methods import ALL, SAFE
 
+Lines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--request", help="'GET /cart?id=7', 'POST /orders {\"id\": 1} -> 201'; repeatable (GET /)."
+    ),
+]
 File = Annotated[
     Path | None,
     typer.Option(
@@ -35,3 +45,16 @@ def methods(text: str) -> tuple[str, ...]:
         if one not in ALL:
             raise BadOptionError("--methods", text, f"'{one}' is no method; there are {', '.join(ALL)}")
     return found or SAFE
+
+
+def mix(
+    lines: Sequence[str] | None, file: Path | None, access_log: Path | None, openapi: Path | None, named: str
+) -> Asking:
+    """Return what the options of a command say together, and tell on standard error what is to be told of it.
+
+    `named` are the methods. Raises TwoSourcesError where they contradict each other, and UsageError for files.
+    """
+    found = asking.of(lines or (), file, access_log, openapi, methods(named))
+    for sentence in found.told:
+        print(sentence, file=sys.stderr, flush=True)
+    return found

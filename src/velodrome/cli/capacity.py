@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
+from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
 from velodrome.cli._served import AppName, Choice, RecipeName, served
@@ -69,7 +70,11 @@ def command(
     stack: Annotated[str, typer.Option(help="Who serves it (`velodrome stacks`), or ./mine.py.")],
     app: AppName = "",
     recipe: RecipeName = "",
-    request: app_options.Asking = None,
+    request: asked_options.Lines = None,
+    requests: asked_options.File = None,
+    access_log: asked_options.AccessLog = None,
+    openapi: asked_options.OpenApi = None,
+    methods: asked_options.Methods = "",
     slo: serving.Slo = None,
     closed: Annotated[
         bool, typer.Option("--closed", help="The knee of throughput against connections, with its law.")
@@ -85,6 +90,7 @@ def command(
     env: app_options.Env = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
+    proto: app_options.Proto = "",
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     duration: Annotated[str, typer.Option("-z", "--duration", help="Of each load (3s; --closed 2s).")] = "",
@@ -99,7 +105,8 @@ def command(
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
     limits = serving.limits(cpus, memory)
     search = Search(closed, Demands(must=conditions), _length(duration, closed), None if wait else 0.0)
-    given = app_options.Given(python, cwd, env, interface, request, upstream)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
     with served(Choice(app, recipe, given, setup, teardown), server.extra) as one:
         found = search.run(one.trial(NAME, who, limits), one.lab)
         title = f"{who.called(server.stacks[who.stack].title)} · {one.label}"

@@ -2,12 +2,16 @@
 
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from velodrome.cli import _app_options as app_options
+from velodrome.cli import _asked_options as asked_options
 from velodrome.cli._racing import Options, between, folder, raced
 from velodrome.model import duration
 from velodrome.model.errors import BadOptionError
@@ -16,8 +20,8 @@ from velodrome.model.memory_text import memory_bytes
 from velodrome.run.apps import commands
 from velodrome.run.environments import interpreter
 from velodrome.run.environments.theirs import path_with
-from velodrome.run.profiling.taking import take
 from velodrome.track import apps, comparing
+from velodrome.track.apps import Asked
 from velodrome.track.comparing import Terms
 
 NAME = "compare"
@@ -31,12 +35,17 @@ def command(
             help="module:attribute, module:factory, a Django settings module; several are ranked each."
         ),
     ],
-    request: app_options.Asking = None,
+    request: asked_options.Lines = None,
+    requests: asked_options.File = None,
+    access_log: asked_options.AccessLog = None,
+    openapi: asked_options.OpenApi = None,
+    methods: asked_options.Methods = "",
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
+    proto: app_options.Proto = "",
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     connections: Annotated[int, typer.Option("-c", "--connections", min=1, help="Of the closed loop.")] = (
@@ -46,7 +55,8 @@ def command(
     length: Annotated[str, typer.Option("-z", "--duration", help="Of each measured span.")] = "5s",
     blocks: Annotated[int, typer.Option(min=1, help="Repeats of everything.")] = DEFAULTS.blocks,
     stack: Annotated[
-        list[str] | None, typer.Option(help="Only this stack (all that can serve it); repeatable.")
+        list[str] | None,
+        typer.Option(help="Only this stack, or yours in ./mine.py (all that can serve it); repeatable."),
     ] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="CPUs of the server.")] = None,
     memory: Annotated[str, typer.Option(help="Memory of the server: 512MB, 1g.")] = "",
@@ -59,30 +69,43 @@ def command(
     wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
 ) -> None:
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
-    given = app_options.Given(python, cwd, env, interface, request, upstream)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
     asked = [given.asked(one) for one in app]
+    names, extra = apps.named(stack or ())
     terms = Terms(
         connections,
-        _rate(rate),
+        _rate(rate) or mix.peak_rps,
         Limits(cpus, _memory(memory)),
         blocks,
         _seconds(length),
         seed=seed,
         link=between(link),
-        stacks=tuple(stack or ()),
+        stacks=names,
     )
-    path = path_with(apps.interpreter(python), os.environ.get("PATH", ""))
-    variables = {"PATH": path, **apps.values(env or ())}
-    with commands.around(setup, teardown, apps.folder(cwd), variables):
-        found = [apps.look(one) for one in asked]
-        lab = apps.lab_for(asked[0], profile=take)
-        comparison = comparing.laid_out(found, terms, lab)
-        for one in found:
-            _tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-        comparing.rehearse(comparison, lab, _tell, terms.link)
-        where = folder(comparison.study.name, out, resume)
-        options = Options(resume=resume, wait=wait, python=interpreter.find(found[0].python).version)
-        raced(comparison.study, comparison.matrix, lab, where, options)
+    options = Options(resume=resume, wait=wait)
+    with _around(asked[0], setup, teardown):
+        _compare(asked, terms, extra, out, options)
+
+
+def _around(asked: Asked, setup: str, teardown: str) -> AbstractContextManager[object]:
+    """Run the user's commands before and after, where the app runs and with what it sees."""
+    path = path_with(apps.interpreter(asked.python), os.environ.get("PATH", ""))
+    return commands.around(setup, teardown, apps.folder(asked.cwd), {"PATH": path, **apps.values(asked.env)})
+
+
+def _compare(
+    asked: Sequence[Asked], terms: Terms, extra: Sequence[str], out: Path | None, options: Options
+) -> None:
+    found = [apps.look(one) for one in asked]
+    lab = apps.lab_for(asked[0], extra)
+    comparison = comparing.laid_out(found, terms, lab)
+    for one in found:
+        _tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
+    comparing.rehearse(comparison, lab, _tell, None if options.wait else 0.0)
+    where = folder(comparison.study.name, out, options.resume)
+    version = interpreter.find(found[0].python).version
+    raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))
 
 
 def _tell(sentence: str) -> None:

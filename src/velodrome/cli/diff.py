@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
+from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _diff_options as options
 from velodrome.cli import _diff_revisions as of_revisions
 from velodrome.cli.judge import read
@@ -35,7 +36,11 @@ def command(
     form: options.AsFormat = "text",
     out: options.Out = None,
     app: of_revisions.App = "",
-    request: app_options.Asking = None,
+    request: asked_options.Lines = None,
+    requests: asked_options.File = None,
+    access_log: asked_options.AccessLog = None,
+    openapi: asked_options.OpenApi = None,
+    methods: asked_options.Methods = "",
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
@@ -66,7 +71,8 @@ def command(
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
         if rate is not None and not rate > 0:
             raise BadOptionError("--rate", f"{rate:g}", "give requests a second, above 0")
-        given = app_options.Given(python, cwd, env, interface, request, upstream)
+        mix = asked_options.mix(request, requests, access_log, openapi, methods)
+        given = app_options.Given(python, cwd, env, interface, upstream, requests=mix.requests)
         terms = Terms(
             connections, rate, Limits(cpus), seconds=_seconds("-z", length), stacks=tuple(stack or ())
         )

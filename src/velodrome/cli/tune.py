@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
+from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
 from velodrome.cli._served import AppName, Choice, RecipeName, Served, served
@@ -45,7 +46,11 @@ class Follower:
 def command(
     app: AppName = "",
     recipe: RecipeName = "",
-    request: app_options.Asking = None,
+    request: asked_options.Lines = None,
+    requests: asked_options.File = None,
+    access_log: asked_options.AccessLog = None,
+    openapi: asked_options.OpenApi = None,
+    methods: asked_options.Methods = "",
     slo: serving.Slo = None,
     rate: Annotated[
         float | None, typer.Option("-R", "--rate", help="Requests per second to carry, with the least CPU.")
@@ -63,6 +68,7 @@ def command(
     env: app_options.Env = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
+    proto: app_options.Proto = "",
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     budget: Annotated[str, typer.Option(help="Time to measure in.")] = "10m",
@@ -74,7 +80,8 @@ def command(
     limits = serving.limits(cpus, memory)
     demands = Demands(must=serving.conditions(slo))
     budget_s = serving.seconds("--budget", budget)
-    given = app_options.Given(python, cwd, env, interface, request, upstream)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
     with served(Choice(app, recipe, given, setup, teardown)) as one:
         stacks = _chosen(one, stack or [])
         trial = one.trial(NAME, Contestant(""), limits)

@@ -29,8 +29,7 @@ class Launch:
 
     def older(self, package: str, *version: int) -> bool:
         """Return whether a package is known to be of a version before this one."""
-        told = self.packages.get(package)
-        return told is not None and _numbers(told) < version
+        return before(self.packages, package, version)
 
     def number(self, knob: str) -> int:
         """Return a knob that is a count, such as `workers`."""
@@ -39,6 +38,12 @@ class Launch:
     def text(self, knob: str) -> str:
         """Return a knob as it is written on a command line."""
         return str(self.knobs[knob])
+
+
+def before(packages: Mapping[str, str], package: str, version: Tuple[int, ...]) -> bool:
+    """Return whether a package is known to be of a version before this one; `packages` by normalized name."""
+    told = packages.get(package)
+    return told is not None and _numbers(told) < version
 
 
 def _numbers(version: str) -> Tuple[int, ...]:
@@ -118,6 +123,8 @@ class Stack:
     """The oldest Python it runs on."""
     systems: Tuple[str, ...] = ("linux", "darwin")
     """`sys.platform` values it runs on."""
+    needs: Mapping[str, Tuple[int, ...]] = field(default_factory=dict)
+    """The oldest versions it can be had with, where a user's own win over those it pins: package to version."""
     stands_for: str = ""
     """Where its program is a file of velodrome's: the module that takes the same command line, if there is one."""
     script: Optional[Callable[[Launch, Written], str]] = None

@@ -36,10 +36,23 @@ def deploy(app: App, contestant: Contestant, stack: Stack, packages: Mapping[str
 
 def written(app: App) -> Written:
     """Return how a program imports an app and names it."""
+    if app.form == "servicer":
+        return _added(app)
     module, _, attribute = app.path.partition(":")
     name = re.split(r"[.(]", attribute, maxsplit=1)[0]
     called = app.form in ("factory", "coroutine") and not attribute.endswith(")")
     return Written(f"from {module} import {name}", attribute + ("()" if called else ""))
+
+
+def _added(app: App) -> Written:
+    """Return how a program adds a servicer to its server."""
+    module, _, name = app.path.partition(":")
+    adder_module, _, adder = app.told(app.interface).partition(":")
+    if app.told(app.interface) == app.path:
+        return Written(f"from {module} import {name}", f"{name}(server)")
+    return Written(
+        f"from {module} import {name}\nfrom {adder_module} import {adder}", f"{adder}({name}(), server)"
+    )
 
 
 def _file(source: str) -> list[str]:

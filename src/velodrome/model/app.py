@@ -37,9 +37,10 @@ class App:
     requests: tuple[Request, ...] = (Request("/"),)
     form: str = "application"
     """What the attribute is: `application`, `factory` (called without arguments), `coroutine` (a factory that has to
-    be awaited), `asgi2`, `django`."""
+    be awaited), `asgi2`, `django`, `servicer`."""
     served: Mapping[str, str] = field(default_factory=dict)
-    """What servers are told instead of `path`, by interface: `wsgi` to `shop.wsgi:application`."""
+    """What servers are told instead of `path`, by interface: `wsgi` to `shop.wsgi:application`; of a servicer, what
+    adds it to a server."""
     what: str = ""
     """For a sentence: `a Flask`, `the function create_app that makes a FastAPI`."""
     packages: Mapping[str, str] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from velodrome.model.app import App, ThirdParty
 from velodrome.model.errors import (
     AppVariableError,
     BadOptionError,
+    BrokenPluginError,
     InterpreterNotFoundError,
     NoStackFitsError,
     UnknownNameError,
@@ -33,7 +34,9 @@ START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
 ANYTHING = (Request("GET /", "/"),)
 LATENCY = "latency:"
-INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado")
+NOBODY = "http://127.0.0.1:9"
+"""Where a third party would be while an app is only looked at: the port of `discard`."""
+INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
 
@@ -55,19 +58,24 @@ class Asked:
     """Empty: `GET /`."""
     upstreams: tuple[str, ...] = ()
     """`PAYMENTS_URL=latency:lognormal(50ms,0.4)`."""
+    proto: str = ""
+    """The `.proto` file of a gRPC servicer."""
     revision: str = ""
 
 
 def look(asked: Asked) -> App:
     """Import an app in its own interpreter and return what it is. Raises UsageError for all that is wrong with it."""
+    thirds = third_parties(asked.upstreams)
     named = Named(
         path_of(asked.app),
         interpreter(asked.python),
         folder(asked.cwd),
-        {**values(asked.env), **{name: "http://127.0.0.1:9" for name, _ in map(_upstream, asked.upstreams)}},
+        {**values(asked.env), **{one.variable: NOBODY for one in thirds}},
         _interface(asked.interface),
     )
     found = looking.look(named)
+    if found.form == "servicer":
+        _refuse_unasked(asked)
     return App(
         path=found.path,
         interface=found.interface,
@@ -79,9 +87,22 @@ def look(asked: Asked) -> App:
         what=found.told,
         packages=found.packages,
         variables=tuple(values(asked.env)),
-        third_parties=third_parties(asked.upstreams),
+        third_parties=thirds,
+        proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
         revision=asked.revision,
     )
+
+
+def _refuse_unasked(asked: Asked) -> None:
+    """Raise BadOptionError where a servicer cannot be asked: it needs its description, and one call."""
+    if not asked.proto or not os.path.isfile(asked.proto):
+        why = (
+            "there is no such file" if asked.proto else "a gRPC servicer is asked by its .proto file; name it"
+        )
+        raise BadOptionError("--proto", asked.proto, why)
+    if len(asked.requests) != 1 or asked.requests[0].path.count("/") != 2:
+        why = "a gRPC servicer is asked one call: --request 'POST /package.Service/Method {\"id\": 1}'"
+        raise BadOptionError("--request", "", why)
 
 
 def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None = None) -> Lab:
@@ -113,6 +134,22 @@ def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
     if unfit or not fits:
         raise NoStackFitsError(app.path, app.interfaces, unfit, fits)
     return tuple(only) or fits
+
+
+def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of stacks, of which some may be told as files (`./mine.py`), and the paths of these.
+
+    Raises BrokenPluginError for a file that holds none.
+    """
+    extra = tuple(one for one in stacks if one.endswith(".py"))
+    by_origin = {one.origin: one for one in catalog.entries(catalog.STACK, extra)}
+    names = []
+    for one in stacks:
+        entry = by_origin[one] if one in extra else None
+        if entry is not None and entry.error:
+            raise BrokenPluginError("stack", one, entry.error)
+        names.append(one if entry is None else entry.name)
+    return tuple(names), extra
 
 
 def path_of(app: str) -> str:

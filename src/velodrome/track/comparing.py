@@ -20,13 +20,14 @@ from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
+from velodrome.run.machine.measuring_lock import alone
 from velodrome.track.apps import stacks_for
 from velodrome.track.standing import standing
 
 LEAST_S = 0.5
 """Of a measured span."""
 MOST_WRONG = 2
-"""Stacks on which an app may answer wrongly before it is the app's fault, and not a stack's."""
+"""Stacks on which an app may answer wrongly or not at all before it is the app's fault, and not a stack's."""
 
 
 @dataclass(frozen=True)
@@ -122,32 +123,35 @@ def name_of(app: App) -> str:
 
 
 def rehearse(
-    comparison: Comparison, lab: Lab, told: Callable[[str], None] = lambda _: None, link: Link | None = None
+    comparison: Comparison,
+    lab: Lab,
+    told: Callable[[str], None] = lambda _: None,
+    wait_s: float | None = 0.0,
 ) -> None:
     """See that each app answers all it is to be asked on at least one stack, so that nothing is measured in vain.
 
-    `told` hears what is tried. Raises AppAnswersWrongError or AppNotServedError with the first reason.
+    `told` hears what is tried; `wait_s` is how long to wait for another velodrome. Raises AppAnswersWrongError or
+    AppNotServedError with the first reason, and BusyError.
     """
-    for app in comparison.apps:
-        _rehearse(app, comparison, lab, told, link)
+    with alone(f"study {comparison.study.name}", wait_s, lambda holder: told(f"waiting for {holder}")):
+        for question in comparison.study.questions:
+            if question.app is not None:
+                _rehearse(question.app, question.link, comparison, lab, told)
 
 
 def _rehearse(
-    app: App, comparison: Comparison, lab: Lab, told: Callable[[str], None], link: Link | None
+    app: App, link: Link | None, comparison: Comparison, lab: Lab, told: Callable[[str], None]
 ) -> None:
-    wrong: list[AppAnswersWrongError] = []
-    unserved: list[AppNotServedError] = []
+    failed: list[AppAnswersWrongError | AppNotServedError] = []
     for one in comparison.contestants(app):
-        told(f"{name_of(app)} answers on {one.label}?")
+        told(f"{name_of(app)} is asked on {one.label}")
         try:
             with standing(app, one, lab, comparison.study.limits, link):
                 return
-        except AppAnswersWrongError as error:
-            wrong.append(error)
-            if len(wrong) >= MOST_WRONG:
-                break
-        except AppNotServedError as error:
-            unserved.append(error)
-    first: Sequence[Exception] = wrong or unserved
-    if first:
-        raise first[0]
+        except (AppAnswersWrongError, AppNotServedError) as error:
+            failed.append(error)
+        if sum(isinstance(error, AppAnswersWrongError) or error.tried for error in failed) >= MOST_WRONG:
+            break
+    if failed:
+        # A wrong answer tells most.
+        raise next((error for error in failed if isinstance(error, AppAnswersWrongError)), failed[0])

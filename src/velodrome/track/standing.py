@@ -43,11 +43,13 @@ def standing(
         try:
             booted = boot(trial, lab, running)
         except ImpossibleError as error:
-            wrong = error.kind is FailureKind.WRONG_ANSWER
-            raise (AppAnswersWrongError if wrong else AppNotServedError)(
-                app.path,
-                contestant.label,
-                error.reason.removeprefix(f"{contestant.label}: "),
-                error.last_lines[-8:],
-            ) from error
+            raise _told(app, contestant.label, error) from error
         yield booted
+
+
+def _told(app: App, label: str, error: ImpossibleError) -> AppAnswersWrongError | AppNotServedError:
+    reason, last_lines = error.reason.removeprefix(f"{label}: "), error.last_lines[-8:]
+    if error.kind is FailureKind.WRONG_ANSWER:
+        return AppAnswersWrongError(app.path, label, reason, last_lines)
+    tried = error.kind not in (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
+    return AppNotServedError(app.path, label, reason, last_lines, tried=tried)

@@ -16,11 +16,15 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VELODROME_CACHE", str(tmp_path / "cache"))
 
 
-def imports(tree: Path, module: str) -> bool:
-    """Whether an interpreter without its site-packages can import a module from the tree."""
+def imports(tree: Path, module: str, *beside: str) -> bool:
+    """Whether an interpreter without its site-packages can import a module from the tree, or else from beside it."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", f"import {module}"],
-        env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(tree), *beside]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         cwd=tree,
         capture_output=True,
         check=False,
@@ -33,7 +37,13 @@ def test_a_server_sees_guest_code_and_no_host_code() -> None:
     assert imports(tree, "velodrome.guest.catalog")
     assert not imports(tree, "velodrome.run")
     assert not imports(tree, "velodrome.model")
-    assert not (tree / "velodrome" / "__init__.py").exists()
+
+
+def test_a_velodrome_that_is_installed_beside_it_is_not_seen() -> None:
+    host = guest_tree.SOURCE.parents[1]  # as an editable installation names it
+    tree = guest_tree.export()
+    assert imports(tree, "velodrome.guest.catalog", str(host))
+    assert not imports(tree, "velodrome.model", str(host))
 
 
 def test_the_same_content_is_copied_once() -> None:
@@ -61,6 +71,9 @@ def test_many_at_once_get_one_whole_tree() -> None:
         trees = set(pool.map(lambda _: guest_tree.export(), range(16)))
     assert len(trees) == 1
     tree = trees.pop()
-    copied = {path.relative_to(tree / "velodrome" / "guest") for path in tree.rglob("*.py")}
+    copied = {
+        path.relative_to(tree / "velodrome" / "guest")
+        for path in (tree / "velodrome" / "guest").rglob("*.py")
+    }
     assert copied == {path.relative_to(guest_tree.SOURCE) for path in guest_tree.SOURCE.rglob("*.py")}
     assert [path.name for path in tree.parent.iterdir()] == [tree.name]

@@ -11,6 +11,7 @@ from functools import partial
 from inspect import isclass, iscoroutine, iscoroutinefunction, isfunction, ismethod
 from typing import Any, Callable, List
 
+from velodrome.guest.apps import servicers
 from velodrome.guest.apps.finding import required
 
 CLASSES = {
@@ -26,9 +27,11 @@ class Kind:
 
     interface: str
     form: str
-    """`application`, `factory`, `coroutine` (a factory that awaits), `asgi2` or `django`."""
+    """`application`, `factory`, `coroutine` (a factory that awaits), `asgi2`, `django` or `servicer`."""
     told: str
     """What it is, for a sentence: `a Flask`, `a function`."""
+    adder: str = ""
+    """Of a servicer: `module:function` that adds it to a server; the function itself where its user wrote one."""
 
 
 class UnfitError(Exception):
@@ -49,6 +52,10 @@ def kind_of(thing: Any, make: bool = True) -> Kind:
         found = CLASSES.get((cls.__module__, cls.__name__))
         if found:
             return Kind(found, "application", told)
+    where = servicers.adder(thing)
+    if where is not None:
+        over = "grpc_aio" if servicers.awaits(thing) else "grpc"
+        return Kind(over, "servicer", "the gRPC servicer %s" % _class_of(thing).__name__, where)
     if hasattr(thing, "__rsgi__") and not isclass(thing):
         return Kind("rsgi", "application", told)
     if not callable(thing):
@@ -70,6 +77,8 @@ def _of_call(thing: Callable[..., Any], told: str, make: bool) -> Kind:
         return Kind("wsgi", "application", told)
     if len(needs) == 1 and not awaits and (needs[0] == "scope" or _is_asgi2_class(thing)):
         return Kind("asgi", "asgi2", told)
+    if needs == ["server"]:
+        return Kind("grpc_aio" if awaits else "grpc", "servicer", "%s that adds to a gRPC server" % told)
     if not needs and make:
         return _made(thing, told)
     raise UnfitError(told, needs)
@@ -107,6 +116,10 @@ def _is_asgi2_class(thing: Any) -> bool:
         return isclass(thing) and len(required(thing.__call__)) == 3  # self counts
     except ValueError:
         return False
+
+
+def _class_of(thing: Any) -> type:
+    return thing if isclass(thing) else type(thing)
 
 
 def name_of(thing: Any) -> str:

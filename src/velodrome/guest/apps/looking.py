@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from velodrome.guest.apps import django_sites, finding, kind, traces
+from velodrome.guest.apps import django_sites, finding, kind, servicers, traces
 from velodrome.guest.apps.surroundings import packages
 
 Facts = Dict[str, Any]
@@ -47,11 +47,16 @@ def _looked(path: str, told: str) -> Facts:
     if told:
         return _as_told(whole, thing, called, told)
     found = kind.kind_of(thing, make=not called)
+    if found.form == "servicer":
+        return _facts(whole, found.interface, found.form, found.told, {found.interface: found.adder or whole})
     return _facts(whole, found.interface, "factory" if called else found.form, found.told)
 
 
 def _as_told(path: str, thing: Any, called: bool, interface: str) -> Facts:
-    """Return what the user says it is; a factory is one all the same."""
+    """Return what the user says it is; a factory is one all the same, and what is served by gRPC adds to a server."""
+    if interface.startswith("grpc"):
+        served = {interface: servicers.adder(thing) or path}
+        return _facts(path, interface, "servicer", kind.name_of(thing), served)
     is_factory = called
     if not called and callable(thing):
         try:

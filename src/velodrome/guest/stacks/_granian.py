@@ -23,12 +23,18 @@ def serve(launch: Launch, interface: str, *more: str) -> Process:
             "--backpressure=%s" % launch.text("connections"),
             "--http=1",
             # It also ends a connection that is idle so long. No longer one is allowed; the default is 30 s.
-            "--http1-header-read-timeout=60000",
+            *(() if launch.older("granian", 2) else ("--http1-header-read-timeout=60000",)),
             "--no-ws",
-            "--workers-kill-timeout=5",
+            *(() if launch.older("granian", 1, 7) else ("--workers-kill-timeout=5",)),
             "--no-access-log",
             "--log-level=warning",
             *more,
             launch.app,
         )
     )
+
+
+def runtime_threads(launch: Launch) -> str:
+    """Return the option for the threads that Rust serves from; before 2 it was called otherwise."""
+    name = "threads" if launch.older("granian", 2) else "runtime-threads"
+    return "--%s=%s" % (name, launch.text("threads"))

@@ -23,8 +23,8 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             "--graceful-timeout=2",
             # By default longer than a load may leave a connection idle; gunicorn's own 2 s suit a proxy in front.
             "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
-            # Since 25 a socket file would be left in the home folder of whoever runs it.
-            *(() if launch.older("gunicorn", 25) else ("--no-control-socket",)),
+            # Since 25.1 a socket file would be left in the home folder of whoever runs it.
+            *(() if launch.older("gunicorn", 25, 1) else ("--no-control-socket",)),
             "--log-level=warning",
             *more,
             launch.app,

@@ -23,9 +23,9 @@ def serve(launch: Launch, loop: str, parser: str) -> Process:
             "--interface=asgi3",
             # By default longer than a load may leave a connection idle; uvicorn's own 5 s suit a proxy in front.
             "--timeout-keep-alive=%s" % launch.knobs.get("keepalive", 75),
-            "--timeout-graceful-shutdown=5",
+            *(() if launch.older("uvicorn", 0, 22) else ("--timeout-graceful-shutdown=5",)),
             # The parent replaces a worker that is late to say it lives; an overloaded one is late.
-            "--timeout-worker-healthcheck=60",
+            *(() if launch.older("uvicorn", 0, 37) else ("--timeout-worker-healthcheck=60",)),
             "--no-access-log",
             "--log-level=warning",
             launch.app,

@@ -10,7 +10,7 @@ def command(launch: Launch) -> Process:
         launch,
         "asgi",
         "--loop=%s" % launch.text("loop"),
-        "--runtime-threads=%s" % launch.text("threads"),
+        _granian.runtime_threads(launch),
     )
 
 

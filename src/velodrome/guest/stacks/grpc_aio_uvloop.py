@@ -1,5 +1,8 @@
 """grpcio's asyncio server on uvloop."""
 
+from functools import partial
+
+from velodrome.guest.grpc import scripts
 from velodrome.guest.grpc.processes import command
 from velodrome.guest.interface import GRPCIO
 from velodrome.guest.stack import Launch, Process, Stack
@@ -20,4 +23,5 @@ stack = Stack(
     requires=(*GRPCIO, "uvloop==0.23.0"),
     knobs={"workers": 1},
     python=(3, 10),
+    script=partial(scripts.on_loop, "uvloop"),
 )

@@ -6,7 +6,9 @@ from velodrome.guest.stacks import _gunicorn
 
 def command(launch: Launch) -> Process:
     """Return the command line; the parser is the one that comes with gunicorn, in Python."""
-    return _gunicorn.serve(launch, "asgi", "--asgi-loop=%s" % launch.text("loop"), "--http-parser=python")
+    # Before 25.2 it has no other parser.
+    parser = () if launch.older("gunicorn", 25, 2) else ("--http-parser=python",)
+    return _gunicorn.serve(launch, "asgi", "--asgi-loop=%s" % launch.text("loop"), *parser)
 
 
 stack = Stack(
@@ -20,4 +22,5 @@ stack = Stack(
     knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
     choices={"loop": ("uvloop", "asyncio")},
     python=_gunicorn.OLDEST_PYTHON,
+    needs={"gunicorn": (24,)},  # has no such worker before
 )

@@ -131,9 +131,12 @@ class NoStackFitsError(UsageError):
 
 
 class AppNotServedError(VelodromeError):
-    """Raised when no stack got an app to answer, so that there is nothing to be measured."""
+    """Raised when a stack does not get an app to answer. `tried`: its server was started, so it may be the app."""
 
-    def __init__(self, app: str, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+    def __init__(
+        self, app: str, stack: str, reason: str, last_lines: Sequence[str] = (), *, tried: bool = True
+    ) -> None:
+        self.tried = tried
         said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
         super().__init__(f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{said}")
 

@@ -9,6 +9,7 @@ ignores every signal.
 
 import json
 import os
+import site
 import tempfile
 import time
 from collections.abc import Mapping
@@ -119,7 +120,10 @@ def _environment(named: Named, scratch: str) -> dict[str, str]:
     return {
         **kept,
         "LANG": "C.UTF-8",
-        "HOME": os.environ.get("HOME", scratch),  # packages that a user installed for themselves lie in it
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        # What a user installed for themselves lies in their home.
+        "PYTHONUSERBASE": site.getuserbase(),
         "PATH": path_with(named.python, kept.get("PATH", "")),
         "PYTHONUNBUFFERED": "1",
         "PYTHONPYCACHEPREFIX": str(bytecode(named.python)),

@@ -13,13 +13,18 @@ from velodrome.run.environments.theirs import bytecode, path_with
 from velodrome.run.servers.server import Serving
 
 MADE = "velodrome.guest.apps.made:app"
-MADE_HERE = ("factory", "coroutine", "asgi2")
-"""Forms that servers cannot load by themselves, or only some, each by a switch of its own."""
+MADE_HERE = {
+    "factory": MADE,
+    "coroutine": MADE,
+    "asgi2": MADE,
+    "servicer": "velodrome.guest.apps.servicers:app",
+}
+"""Forms that servers cannot load by themselves, or only some, each by a switch of its own; and what loads them here."""
 
 
 def told(app: App, interface: str) -> str:
     """Return the `module:attribute` that a server of an interface is told."""
-    return MADE if app.form in MADE_HERE else app.told(interface)
+    return MADE_HERE.get(app.form) or app.told(interface)
 
 
 def serving(
@@ -51,4 +56,5 @@ def serving(
         packages=environment.packages,
         cwd=app.cwd,
         variables=variables,
+        call=app.requests[0].path if app.proto else "",
     )

@@ -6,8 +6,9 @@
 Messages are those of `guest/grpc/helloworld.proto`, encoded here: the host needs no protobuf.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from velodrome.guest.grpc import greeter
 from velodrome.guest.recipe import Recipe, Stream, filler
@@ -38,6 +39,11 @@ class GrpcCall:
     requests: tuple[bytes, ...]
     replies: tuple[bytes, ...] | None = None
     """All right replies in their order; None: any are right."""
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What the engine takes as `grpc`."""
+        return {"kind": self.kind}
 
     @property
     def sent(self) -> bytes:

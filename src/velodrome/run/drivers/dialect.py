@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from velodrome.model.load import Load, Open
+from velodrome.run.calls.described_call import DescribedCall
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import Finished
 from velodrome.run.drivers.told import Told
@@ -75,7 +76,9 @@ def over_http(target: Target) -> Unfit | None:
 
 
 def one_request(target: Target) -> Unfit | None:
-    """Refuse several requests, and what is filled in or looked at as only velodrome does."""
+    """Refuse several requests, and what is filled in, encoded or looked at as only velodrome does."""
+    if isinstance(target.call, DescribedCall):
+        return Unfit("call", target.call.path, "it makes the call of velodrome's own recipes only")
     if not target.mix:
         return None
     several = f"{len(target.mix)} requests" if len(target.mix) > 1 else "a template, or a text to look for"

@@ -15,6 +15,7 @@ from velodrome.model.measurement import LoadFacts
 from velodrome.model.request import Request
 from velodrome.run.calls import chat_call, grpc_call
 from velodrome.run.calls.chat_call import ChatCall
+from velodrome.run.calls.described_call import DescribedCall
 from velodrome.run.calls.grpc_call import GrpcCall
 
 
@@ -32,7 +33,7 @@ class Target:
     """None: any 2xx is right."""
     allow: tuple[str, ...] = ()
     """Hosts beyond loopback that the user named."""
-    call: GrpcCall | None = None
+    call: GrpcCall | DescribedCall | None = None
     """What is asked of a gRPC server, in the place of method, bodies and status."""
     chat: ChatCall | None = None
     """What is said to a server that holds WebSockets, in their place."""

@@ -88,7 +88,7 @@ class VelodromeDriver:
         """Return what `_native.load` takes (docs/architecture.md)."""
         return {
             "url": target.url,
-            "grpc": None if target.call is None else {"kind": target.call.kind},
+            "grpc": None if target.call is None else target.call.spec,
             "websocket": None if target.chat is None else target.chat.spec(load),
             "connections": load.pace.connections,
             "streams": load.streams,

@@ -2,9 +2,9 @@
 
     <cache>/guest/<hash>/velodrome/guest/…        PYTHONPATH is <cache>/guest/<hash>
 
-There is no `velodrome/__init__.py` in it, so nothing of the host, nor what is installed for it, can be
-imported. Copies are keyed by their content and made by a rename: one that exists is whole, and a server
-keeps the files it was started from while the source is edited.
+Its `velodrome/__init__.py` is empty: nothing of the host can be imported, nor what is installed for it, also where
+a velodrome is installed beside whoever imports from here. Copies are keyed by their content and made by a rename:
+one that exists is whole, and a server keeps the files it was started from while the source is edited.
 """
 
 import hashlib
@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 import velodrome.guest
 from velodrome.run import cache
 
+LAYOUT = b"2"
+"""Raised when copies made by an older velodrome must not be used any more."""
 SOURCE = Path(velodrome.guest.__path__[0])
 
 
@@ -47,7 +49,7 @@ def _shipped() -> dict[PurePosixPath, bytes]:
 
 
 def _digest(files: Mapping[PurePosixPath, bytes]) -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(LAYOUT)
     for path in sorted(files):
         digest.update(b"%s\0%d\0" % (str(path).encode(), len(files[path])))
         digest.update(files[path])
@@ -57,6 +59,8 @@ def _digest(files: Mapping[PurePosixPath, bytes]) -> str:
 def _write(files: Mapping[PurePosixPath, bytes], tree: Path) -> None:
     building = Path(tempfile.mkdtemp(prefix="building-", dir=tree.parent))
     try:
+        (building / "velodrome").mkdir()
+        (building / "velodrome" / "__init__.py").touch()
         for path, content in files.items():
             target = building / "velodrome" / "guest" / path
             target.parent.mkdir(parents=True, exist_ok=True)

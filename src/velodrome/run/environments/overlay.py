@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from velodrome.guest.stack import Stack
+from velodrome.guest.stack import Stack, before
 from velodrome.model.app import App
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
@@ -56,6 +56,7 @@ def overlay_for(stack: Stack, app: App) -> Environment:
     or UvMissingError.
     """
     has = theirs(app.python, guest_tree.export())
+    _refuse_too_old(stack, has)
     missing = _missing(stack, has)
     home = cache.folder("overlays") / _key(missing, has)
     ready = _ready(home, has)
@@ -63,6 +64,16 @@ def overlay_for(stack: Stack, app: App) -> Environment:
         with held(home.with_suffix(".lock")):
             ready = _ready(home, has) or _make(stack.name, home, missing, has)
     return ready
+
+
+def _refuse_too_old(stack: Stack, has: Theirs) -> None:
+    for package, version in stack.needs.items():
+        if before(has.packages, package, version):
+            oldest = ".".join(map(str, version))
+            reason = f"it needs {package} {oldest} or newer, and {has.packages[package]} is installed beside the app"
+            raise EnvironmentFailedError(
+                stack.name, reason, f"upgrade {package} there, or race the other stacks"
+            )
 
 
 def _missing(stack: Stack, has: Theirs) -> tuple[str, ...]:
@@ -165,6 +176,6 @@ def _install(stack: str, home: Path, missing: Sequence[str], has: Theirs) -> dic
 
 
 def _lay_over(home: Path, has: Theirs) -> None:
-    packages = next((home / "lib").glob("python*/site-packages"))
+    packages = next((home / "lib").glob("*/site-packages"))
     (packages / "velodrome_overlay.py").write_text(MODULE.format(folders=list(has.folders)))
     (packages / "velodrome_overlay.pth").write_text(PTH)

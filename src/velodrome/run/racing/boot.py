@@ -25,6 +25,7 @@ from velodrome.model.measurement import AnswerForm, FailureKind, Placement
 from velodrome.model.trial import Trial
 from velodrome.run.apps import serving as apps
 from velodrome.run.asking import answer_form
+from velodrome.run.calls import described_call
 from velodrome.run.clients import acquaintance
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.choosing import Beside
@@ -149,6 +150,8 @@ def _third_parties(trial: Trial, placed: Placement, running: ExitStack) -> tuple
 
 
 def _target(url: str, trial: Trial, stack: Stack) -> Target:
+    if trial.app is not None and trial.app.proto:
+        return Target(url, call=described_call.of_app(trial.app))
     if trial.app is not None:
         return Target.of_requests(url, trial.app.requests)
     right = catalog.interface(stack.interface).answer(trial.recipe)
@@ -171,10 +174,13 @@ def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
         target, server.exit, server.started, lab.start_seconds + wait_s, answer_s=wait_s
     )
     if isinstance(answered, NotReady):
-        server.stop(min(2.0, lab.stop_seconds))
-        raise ImpossibleError(
-            answered.failure, f"{trial.contestant.label}: {answered.reason}", server.last_lines()
+        never = trial.app is not None and answered.failure is FailureKind.NEVER_ANSWERED
+        places = server.elsewhere() if never else ()
+        told = (
+            f"{answered.reason}; it listens on {' and '.join(places)} instead" if places else answered.reason
         )
+        server.stop(min(2.0, lab.stop_seconds))
+        raise ImpossibleError(answered.failure, f"{trial.contestant.label}: {told}", server.last_lines())
     return answered.boot_s
 
 

@@ -10,10 +10,13 @@ import secrets
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import psutil
 
 from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import method_of
@@ -62,6 +65,8 @@ class Serving:
     """Folder it runs in; empty: one of its own, which is removed with it."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Of the environment of a user's app."""
+    call: str = ""
+    """`/package.Service/Method` that a user's servicer is asked; empty: the recipe's."""
 
     @property
     def workers(self) -> int | None:
@@ -80,7 +85,7 @@ class Serving:
         """Where it will listen, with the path to ask for: over gRPC, the call."""
         place = f"{self.host}:{self.port}"
         if catalog.interface(self.stack.interface).protocol == "grpc":
-            return f"grpc://{place}{method_of(self.recipe).path}"
+            return f"grpc://{place}{self.call or method_of(self.recipe).path}"
         return f"ws://{place}/" if self.recipe.chats else f"http://{place}/"
 
 
@@ -149,6 +154,18 @@ class Server:
             ending = self._ward.stop(deadline_s)
             self._stopped = Stopped(ending, self._left(ending))
         return self._stopped
+
+    def elsewhere(self) -> tuple[str, ...]:
+        """Return where its processes listen beside the port it was given, as `host:port`."""
+        found = []
+        for pid in self._ward.family():
+            with suppress(psutil.Error, OSError):
+                found += [
+                    f"{one.laddr.ip}:{one.laddr.port}"
+                    for one in psutil.Process(pid).net_connections("tcp")
+                    if one.status == psutil.CONN_LISTEN and one.laddr.port != self.serving.port
+                ]
+        return tuple(dict.fromkeys(found))
 
     def _left(self, ending: Ending) -> tuple[str, ...]:
         found = [f"process {pid}" for pid in {*ending.stuck, *self._ward.family()}]

@@ -1,0 +1,81 @@
+"""What to paste to deploy a user's own app: their own names, and a file only where servers need one."""
+
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.judge.deploying_app import deploy
+from velodrome.model.app import App
+from velodrome.model.trial import Contestant
+
+PYTHON = "/shop/.venv/bin/python"
+
+
+def pasted(app: App, stack: str, **knobs: int) -> str:
+    of = catalog.stack(stack)
+    packages = {line.partition("==")[0]: line.partition("==")[2] for line in of.requires}
+    return deploy(app, Contestant(stack, knobs), of, {**packages, **app.packages})
+
+
+def test_an_application_is_named_as_its_user_names_it() -> None:
+    app = App("shop.wsgi:application", "wsgi", PYTHON, "/shop", packages={"flask": "3.1.2"})
+    install, line = pasted(app, "gunicorn-gthread", workers=2).split("\n")
+    assert install.startswith("python -m pip install gunicorn==")
+    assert line.startswith("python -m gunicorn --bind=127.0.0.1:8000 --workers=2 ")
+    assert line.endswith(" shop.wsgi:application")
+
+
+def test_a_server_that_is_there_is_not_installed_again() -> None:
+    app = App("shop:app", "wsgi", PYTHON, "/shop", packages={"gunicorn": "21.2.0"})
+    line = pasted(app, "gunicorn-sync")
+    assert line.startswith("python -m gunicorn ")
+    assert "--no-control-socket" not in line
+
+
+def test_waitress_is_told_by_its_own_command_line() -> None:
+    app = App("shop:app", "wsgi", PYTHON, "/shop", packages={"waitress": "3.0.2"})
+    assert pasted(app, "waitress").startswith("python -m waitress --host=127.0.0.1 --port=8000 ")
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "lines"),
+    [
+        ("shop:create_app", "factory", ["from shop import create_app", "", "app = create_app()"]),
+        ("shop:create_app('x')", "factory", ["from shop import create_app", "", "app = create_app('x')"]),
+        ("shop:Double", "asgi2", ["from shop import Double", "", "", "async def app(scope, receive, send):"]),
+    ],
+)
+def test_what_servers_cannot_load_gets_the_lines_of_a_file(path: str, form: str, lines: list[str]) -> None:
+    app = App(path, "asgi", PYTHON, "/shop", form=form, packages={"uvicorn": "0.54.0"})
+    told = pasted(app, "uvicorn").split("\n")
+    at = told.index("cat > serve.py <<'END'")
+    assert told[at + 1 : at + 1 + len(lines)] == lines
+    assert told[-2] == "END"
+    assert told[-1].endswith(" serve:app")
+
+
+def test_a_django_site_names_its_settings() -> None:
+    app = App(
+        "mall.settings", "wsgi", PYTHON, "/shop", form="django", served={"wsgi": "mall.wsgi:application"}
+    )
+    assert (
+        pasted(app, "gunicorn-sync")
+        .split("\n")[-1]
+        .startswith("DJANGO_SETTINGS_MODULE=mall.settings python -m")
+    )
+
+
+@pytest.mark.parametrize("stack", ["aiohttp", "aiohttp-uvloop", "tornado", "tornado-uvloop"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_framework_that_serves_itself_gets_a_program(stack: str, workers: int) -> None:
+    interface = stack.partition("-")[0]
+    app = App("shop:make_app", interface, PYTHON, "/shop", form="factory")
+    told = pasted(app, stack, workers=workers).split("\n")
+    start = told.index("cat > serve.py <<'END'")
+    source = "\n".join(told[start + 1 : told.index("END")])
+    compile(source, "serve.py", "exec")
+    assert "from shop import make_app" in source
+    assert "make_app()" in source
+    assert "velodrome" not in source
+    assert ("uvloop" in source) == stack.endswith("uvloop")
+    assert ("fork" in source) == (workers > 1)
+    assert told[-1] == "python serve.py"
