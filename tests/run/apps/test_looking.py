@@ -75,6 +75,11 @@ def test_what_takes_any_arguments_has_to_be_told() -> None:
         ),
         ("leaves:app", AppEndsError, r"sys.exit\(3\)"),
         ("plain:create_named", AppUnfitError, r"needs the argument name.*plain:create_named\(<name>\)"),
+        (
+            "plain:Configured",
+            AppUnfitError,
+            r"is the class Configured, which needs the argument configuration",
+        ),
         ("plain:create_named(1/0)", AppPathError, "neither a name nor a call with plain values"),
         ("plain:nothing", AppUnfitError, "is None, which servers cannot call"),
         ("plain:number", AppUnfitError, "is an int, which servers cannot call"),

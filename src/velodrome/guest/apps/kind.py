@@ -111,9 +111,11 @@ def _awaits(thing: Any) -> bool:
 
 
 def _is_asgi2_class(thing: Any) -> bool:
-    """Return whether instances, made for one scope each, are called with receive and send."""
+    """Return whether instances, made for one scope each, are called with receive and send, and awaited."""
+    if not isclass(thing) or not iscoroutinefunction(thing.__call__):
+        return False
     try:
-        return isclass(thing) and len(required(thing.__call__)) == 3  # self counts
+        return len(required(thing.__call__)) == 3  # self counts
     except ValueError:
         return False
 

@@ -68,3 +68,13 @@ async def rsgi(scope, protocol):
 
 def anything(*given):
     return application(*given)
+
+
+class Configured:
+    """Needs to be told something before it is an app."""
+
+    def __init__(self, configuration):
+        self.configuration = configuration
+
+    def __call__(self, environ, start_response):
+        return application(environ, start_response)
