@@ -5,7 +5,7 @@ from tests.plan.made import STACKS, problems, study, with_contestants, with_load
 
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Load, Open, Schedule, Step
 from velodrome.model.trial import Contestant
 from velodrome.plan.matrix import lay_out
 
@@ -130,3 +130,54 @@ def test_a_contestant_that_no_question_asks_for_is_a_mistake() -> None:
     assert problems(text) == [
         "1:27 contestants[1]: no question asks for it; leave it out, or name it in a question"
     ]
+
+
+@pytest.mark.parametrize(
+    ("load", "pace", "duration_s"),
+    [
+        (
+            '{rate = "100..200", step = 50, every = "2s", connections = 9}',
+            Schedule((Step(100, 2), Step(150, 2), Step(200, 2)), connections=9),
+            6,
+        ),
+        (
+            '{rate = "500:1s,0:2s", arrivals = "poisson", duration = "4s"}',
+            Schedule((Step(500, 1), Step(0, 2)), "poisson"),
+            4,
+        ),
+    ],
+)
+def test_a_rate_may_change(load: str, pace: Schedule, duration_s: float) -> None:
+    [found] = study(with_load(load)).questions[0].loads
+    assert (found.pace, found.duration_s) == (pace, duration_s)
+
+
+def test_a_ramp_is_told_in_ten_parts_and_loads_that_differ_have_labels_that_do() -> None:
+    loads = '{rate = ["0..200", "0..100"], ramp = "1s"}, {rate = "0..200", ramp = "2s"}, {rate = "9:1s"}'
+    found = study(with_load(loads)).questions[0].loads
+    assert isinstance(found[0].pace, Schedule)
+    assert (len(found[0].pace.steps), found[0].pace.top) == (10, 200)
+    assert found[0].pace.rate == pytest.approx(100)
+    assert [load.label for load in found] == [
+        "schedule-0..200-10in1s",
+        "schedule-0..100-10in1s",
+        "schedule-0..200-10in2s",
+        "schedule-9-1in1s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("load", "sentence"),
+    [
+        ('{rate = "100..200"}', "rate 100..200 goes from one rate to another: give either step 100 every 5s, or ramp"),
+        ('{rate = "fast", duration = 1}', "loads[0].rate: 'fast' is not a rate; give requests per second above 0, or"),
+        ('{rate = "1..x", ramp = 1}', "loads[0].rate: 'x' is not a rate; write 5000, 100..5000"),
+        ('{rate = "-1..9", ramp = 1}', "loads[0].rate: goes from -1..9; give rates from 0 to 10000000"),
+        ('{rate = "0:9s"}', "loads[0].rate: is 0 all the time"),
+        ('{rate = "5:0s"}', "loads[0].rate: has a piece of no time"),
+        ('{rate = 5, step = 1, duration = 1}', "loads[0].rate: step needs two rates to go between: give rate = "),
+        ('{connections = 5, ramp = "1s", duration = 1}', "loads[0].rate: ramp needs two rates to go between"),
+    ],
+)  # fmt: skip
+def test_a_rate_that_changes_wrongly_is_told_in_its_place(load: str, sentence: str) -> None:
+    assert any(sentence in one for one in problems(with_load(load))), problems(with_load(load))

@@ -3,7 +3,7 @@
 import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study, with_load
 
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.study import Question
 from velodrome.plan.forms import scaled
 from velodrome.plan.matrix import lay_out
@@ -84,3 +84,15 @@ def test_single_loads_can_be_left_out_too() -> None:
     quick = parse(text, "studies/mine.toml", KNOWN, quick=True)
     loads = {trial.load.label for heat in lay_out(quick, STACKS).heats for trial in heat.trials}
     assert loads == {"closed-9-n5000"}
+
+
+def test_a_schedule_in_little_comes_to_the_same_rates() -> None:
+    load = Load(Schedule((Step(100, 4.0), Step(200, 4.0, 300))), 10.0, warmup_s=1.0)
+    question = study(TEXT).questions[0]
+    short = scaled(load, 0.5, question)
+    assert short.pace == Schedule((Step(100, 2.0), Step(200, 2.0, 300)))
+    assert (short.duration_s, short.warmup_s) == (5, 0.5)
+    least = scaled(load, 0.001, question)
+    assert isinstance(least.pace, Schedule)
+    assert least.duration_s == 0.5
+    assert least.pace.span_s == pytest.approx(0.4)

@@ -78,8 +78,8 @@ recipe = {steps = [{do = "slep"}, {do = "sleep", ms = -1, size = 3}, {do = "body
     lines = str(caught.value).splitlines()
     assert lines[0] == "studies/mine.toml has 15 problems; nothing was run"
     assert (
-        "  line 6, column 48    questions[0].loads[1].rate: -5 is not a rate; give requests per second above 0"
-        in lines
+        "  line 6, column 48    questions[0].loads[1].rate: -5 is not a rate; give requests per second above 0, or "
+        '"100..500" with step or ramp' in lines
     )
     assert [line.split()[1].rstrip(",") for line in lines[1:]] == sorted(
         [line.split()[1].rstrip(",") for line in lines[1:]], key=int

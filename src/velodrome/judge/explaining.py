@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from velodrome.judge import stepping
 from velodrome.judge.field import Runner
 from velodrome.judge.latencies import FROM_DUE, latency_view
 from velodrome.judge.littles_law import above, cannot_exceed, limited
@@ -11,7 +12,7 @@ from velodrome.judge.words import at_once, listed, sentence
 from velodrome.model.capacity import Ceiling
 from velodrome.model.flag import Severity
 from velodrome.model.interval import Interval
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.quantity import exact, memory, milliseconds, number, rate, short
 from velodrome.model.study import Question
 from velodrome.model.verdict import Outcome
@@ -56,6 +57,7 @@ def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[s
         *cannot_exceed(case.field, case.ceilings, fastest),
         *_cost(case, outcome, first),
         *_latency(case, first),
+        *_steps(case),
         *above(ranked, case.ceilings, measured),
         *_set_aside_best(case, fastest),
         *_failed(case),
@@ -69,7 +71,7 @@ def nothing_valid(case: Case) -> str:
     valid = [one for runner in case.field for one in runner.valid_under(load)]
     if (
         valid
-        and isinstance(load.pace, Open)
+        and not isinstance(load.pace, Closed)
         and all(one.load.due.mean is None for one in valid if one.load.ok)
     ):
         return f"{load.driver} does not tell latency from when requests were due, and at one rate that is what counts"
@@ -161,6 +163,16 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
     if behind:
         verb = "does" if len(behind) == 1 else "do"
         found.append(f"{case.named(behind)} {verb} not keep up with {exact(load.pace.rate)}")
+    return found
+
+
+def _steps(case: Case) -> list[str]:
+    """Tell up to which rate each kept up, of every load whose rate changes."""
+    found = []
+    for load in case.question.loads:
+        if isinstance(load.pace, Schedule):
+            views = {one.called: view for one in case.field if (view := latency_view(one, load))}
+            found += stepping.sentence(load, views)
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from velodrome.guest.stack import Stack
 from velodrome.judge.comparing import Sample
 from velodrome.model.capacity import Ceiling, ceiling
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
@@ -111,7 +111,7 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
         return None
     if not any(one.load.answers for one in valid):
         return Sample(runner.label, {})
-    if isinstance(load.pace, Open):
+    if not isinstance(load.pace, Closed):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
         told = [one for one in valid if one.load.due.mean is not None or not one.load.ok]
         values = {

@@ -7,6 +7,7 @@ alone, those of all blocks together lie between the lowest and the highest of th
 from collections.abc import Sequence
 from dataclasses import replace
 
+from velodrome.judge import stepping
 from velodrome.judge.field import Runner, cpu_cost, failures
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
 from velodrome.model.load import Load, Open
@@ -52,6 +53,7 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         fell_behind=behind,
         by=_driver(shown),
         cpu_us_per_request=sum(costs.values.values()) / len(costs.values) if costs else None,
+        steps=stepping.views(shown),
     )
     return view if told.total or behind or not _foreign(shown) else _as_told(view, shown)
 

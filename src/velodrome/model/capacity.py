@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Stack
-from velodrome.model.load import Closed, Open
+from velodrome.model.load import Closed, Open, Schedule
 from velodrome.model.quantity import exact, short
 
 
@@ -28,7 +28,7 @@ def ceiling(
     stack: Stack,
     knobs: Mapping[str, KnobValue],
     recipe: Recipe,
-    pace: Closed | Open,
+    pace: Closed | Open | Schedule,
     cpus: int | None = None,
     *,
     streams: int = 1,

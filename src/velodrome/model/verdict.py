@@ -39,6 +39,21 @@ class DriverView:
 
 
 @dataclass(frozen=True)
+class StepView:
+    """One step of a load whose rate changes; of percentiles the lowest and the highest of the blocks, from when due."""
+
+    at_s: float
+    rate: float
+    to_rate: float
+    achieved_rps: float
+    p50_ms: tuple[float, float] | None
+    p99_ms: tuple[float, float] | None
+    errors: int
+    kept_up: bool
+    """In every block what fell due in it was answered in it, but for what was being answered at its end."""
+
+
+@dataclass(frozen=True)
 class LatencyView:
     """Latency of one contestant under one load; histograms of all valid blocks merged. Milliseconds.
 
@@ -66,6 +81,8 @@ class LatencyView:
     """Percentile (`p99_ms`) to the lowest and highest of the blocks, where it is not known better."""
     cpu_us_per_request: float | None = None
     """Of the server, in the mean over the blocks."""
+    steps: tuple[StepView, ...] = ()
+    """Of a load whose rate changes: latency over all its rates tells of none of them."""
 
 
 @dataclass(frozen=True)

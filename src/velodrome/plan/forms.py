@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from velodrome.model.claim import Claim, Figure
-from velodrome.model.load import Load
+from velodrome.model.load import Load, Schedule
 from velodrome.model.published import PublishedTable
 from velodrome.model.study import Question, Study, matches
 from velodrome.plan.findings import Findings, nearest
@@ -121,6 +121,8 @@ def scaled(load: Load, scale: float, question: Question) -> Load:
     """Return a load in little: never longer than it was, never too short to mean anything."""
     least_s = min(load.duration_s, max(LEAST_S, WAVES * question.recipe.wait_ms / 1000))
     requests = load.requests
+    if isinstance(load.pace, Schedule) and requests is None:
+        return _shortened(load, load.pace, scale, least_s)
     if requests is not None:
         requests = max(min(requests, LEAST_REQUESTS), round(requests * scale))
     return replace(
@@ -128,4 +130,16 @@ def scaled(load: Load, scale: float, question: Question) -> Load:
         duration_s=load.duration_s if requests is not None else max(least_s, load.duration_s * scale),
         warmup_s=max(min(load.warmup_s, LEAST_WARMUP_S), load.warmup_s * scale),
         requests=requests,
+    )
+
+
+def _shortened(load: Load, pace: Schedule, scale: float, least_s: float) -> Load:
+    """Return a schedule whose steps are as many and as high, and each so much shorter."""
+    factor = max(least_s / load.duration_s, scale)
+    steps = tuple(replace(step, duration_s=step.duration_s * factor) for step in pace.steps)
+    return replace(
+        load,
+        pace=replace(pace, steps=steps),
+        duration_s=load.duration_s * factor,
+        warmup_s=max(min(load.warmup_s, LEAST_WARMUP_S), load.warmup_s * scale),
     )

@@ -1,16 +1,18 @@
 """Loads of a question, as a study file tells them; a number that is a list is an axis, one load for each value.
 
 {rate = [1000, 1200, 1500], connections = 500, duration = "5s"}      three open loops
+{rate = "100..5000", step = 100, every = "5s", connections = 500}    one whose rate rises
 """
 
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Load, Open, Schedule
+from velodrome.plan import schedule_text
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.known import Known
-from velodrome.plan.schema import LoadTable
+from velodrome.plan.schema import DAY, MOST_RATE, LoadTable
 from velodrome.plan.toml_map import Path
 
 AXES = ("connections", "rate", "streams", "idle")
@@ -52,16 +54,15 @@ def _spread(entry: object, at: Path, findings: Findings) -> Iterator[object]:
 def read_load(entry: object, at: Path, known: Known, findings: Findings) -> Load | None:
     """Return the one load that a table tells, or None after recording all that is wrong with it."""
     table = findings.check(LoadTable, entry, at)
-    if table is None or not _whole(table, at, known, findings):
+    if table is None:
         return None
-    pace: Closed | Open
-    if table.rate is not None:
-        pace = Open(table.rate, table.arrivals or "constant", table.connections or 1000)
-    else:
-        pace = Closed(table.connections or 0)
+    pace = _pace(table, at, findings)
+    if not _whole(table, at, known, findings) or pace is None:
+        return None
+    counted_s = pace.span_s if isinstance(pace, Schedule) and table.requests is None else COUNTED_S
     return Load(
         pace,
-        table.duration if table.duration is not None else COUNTED_S,
+        table.duration if table.duration is not None else counted_s,
         table.warmup,
         table.timeout,
         table.drain,
@@ -74,6 +75,31 @@ def read_load(entry: object, at: Path, known: Known, findings: Findings) -> Load
     )
 
 
+def _pace(table: LoadTable, at: Path, findings: Findings) -> Closed | Open | Schedule | None:
+    """Return when requests are due, or None after recording why that cannot be."""
+    text = table.rate if table.rate is None or isinstance(table.rate, str) else f"{table.rate!r}"
+    try:
+        found = schedule_text.read(schedule_text.OF_STUDIES, text, table.step, table.every, table.ramp)
+    except ValueError as error:
+        findings.add((*at, "rate"), str(error).removeprefix("rate: "))
+        return None
+    connections, arrivals = table.connections or 1000, table.arrivals or "constant"
+    if found is None:
+        return Closed(table.connections or 0)
+    if isinstance(found, float):
+        return Open(found, arrivals, connections)
+    schedule = Schedule(found, arrivals, connections)
+    if any(not 0 <= rate <= MOST_RATE for step in found for rate in (step.rate, step.to_rate or 0.0)):
+        findings.add((*at, "rate"), f"goes from {schedule.ends}; give rates from 0 to {MOST_RATE:.0f}")
+    elif schedule.top == 0:
+        findings.add((*at, "rate"), "is 0 all the time; give a rate above 0 in one of the pieces")
+    elif any(not 0 < step.duration_s <= DAY for step in found):
+        findings.add((*at, "rate"), "has a piece of no time, or of days; give spans above 0")
+    else:
+        return schedule
+    return None
+
+
 def _whole(table: LoadTable, at: Path, known: Known, findings: Findings) -> bool:
     """Tell what each key alone cannot know; return whether nothing is wrong."""
     before = findings.count
@@ -83,7 +109,7 @@ def _whole(table: LoadTable, at: Path, known: Known, findings: Findings) -> bool
         findings.add(
             at, "has neither connections nor rate; give connections (closed loop) or rate (open loop)"
         )
-    if table.duration is None and table.requests is None:
+    if table.duration is None and table.requests is None and not isinstance(table.rate, str):
         findings.add((*at, "duration"), 'is missing; give one above 0, such as "1.5s", or requests')
     if table.driver not in known.drivers:
         near = nearest(table.driver, known.drivers)

@@ -14,6 +14,7 @@ from velodrome.model.duration import seconds
 DAY = 86_400.0
 MEMORY_UNITS = {"kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 MOST_CPUS = 4096
+MOST_RATE = 1e7
 MOST_CONNECTIONS = 60_000  # more do not fit between two addresses: a port has 16 bits
 
 
@@ -65,6 +66,14 @@ def _published(value: object) -> object:
     raise ValueError("neither a number nor a text")
 
 
+def _rate(value: object) -> object:
+    if value is None or (isinstance(value, str) and (":" in value or ".." in value)):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_RATE:
+        return float(value)
+    raise ValueError("neither a rate nor a schedule")
+
+
 class LimitsTable(Table):
     """`limits = {cpus = 1, memory = "512MB"}`; `cpus = "all"` lets the server share CPUs with the generator."""
 
@@ -89,7 +98,11 @@ class LoadTable(Table):
     """Closed loop without `rate`, open loop with it. `requests` or `duration` ends it."""
 
     connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] | None = None
-    rate: Annotated[Number, Field(gt=0, le=1e7)] | None = None
+    rate: Annotated[float | str | None, PlainValidator(_rate)] = None
+    """A text is of a rate that changes (`schedule_text`), with `step` and `every`, with `ramp`, or of pieces."""
+    step: Annotated[Number, Field(gt=0, le=1e7)] | None = None
+    every: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
+    ramp: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
     arrivals: Literal["constant", "poisson"] | None = None
     duration: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
     requests: Annotated[int, Field(ge=1, le=10**9)] | None = None
@@ -272,6 +285,7 @@ WANTED = {
     ),
     "cpus": ("a number of CPUs", 'a whole number from 1, or "all"'),
     "database": ("a database", 'one such as "sqlite", "mariadb", "postgresql", "redis" or "mongodb"'),
+    "every": ("a span of time", 'how long each step of the rate takes, such as "5s"'),
     "drain": ("a span of time", 'one such as "2s"; 0 cuts off what is in flight'),
     "driver": ("a driver", 'the name of one, such as "velodrome" of a load, "pymysql" of a query'),
     "cookie_bytes": ("a number of bytes", "a whole number from 0 to 60 000"),
@@ -317,7 +331,8 @@ WANTED = {
     "python": ("an interpreter", 'a version such as "3.12", or a path'),
     "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),
     "quick": ("a table of the quick form", "such as {blocks = 1, scale = 0.25}"),
-    "rate": ("a rate", "requests per second above 0"),
+    "ramp": ("a span of time", 'how long the rate takes from one end to the other, such as "60s"'),
+    "rate": ("a rate", 'requests per second above 0, or "100..500" with step or ramp'),
     "recipe": ("a recipe", 'the name of one, such as "hello", or a table with steps'),
     "remark": ("a remark", "a text of at most 600 characters"),
     "requests": ("a number of requests", "a whole number from 1"),
@@ -331,6 +346,7 @@ WANTED = {
     "sources": ("a list of sources", "texts, such as addresses of web pages"),
     "slots": ("a number of slots", "a whole number from 1"),
     "stack": ("a stack", 'the name of one, such as "uvicorn"'),
+    "step": ("a step of a rate", "requests per second above 0"),
     "steps": ("a list of steps", 'at least one, such as [{do = "sleep", ms = 50}, {do = "body", size = 84}]'),
     "streams": ("a number of streams", "a whole number from 1 to 10 000"),
     "than": ("a pair of cells", 'two question/contestant, such as ["hello/tornado", "hello/aiohttp"]'),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from velodrome.guest.stack import Stack
 from velodrome.model.capacity import Ceiling, ceiling
-from velodrome.model.load import Closed, Open
+from velodrome.model.load import Closed, Open, Schedule
 from velodrome.model.trial import Heat, Trial
 
 START_S = 0.4
@@ -51,7 +51,7 @@ def _span_s(trial: Trial, stack: Stack | None) -> float:
     return min(load.duration_s, load.requests / min(limit.rps if limit else COMMON_RPS, COMMON_RPS))
 
 
-def _ceiling(trial: Trial, stack: Stack, pace: Closed | Open) -> Ceiling | None:
+def _ceiling(trial: Trial, stack: Stack, pace: Closed | Open | Schedule) -> Ceiling | None:
     cpus = trial.limits.cpus
     given = cpus if isinstance(cpus, int) else None
     knobs, streams = trial.contestant.knobs, trial.load.streams

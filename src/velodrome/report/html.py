@@ -30,6 +30,7 @@ from velodrome.report import (
     profiles,
     proof,
     published,
+    schedules,
     why,
 )
 from velodrome.report.json import save
@@ -65,6 +66,10 @@ def render(
         "cost_heads": COST_HEADS,
         "drivers": [_by_driver(a) for a in verdict.answers if by_driver.tables(a)],
         "driver_heads": [(head, head not in by_driver.TEXTS) for head in by_driver.HEADS],
+        "schedules": [
+            (names.sentence_case(a.about), found) for a in verdict.answers if (found := schedules.tables(a))
+        ],
+        "schedule_heads": schedules.HEADS,
         "profiles": profiles.sections(verdict, stacks or {}),
         "profile_heads": profiles.HEADS,
         "parts": list(flames.COLOUR.items()),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import by_driver, claims, findings, names, profiles, published
+from velodrome.report import by_driver, claims, findings, names, profiles, published, schedules
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, visible
@@ -116,6 +116,7 @@ def _question(verdict: Verdict, answer: Answer) -> list[str]:
     parts += ["", _loads(answer), "", HEAD[0].format(far=far), HEAD[1]]
     parts += [_row(standing, ranks.count(standing.rank) > 1, field) for standing in answer.standings]
     parts += _beside(answer)
+    parts += _steps(answer)
     if answer.best:
         parts += [
             "",
@@ -147,6 +148,16 @@ def _beside(answer: Answer) -> list[str]:
         parts += [f"| {' | '.join(map(escaped, row.texts))} |" for row in table.rows]
     told = by_driver.reach(answer)
     return [*parts, "", *(f"- {escaped(sentence)}" for sentence in told)] if told else parts
+
+
+def _steps(answer: Answer) -> list[str]:
+    """Return a table for each load whose rate changes."""
+    parts = []
+    for table in schedules.tables(answer):
+        parts += ["", f"{escaped(names.sentence_case(table.load))}, step by step, latency from when due:", ""]
+        parts += [f"| {' | '.join(schedules.HEADS)} |", f"|:--|:--|{'--:|' * 5}:--|"]
+        parts += [f"| {' | '.join(map(escaped, row))} |" for row in table.rows]
+    return parts
 
 
 def _row(standing: Standing, tied: bool, far: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from velodrome.model import quantity
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.study import Question
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report.typeset import plural
@@ -51,6 +51,10 @@ def load(what: Load) -> str:
     pace = what.pace
     if isinstance(pace, Closed):
         return f"closed loop, {plural(pace.connections, 'connection')}"
+    if isinstance(pace, Schedule):
+        return (
+            f"open loop, {pace.arrivals}, {pace.ends.replace('..', ' to ')}/s in {quantity.span(pace.span_s)}"
+        )
     return f"open loop, {pace.arrivals} {quantity.short(pace.rate)}/s"
 
 
@@ -65,14 +69,18 @@ def ranking_load(question: Question) -> Load:
 
 
 def latency_load(question: Question) -> Load:
-    """Return the load whose latency is shown first: the first open loop, or the first load."""
-    return next((load for load in question.loads if not isinstance(load.pace, Closed)), question.loads[0])
+    """Return the load whose latency is shown first: the first open loop of one rate, or the first load."""
+    return next((load for load in question.loads if isinstance(load.pace, Open)), question.loads[0])
 
 
 def latency_view(views: Iterable[LatencyView]) -> LatencyView | None:
     """Return the view whose latency is shown first: from when due before others, in an open loop before others."""
     found = list(views)
-    return min(found, key=lambda view: (basis(view) != FROM_DUE, is_closed(view.load)), default=None)
+    return min(
+        found,
+        key=lambda view: (basis(view) != FROM_DUE, is_closed(view.load), bool(view.steps)),
+        default=None,
+    )
 
 
 def load_label(label: str) -> str:
@@ -83,6 +91,8 @@ def load_label(label: str) -> str:
         words = [f"closed loop, {plural(int(number), 'connection')}"]
     elif kind == "open":
         words = [f"open loop, {'poisson' if 'poisson' in parts else 'constant'} {number}/s"]
+    elif kind == "schedule" and parts:
+        words = [f"open loop, {number.replace('..', ' to ')}/s in {parts.pop(0).partition('in')[2]}"]
     else:
         return label
     for part in parts:

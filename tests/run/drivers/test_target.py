@@ -6,8 +6,9 @@ import pytest
 from tests.run.drivers.record import DIALECTS
 
 from velodrome.model.errors import UnfitLoadError
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.request import Content, Request
+from velodrome.run import engine
 from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign_driver import ForeignDriver
@@ -74,3 +75,38 @@ def test_velodrome_sends_the_mix_and_fills_in_what_has_places() -> None:
     assert (spec["mix"][1]["body"], spec["mix"][1]["expect_body"]) == ({"base64": "/w=="}, {"text": "made"})
     plain = VelodromeDriver().spec(LOAD, Target.of_requests(URL, (ORDER, replace(ORDER, name="again"))))
     assert not plain["template"]
+
+
+SCHEDULED = Load(Schedule((Step(100, 0.3), Step(100, 0.3, 200)), "poisson", 9), duration_s=0.6)
+
+
+def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
+    spec = VelodromeDriver().spec(SCHEDULED, Target(URL))
+    assert (spec["rate"], spec["arrivals"], spec["connections"], spec["duration_s"]) == (
+        None,
+        "poisson",
+        9,
+        0.6,
+    )
+    assert spec["schedule"] == [
+        {"rate": 100, "duration_s": 0.3},
+        {"rate": 100, "duration_s": 0.3, "to_rate": 200},
+    ]
+    for dialect in DIALECTS.values():
+        with pytest.raises(
+            UnfitLoadError, match=r"cannot carry a load with rate = 100\.\.200: it knows one rate"
+        ):
+            ForeignDriver(dialect).run(SCHEDULED, Target(URL), lambda event: True)
+
+
+@pytest.mark.measured
+def test_each_step_of_a_schedule_is_told() -> None:
+    load = Load(Schedule((Step(100, 0.3), Step(200, 0.3))), duration_s=0.6)
+    with engine.upstream({"latency": {"kind": "constant", "ms": 1}}) as third:
+        facts = VelodromeDriver().run(load, Target(f"http://127.0.0.1:{third.port}/"), lambda event: True)
+    assert [(step.rate, step.to_rate, step.requests) for step in facts.steps] == [
+        (100, 100, 30),
+        (200, 200, 60),
+    ]
+    assert facts.steps[1].at_s == pytest.approx(0.3)
+    assert sum(step.ok for step in facts.steps) == facts.ok == 90

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.load import Open
+from velodrome.model.load import Open, Schedule, Step
 from velodrome.model.measurement import Latency, LoadSecond
 from velodrome.run.validity.consistency import relative_change
 
@@ -133,3 +133,10 @@ def test_a_trend_backwards_is_the_opposite_trend(values: list[float]) -> None:
     assert (forward is None) is (backward is None)
     if forward is not None and backward is not None:
         assert forward == pytest.approx(-backward)
+
+
+def test_a_rate_that_changes_is_no_trend_and_no_stall(raised: Flags) -> None:
+    steps = tuple(Step(rate, 1.0) for rate in range(100, 1100, 100))
+    rising = seconds([100.0 * at for at in range(1, 11)], [10.0 * at for at in range(1, 11)])
+    assert FlagKind.NOT_STATIONARY in raised({"series": rising}, pace=Open(550))
+    assert FlagKind.NOT_STATIONARY not in raised({"series": rising}, pace=Schedule(steps))

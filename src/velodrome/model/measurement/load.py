@@ -42,6 +42,26 @@ class LoadSecond:
 
 
 @dataclass(frozen=True)
+class LoadStep:
+    """What became of the requests that fell due in one step of a schedule, whenever they were answered."""
+
+    at_s: float
+    duration_s: float
+    rate: float
+    """Asked at its begin, requests per second."""
+    to_rate: float
+    """At its end; equal but in a ramp."""
+    requests: int
+    ok: int
+    throughput_rps: float
+    """Right answers that arrived in it, per second."""
+    due: Latency
+    sent: Latency
+    lag_p99_ms: float | None
+    """Of the generator itself."""
+
+
+@dataclass(frozen=True)
 class LoadFacts:
     """What the generator reports (velodrome's own: schema `velodrome/load/1`, see `docs/results.md`).
 
@@ -87,6 +107,8 @@ class LoadFacts:
         """Right answers that arrived within the span; `ok` are those to requests sent in it, whenever they came."""
         return self.throughput_rps * self.duration_s
 
+    steps: tuple[LoadStep, ...] = ()
+    """Of a schedule, each that began."""
     answered_before_read: int | None = None
     """Answers that were complete before their request was wholly sent."""
     first_due: Latency | None = None

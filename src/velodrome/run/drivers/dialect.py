@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from velodrome.model.load import Load, Open
+from velodrome.model.load import Load, Open, Schedule
 from velodrome.run.calls.described_call import DescribedCall
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import Finished
@@ -83,6 +83,13 @@ def one_request(target: Target) -> Unfit | None:
         return None
     several = f"{len(target.mix)} requests" if len(target.mix) > 1 else "a template, or a text to look for"
     return Unfit("mix", several, "it sends one request, the same each time; velodrome sends more")
+
+
+def steady(load: Load) -> Unfit | None:
+    """Refuse a rate that changes."""
+    if isinstance(load.pace, Schedule):
+        return Unfit("rate", load.pace.ends, "it knows one rate or none; velodrome's may change")
+    return None
 
 
 def closed_only(load: Load) -> Unfit | None:

@@ -14,7 +14,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Load
 from velodrome.model.measurement import UNTOLD, LoadFacts
-from velodrome.run.drivers.dialect import Dialect, Words, one_request
+from velodrome.run.drivers.dialect import Dialect, Words, one_request, steady
 from velodrome.run.drivers.driver import OnEvent, Target
 from velodrome.run.drivers.foreign import SLACK_S, Finished, spawn
 from velodrome.run.drivers.told import Told
@@ -50,7 +50,8 @@ class ForeignDriver:
         Raises UnfitLoadError, DriverMissingError or DriverTooOldError before anything is loaded, DriverError
         (in one of its kinds) when what it did is no result.
         """
-        if (unfit := one_request(target) or self.dialect.unfit(load, target)) is not None:
+        unfit = one_request(target) or steady(load) or self.dialect.unfit(load, target)
+        if unfit is not None:
             raise UnfitLoadError(self.name, unfit.field, unfit.value, unfit.can)
         found = self.dialect.tool.find()
         warmed = self._warm_up(found, load, target, on_event)

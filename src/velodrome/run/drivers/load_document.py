@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from velodrome.model.measurement import Latency, LoadFacts, LoadSecond
+from velodrome.model.measurement import Latency, LoadFacts, LoadSecond, LoadStep
 
 SCHEMA = "velodrome/load/1"
 
@@ -38,6 +38,7 @@ def read(document: Mapping[str, Any]) -> LoadFacts:
         hdr_sent=document["hdr"]["sent"],
         examples=tuple(f"{example['outcome']}: {example['text']}" for example in document["examples"]),
         answered_before_read=document["answered_before_read"],
+        steps=tuple(_step(step) for step in document.get("steps", ())),
         first_due=_first(document, "due"),
         first_sent=_first(document, "sent"),
         at_once=document["load"]["at_once"],
@@ -70,6 +71,21 @@ def _latency(row: Mapping[str, float | None]) -> Latency:
         p99=row["p99"],
         p99_9=row["p99.9"],
         max=row["max"],
+    )
+
+
+def _step(row: Mapping[str, Any]) -> LoadStep:
+    return LoadStep(
+        at_s=row["at_s"],
+        duration_s=row["duration_s"],
+        rate=row["rate"],
+        to_rate=row["to_rate"],
+        requests=row["requests"],
+        ok=row["ok"],
+        throughput_rps=row["throughput_rps"],
+        due=_latency(row["latency_ms"]["due"]),
+        sent=_latency(row["latency_ms"]["sent"]),
+        lag_p99_ms=row["lag_ms"]["p99"],
     )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
-from velodrome.run.drivers import load_document, mix
+from velodrome.run.drivers import load_document, mix, schedule
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.supervision import lifeline
 
@@ -96,7 +96,8 @@ class VelodromeDriver:
             "duration_s": load.duration_s if load.requests is None else None,
             "requests": load.requests,
             "warmup_s": load.warmup_s,
-            "rate": None if isinstance(load.pace, Closed) else load.pace.rate,
+            "rate": load.pace.rate if isinstance(load.pace, Open) else None,
+            "schedule": schedule.document(load.pace.steps) if isinstance(load.pace, Schedule) else [],
             "arrivals": "constant" if isinstance(load.pace, Closed) else load.pace.arrivals,
             "seed": self.seed,
             "keepalive": load.keepalive,

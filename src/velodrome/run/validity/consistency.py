@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.load import Open
+from velodrome.model.load import Open, Schedule
 from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds, percent
 
 LITTLE = 0.1
@@ -104,6 +104,8 @@ def trend(evidence: Evidence) -> Flag | None:
     doi:10.1080/01621459.1968.10480934) for its size: neither minds one odd second.
     """
     facts = evidence.facts
+    if isinstance(evidence.load.pace, Schedule):
+        return None  # what is asked changes, so what comes of it does
     whole = [second for second in facts.series if second.at_s + 1 <= facts.duration_s + 0.01]
     if evidence.closed:
         name, least, values = "throughput", TREND, [float(second.ok) for second in whole]
@@ -143,7 +145,7 @@ def dip(evidence: Evidence) -> Flag | None:
     whole = [
         second for second in evidence.facts.series if second.at_s + 1 <= evidence.facts.duration_s + 0.01
     ]
-    if len(whole) < SECONDS:
+    if len(whole) < SECONDS or isinstance(evidence.load.pace, Schedule):
         return None
     usual = median(second.ok for second in whole)
     worst = min(whole, key=lambda second: second.ok)

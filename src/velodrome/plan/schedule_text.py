@@ -1,0 +1,119 @@
+"""A rate that changes, as people type it.
+
+100..5000, step 100, every 5 s          steps: 100/s for 5 s, 200/s for 5 s, … 5000/s for 5 s
+100..5000, ramp 60 s                    a straight line
+500:10s,500..4000:60s,500:10s           pieces of any kind, one after the other
+"""
+
+import math
+from dataclasses import dataclass
+
+from velodrome.model import duration
+from velodrome.model.load import Step
+
+PARTS_OF_A_RAMP = 10
+"""A ramp is told in so many parts, since a latency over all its rates says nothing about any of them."""
+DEFAULT_EVERY_S = 10.0
+MOST_STEPS = 500
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the parts are called where they are typed."""
+
+    rate: str
+    step: str
+    every: str
+    ramp: str
+    example: str
+
+
+OF_OPTIONS = Names("-R", "--step", "--every", "--ramp", "-R 100..5000")
+OF_STUDIES = Names("rate", "step", "every", "ramp", 'rate = "100..5000"')
+
+
+def read(
+    names: Names, rate: str | None, step: float | None, every_s: float | None, ramp_s: float | None
+) -> float | tuple[Step, ...] | None:
+    """Return one rate, the steps of a schedule, or None where no rate is given.
+
+    Raises ValueError with a sentence for parts that do not make one together.
+    """
+    between = rate is not None and ".." in rate and ":" not in rate
+    for option, value in ((names.step, step), (names.ramp, ramp_s)):
+        if value is not None and not between:
+            raise ValueError(f"{option} needs two rates to go between: give {names.example}")
+    if every_s is not None and step is None:
+        raise ValueError(f"{names.every} says how long a step takes: give {names.step} too")
+    if rate is None:
+        return None
+    reading = _Reading(names)
+    if ":" in rate:
+        return tuple(part for piece in rate.split(",") for part in reading.piece(piece))
+    if not between:
+        return reading.number(rate)
+    if (step is None) == (ramp_s is None):
+        raise ValueError(
+            f"{names.rate} {rate} goes from one rate to another: give either {names.step} 100 {names.every} 5s, or "
+            f"{names.ramp} 60s"
+        )
+    low, high = reading.ends(rate)
+    if ramp_s is not None:
+        return _ramp(low, high, ramp_s)
+    assert step is not None
+    return reading.steps(low, high, step, DEFAULT_EVERY_S if every_s is None else every_s)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    names: Names
+
+    def steps(self, low: float, high: float, step: float, every_s: float) -> tuple[Step, ...]:
+        named = self.names.step
+        if not (math.isfinite(step) and step > 0):
+            raise ValueError(f"{named}: {step:g} is not a step; give requests per second above 0")
+        count = math.floor(abs(high - low) / step + 1e-9)
+        if count > MOST_STEPS:
+            raise ValueError(
+                f"{named}: {count + 1} steps are too many, each is told by itself; at most {MOST_STEPS}"
+            )
+        rates = [low + math.copysign(step, high - low) * number for number in range(count + 1)]
+        if not math.isclose(rates[-1], high):
+            rates.append(high)
+        return tuple(Step(rate, every_s) for rate in rates)
+
+    def piece(self, text: str) -> tuple[Step, ...]:
+        """Read `500:10s` or `500..4000:60s`."""
+        rate, colon, over = text.partition(":")
+        if not colon:
+            raise ValueError(
+                f"{self.names.rate}: '{text}' says not how long: write {text.strip() or 500}:10s, as in the others"
+            )
+        try:
+            over_s = duration.seconds(over)
+        except ValueError as error:
+            raise ValueError(f"{self.names.rate}: {error}") from error
+        return _ramp(*self.ends(rate), over_s) if ".." in rate else (Step(self.number(rate), over_s),)
+
+    def ends(self, text: str) -> tuple[float, float]:
+        low, _, high = text.partition("..")
+        return self.number(low), self.number(high)
+
+    def number(self, text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
+            raise ValueError(
+                f"{self.names.rate}: '{text.strip()}' is not a rate; write 5000, 100..5000, or 500:10s,500..4000:60s"
+            )
+        return found
+
+
+def _ramp(low: float, high: float, over_s: float) -> tuple[Step, ...]:
+    def at(part: int) -> float:
+        return low + (high - low) * part / PARTS_OF_A_RAMP
+
+    part_s = over_s / PARTS_OF_A_RAMP
+    return tuple(Step(at(part), part_s, at(part + 1)) for part in range(PARTS_OF_A_RAMP))
