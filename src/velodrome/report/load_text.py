@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import textwrap
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -247,15 +248,15 @@ def idle_sentence(idle: Mapping[str, Any]) -> str:
 
 
 def outcome_lines(document: Mapping[str, Any], width: int) -> list[str]:
-    """Return what the requests came to and a few examples; nothing when all are right."""
+    """Return what the requests came to and a few examples, whole; nothing when all are right."""
     if document["ok"] == document["requests"]:
         return []
     counts = [(name, count) for name, count in document["outcomes"].items() if count]
     told = " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
     found = ["", *_wrapped(f"outcomes: {told}", width)]
     for example in document.get("examples", ()):
-        line = f"   {example['outcome'].replace('_', ' ')}: {typeset.visible(str(example['text']))}"
-        found.append(line if len(line) <= width else line[: width - 1] + "…")
+        text = f"{example['outcome'].replace('_', ' ')}: {typeset.visible(str(example['text']))}"
+        found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")
     return found
 
 
