@@ -1,6 +1,7 @@
 """The options of `velodrome load` that tell a gRPC call, and the call they make together."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,20 +38,38 @@ ExpectData = Annotated[
 ]
 
 
-def spec(
-    call: str | None,
-    proto: Sequence[Path] | None,
-    include: Sequence[Path] | None,
-    data: str | None,
-    messages: int | None,
-    expect_data: str | None,
-) -> dict[str, Any]:
-    """Return what the engine takes as `grpc`. Raises UsageError for a file that cannot be read."""
-    return {
-        "call": call,
-        "proto": [str(path) for path in proto or ()],
-        "include": [str(path) for path in include or ()],
-        "data": read_text("--data", data),
-        "messages": messages,
-        "expect_data": read_text("--expect-data", expect_data),
-    }
+@dataclass(frozen=True)
+class Asked:
+    """What is asked over gRPC, as the options say it; None: not given."""
+
+    streams: int | None
+    call: str | None
+    proto: Sequence[Path] | None
+    include: Sequence[Path] | None
+    data: str | None
+    messages: int | None
+    expect_data: str | None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that say nothing to another protocol."""
+        return {
+            "--streams": self.streams,
+            "--call": self.call,
+            "--proto": self.proto,
+            "--include": self.include,
+            "--data": self.data,
+            "--messages": self.messages,
+            "--expect-data": self.expect_data,
+        }
+
+    def spec(self) -> dict[str, Any]:
+        """Return what the engine takes as `grpc`. Raises UsageError for a file that cannot be read."""
+        return {
+            "call": self.call,
+            "proto": [str(path) for path in self.proto or ()],
+            "include": [str(path) for path in self.include or ()],
+            "data": read_text("--data", self.data),
+            "messages": self.messages,
+            "expect_data": read_text("--expect-data", self.expect_data),
+        }

@@ -1,9 +1,10 @@
 """`-R auto` and `-c auto` of `velodrome load`: whether something is to be searched, and the search."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from collections.abc import Sequence
+from typing import Literal, NoReturn
 
+from velodrome.cli import _carrying as carrying
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _output_options as outputs
 from velodrome.model.errors import UsageError
@@ -43,20 +44,20 @@ def sought(
 
 def search(
     wanted: Sought,
-    load: tuple[Mapping[str, Any], bytes, bytes | None],
+    work: carrying.Work,
     seconds: float,
     fail_if: Sequence[str],
-    files: outputs.Files,
-    as_json: bool,
+    idle: int,
+    telling: carrying.Telling,
 ) -> NoReturn:
-    """Search instead of loading once: `load` is the specification, its body and the right answer. Ends the command."""
+    """Search instead of loading once, beside idle connections too. Ends the command."""
     # The searches bring numpy, which a single load does not wait for.
     from velodrome.cli._search import Search, exit_code, text  # noqa: PLC0415
 
-    spec, payload, expected = load
-    found = Search(spec, payload, expected, seconds, judging.conditions(fail_if))
-    result = found.rate() if wanted == "rate" else found.connections()
-    sys.stdout.write(text(result, found.best, fail_if, as_json) + "\n")
+    found = Search(work.spec, work.payload, work.right, seconds, judging.conditions(fail_if))
+    with carrying.beside_idle(idle, work.spec):
+        result = found.rate() if wanted == "rate" else found.connections()
+    sys.stdout.write(text(result, found.best, fail_if, telling.as_json) + "\n")
     if found.best is not None:
-        outputs.write(found.best, files)
+        outputs.write(found.best, telling.files)
     sys.exit(exit_code(result.ending))

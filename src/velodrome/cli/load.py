@@ -3,14 +3,12 @@
 Nothing is imported here that the first request does not need: a generator that is slow to start is started less.
 """
 
-import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from velodrome.cli import _bottleneck as bottleneck
 from velodrome.cli import _call_options as calls
+from velodrome.cli import _carrying as carrying
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _connection_options as connecting
 from velodrome.cli import _load_options as options
@@ -23,40 +21,11 @@ from velodrome.cli._declared import typed
 from velodrome.model import duration
 from velodrome.model.errors import MisplacedOptionError, UsageError
 from velodrome.plan.asked import file_or_text
-from velodrome.run import engine
 
 if TYPE_CHECKING:
     import typer
 
-    from velodrome.report.load_live import LoadView
-    from velodrome.report.load_text import Progress
-
 DEFAULT_SPAN = "10s"
-
-
-def _span(option: str, text: str) -> float:
-    try:
-        return duration.seconds(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
-def _header(text: str) -> list[str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip():
-        raise UsageError(f"-H: '{text}' is not a header; write -H 'Name: value'")
-    return [name.strip(), value.strip()]
-
-
-def _or(given: int | None, default: int) -> int:
-    return default if given is None else given
-
-
-def _only(url: str, wanted: str, given: Mapping[str, object]) -> None:
-    """Refuse options that say nothing to this kind of server."""
-    for option, value in given.items():
-        if value:
-            raise MisplacedOptionError(option, url, wanted)
 
 
 def command(
@@ -122,14 +91,7 @@ def command(
     http = requests_of.Asked(
         method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2
     )
-    of_grpc = {
-        "--streams": None if http2 else streams,
-        "--call": call,
-        "--proto": proto,
-        "--include": include,
-        "--data": data,
-    }
-    of_grpc |= {"--messages": messages, "--expect-data": expect_data}
+    grpc = calls.Asked(None if http2 else streams, call, proto, include, data, messages, expect_data)
     spec: dict[str, Any] = {
         "url": url,
         "threads": threads,
@@ -148,98 +110,83 @@ def command(
         "allow_target": list(allow_target or ()),
         "tls": connecting.tls(url, sni, alpn, cert, key, tls_min),
         **connecting.spec(unix, connect_to, idle_connections, url),
+        **_protocol(url, http, grpc, template=template),
+        **_at_once(url, searching.count(connections), streams, pace, http2=http2),
+        **_length(span, requests, pace),
     }
-    if url.lower().startswith("grpc"):
-        _only(url, "http", http.given)
-        spec["grpc"] = calls.spec(call, proto, include, data, messages, expect_data)
-        many_connections, many_streams = 10, 100
-    else:
-        _only(url, "grpc", of_grpc)
-        spec |= http.spec(template=template)
-        many_connections, many_streams = (10, 100) if http2 else (1000, 1)
-    spec["connections"] = _or(searching.count(connections), many_connections if pace.is_open else 50)
-    spec["streams"] = _or(streams, many_streams if pace.is_open else 1)
-    if requests is not None:
-        spec["requests"] = requests
-    elif span is not None or not pace.schedule:
-        spec["duration_s"] = _span("-z", span or DEFAULT_SPAN)
-    payload = file_or_text.read("--body", body) or b""
-    conversation = websockets.said(url, ws_mode, message, ws_at_once, body)
-    if conversation is not None:
-        spec["websocket"], payload = conversation.spec, conversation.message
-    right = file_or_text.read("--expect-body", expect_body)
-    files = outputs.Files(hdr, csv, percentiles)
-    telling = _Telling(url, spec.get("duration_s"), as_json)
-    watch = bottleneck.Watch(spec, telling.event)
-
-    def load() -> dict[str, Any]:
-        if wanted is not None:
-            length = _span("-z", span or searching.SECONDS[wanted])
-            searching.search(wanted, (spec, payload, right), length, fail_if or (), files, as_json)
-        return engine.load(spec, payload, right, watch.event)
-
-    document = _beside_idle(idle_connections, url, allow_target or (), load) if idle_connections else load()
-    telling.end()
-    document |= watch.conclude(document)
+    work = _work(spec, body, expect_body, websockets.said(url, ws_mode, message, ws_at_once, body))
+    telling = carrying.Telling(outputs.Files(hdr, csv, percentiles), as_json)
+    if wanted is not None:
+        length = _span("-z", span or searching.SECONDS[wanted])
+        searching.search(wanted, work, length, fail_if or (), idle_connections, telling)
+    document = carrying.carry(work, idle_connections, telling)
     found = judging.decided(asked, document)
     document["conditions"] = judging.documents(found)
-    _tell(document, files, as_json)
+    telling.tell(document)
     if code := judging.exit_code(document, found):
         sys.exit(code)
 
 
-class _Telling:
-    """Tells what happens; in a pipe, what it is told with is imported after the first request.
-
-    A terminal has a view that takes long to import, and must not do that while the load runs.
-    """
-
-    def __init__(self, url: str, span_s: float | None, as_json: bool) -> None:
-        self._progress: Progress | LoadView | None = None
-        if sys.stderr.isatty() and not as_json:
-            from velodrome.report.load_live import view  # noqa: PLC0415
-
-            self._progress = view(sys.stderr, url, span_s)
-
-    def event(self, event: Mapping[str, Any]) -> bool:
-        """Show an event of the engine. Returns whether the load goes on."""
-        if self._progress is None:
-            if event["event"] != "tick":
-                return True
-            from velodrome.report.load_text import Progress  # noqa: PLC0415
-
-            self._progress = Progress(sys.stderr)
-        return self._progress.event(event)
-
-    def end(self) -> None:
-        """Take the view away again."""
-        if self._progress is not None:
-            self._progress.end()
+def _protocol(url: str, http: requests_of.Asked, grpc: calls.Asked, *, template: bool) -> dict[str, Any]:
+    """Return what is asked, in the fields of the protocol that the URL names."""
+    if url.lower().startswith("grpc"):
+        _only(url, "http", http.given)
+        return {"grpc": grpc.spec()}
+    _only(url, "grpc", grpc.given)
+    return http.spec(template=template)
 
 
-def _beside_idle(
-    count: int, url: str, allow: Sequence[str], load: Callable[[], dict[str, Any]]
+def _only(url: str, wanted: str, given: Mapping[str, object]) -> None:
+    """Refuse options that say nothing to this kind of server."""
+    for option, value in given.items():
+        if value:
+            raise MisplacedOptionError(option, url, wanted)
+
+
+def _at_once(
+    url: str, connections: int | None, streams: int | None, pace: schedules.Pace, *, http2: bool
 ) -> dict[str, Any]:
-    """Return the document of a load beside which connections were held."""
-    from velodrome.run.clients import idle  # noqa: PLC0415
+    """Return how much can be on its way at once: in open loop enough not to be what limits it."""
+    usual = (50, 1)
+    if pace.is_open:
+        usual = (10, 100) if http2 or url.lower().startswith("grpc") else (1000, 1)
+    return {
+        "connections": usual[0] if connections is None else connections,
+        "streams": usual[1] if streams is None else streams,
+    }
 
-    with idle.held(count, url, allow=allow) as held:
-        document = load()
-        if held is not None:
-            document["idle"] = asdict(held.facts())
-    return document
+
+def _length(span: str | None, requests: int | None, pace: schedules.Pace) -> dict[str, Any]:
+    """Return when the load ends; a schedule ends by itself."""
+    if requests is not None:
+        return {"requests": requests}
+    if span is None and pace.schedule:
+        return {}
+    return {"duration_s": _span("-z", span or DEFAULT_SPAN)}
 
 
-def _tell(document: dict[str, Any], files: outputs.Files, as_json: bool) -> None:
-    """Write what came of a load."""
-    from velodrome.report import load_text  # noqa: PLC0415
+def _work(
+    spec: dict[str, Any], body: str | None, expect_body: str | None, said: websockets.Conversation | None
+) -> carrying.Work:
+    """Return the load with its bodies, which may be files."""
+    payload = file_or_text.read("--body", body) or b""
+    if said is not None:
+        spec, payload = {**spec, "websocket": said.spec}, said.message
+    return carrying.Work(spec, payload, file_or_text.read("--expect-body", expect_body))
 
-    outputs.write(document, files)
-    if as_json:
-        print(json.dumps(document))
-        judging.tell(document, sys.stderr)
-    else:
-        load_text.show(document, sys.stdout)
+
+def _span(option: str, text: str) -> float:
+    try:
+        return duration.seconds(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def _header(text: str) -> list[str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise UsageError(f"-H: '{text}' is not a header; write -H 'Name: value'")
+    return [name.strip(), value.strip()]
 
 
 def register(app: "typer.Typer") -> None:

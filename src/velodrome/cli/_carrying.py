@@ -1,0 +1,102 @@
+"""Carrying one load: beside idle connections where asked for, told while it runs and when it is done.
+
+As in `load.py` nothing is imported at the top that the first request does not need.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from velodrome.cli import _bottleneck as bottleneck
+from velodrome.cli import _condition_options as judging
+from velodrome.cli import _output_options as outputs
+from velodrome.run import engine
+
+if TYPE_CHECKING:
+    from velodrome.report.load_live import LoadView
+    from velodrome.report.load_text import Progress
+    from velodrome.run.clients.idle import Idle
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the engine takes: the specification, the body that goes with it, and the right answer."""
+
+    spec: Mapping[str, Any]
+    payload: bytes
+    right: bytes | None
+
+
+@dataclass(frozen=True)
+class Telling:
+    """How what comes of a load is told."""
+
+    files: outputs.Files
+    as_json: bool
+
+    def tell(self, document: Document) -> None:
+        """Write what came of a load."""
+        from velodrome.report import load_text  # noqa: PLC0415
+
+        outputs.write(document, self.files)
+        if self.as_json:
+            print(json.dumps(document))
+            judging.tell(document, sys.stderr)
+        else:
+            load_text.show(document, sys.stdout)
+
+
+def carry(work: Work, idle: int, telling: Telling) -> Document:
+    """Carry a load and return its document, with whose limit it was."""
+    shown = _Shown(work.spec["url"], work.spec.get("duration_s"), telling.as_json)
+    watch = bottleneck.Watch(work.spec, shown.event)
+
+    with beside_idle(idle, work.spec) as held:
+        document = engine.load(work.spec, work.payload, work.right, watch.event)
+        if held is not None:
+            document["idle"] = asdict(held.facts())
+    shown.end()
+    return document | watch.conclude(document)
+
+
+def beside_idle(count: int, spec: Mapping[str, Any]) -> "AbstractContextManager[Idle | None]":
+    """Hold so many idle connections, if any are to be held."""
+    if not count:
+        return nullcontext()
+    from velodrome.run.clients import idle  # noqa: PLC0415
+
+    return idle.held(count, spec["url"], allow=spec["allow_target"])
+
+
+class _Shown:
+    """Shows what happens; in a pipe, what it is shown with is imported after the first request.
+
+    A terminal has a view that takes long to import, and must not do that while the load runs.
+    """
+
+    def __init__(self, url: str, span_s: float | None, as_json: bool) -> None:
+        self._progress: Progress | LoadView | None = None
+        if sys.stderr.isatty() and not as_json:
+            from velodrome.report.load_live import view  # noqa: PLC0415
+
+            self._progress = view(sys.stderr, url, span_s)
+
+    def event(self, event: Mapping[str, Any]) -> bool:
+        """Show an event of the engine. Returns whether the load goes on."""
+        if self._progress is None:
+            if event["event"] != "tick":
+                return True
+            from velodrome.report.load_text import Progress  # noqa: PLC0415
+
+            self._progress = Progress(sys.stderr)
+        return self._progress.event(event)
+
+    def end(self) -> None:
+        """Take the view away again."""
+        if self._progress is not None:
+            self._progress.end()
