@@ -92,6 +92,16 @@ def test_a_log_without_times_has_a_mix_and_no_rates(tmp_path: Path) -> None:
     assert (found.requests[0].weight, found.seconds, found.mean_rps, found.peak_rps) == (3, 0, None, None)
 
 
+def test_targets_that_are_some_of_many_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    path.write_text("".join(line(f"GET /items/{at * 1000}") for at in range(300)) + line("GET /"))
+    found = access_log.read(path)
+    assert found.drawn == 1
+    told = "of 1 of the requests 100 targets, drawn at random, stand for all that were asked for"
+    assert told in found.sentences()
+    assert found.requests[0].path.count("|") == 99
+
+
 def test_a_star_in_a_path_takes_no_name_from_another(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_text(line("GET /a?b=1") + line("GET /a?b=*&") + line("GET /a?b=1&="))

@@ -24,6 +24,7 @@ from velodrome.model.request import Request
 from velodrome.plan.asked.left_out import LeftOut, sentence
 from velodrome.plan.asked.logs import lines, segments, varying
 from velodrome.plan.asked.logs.rates import Rates
+from velodrome.plan.asked.logs.sample import MOST
 from velodrome.plan.asked.logs.tree import Kind, Tree
 from velodrome.plan.asked.methods import ALL, SAFE
 
@@ -53,6 +54,8 @@ class AccessLog:
     left_out: tuple[LeftOut, ...]
     unreadable: int
     """Lines of no form that is known."""
+    drawn: int
+    """Requests of the mix whose targets are some of many, drawn at random."""
 
     def sentences(self) -> Iterator[str]:
         """Yield what it tells, and what is left out of the mix."""
@@ -69,6 +72,8 @@ class AccessLog:
                 f"{count} in {self.seconds:,} s: {self.mean_rps:.3g} a second on average, {self.peak_rps:.0f} in the "
                 f"second that has most{ten}"
             )
+        if self.drawn:
+            yield f"of {self.drawn} of the requests {MOST} targets, drawn at random, stand for all that were asked for"
         for one in self.left_out:
             yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.told:.1%}): {one.why}"
         if self.unreadable:
@@ -172,6 +177,7 @@ class _Reading:
             peak_10s_rps=self.rates.long_peak_rps,
             left_out=left_out,
             unreadable=self.unreadable,
+            drawn=sum("{{pick " in one.path and one.weight > MOST for one in requests),
         )
 
 
