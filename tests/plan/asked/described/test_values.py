@@ -60,6 +60,8 @@ def ref(name: str) -> dict[str, str]:
         ({"type": "integer", "minimum": 5, "multipleOf": 4}, 8),
         ({"type": "integer", "maximum": -3}, -3),
         ({"type": "number", "minimum": 0.5}, 0.5),
+        ({"type": "number", "exclusiveMinimum": 0}, 1.0),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, 0.5),
         ({"type": "boolean"}, True),
         ({"type": ["null", "string"], "minLength": 6}, "bodyxx"),
         ({"type": "string", "maxLength": 2}, "bo"),

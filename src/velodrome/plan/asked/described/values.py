@@ -70,7 +70,9 @@ def number(schema: Node) -> int | float | None:
     least = [float(low)] if _is_number(low) and above is not low else []
     whole = kind(schema) == "integer"
     if _is_number(above):
-        least.append(float(above) + (1 if whole else max(1e-6, abs(float(above)) * 1e-6)))
+        most = schema.get("maximum", schema.get("exclusiveMaximum"))
+        narrow = not whole and _is_number(most) and most <= above + 1
+        least.append((above + most) / 2 if narrow and _is_number(most) else float(above) + 1)
     if not least:
         return None
     found = max(least)
