@@ -15,6 +15,7 @@ from velodrome.model.errors import AccessLogError
 from velodrome.model.request import Request
 from velodrome.plan.asked import access_log, faults
 from velodrome.plan.asked.access_log import AccessLog
+from velodrome.plan.asked.logs import sample
 
 BEGIN = 1_760_000_000
 
@@ -100,6 +101,17 @@ def test_targets_that_are_some_of_many_are_told(tmp_path: Path) -> None:
     told = "of 1 of the requests 100 targets, drawn at random, stand for all that were asked for"
     assert told in found.sentences()
     assert found.requests[0].path.count("|") == 99
+
+
+def test_where_memory_for_samples_is_used_up_the_rest_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample, "BYTES", 19)
+    path = tmp_path / "access.log"
+    path.write_text(line("GET /a") * 5 + line("GET /b/c/d/e/f") * 9)
+    found = access_log.read(path)
+    assert [(one.path, one.weight) for one in found.requests] == [("/a", 5)]
+    assert (found.left_out[0].what, found.left_out[0].requests) == ("rare kinds of requests", 9)
 
 
 def test_a_star_in_a_path_takes_no_name_from_another(tmp_path: Path) -> None:

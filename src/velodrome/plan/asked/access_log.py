@@ -161,16 +161,22 @@ class _Reading:
         if not self.told:
             raise AccessLogError(str(path), _nothing_told(self.unreadable))
         kinds = sorted(self.tree.all(), key=lambda found: (-found[2].sample.seen, *found[:2]))
-        for _, _, kind in kinds[MOST_REQUESTS:]:
+        # Where the memory for samples was used up before its first, nothing is known to ask.
+        kept = [found for found in kinds if found[2].sample.kept]
+        kept, rare = (
+            kept[:MOST_REQUESTS],
+            [*kept[MOST_REQUESTS:], *(one for one in kinds if not one[2].sample.kept)],
+        )
+        for _, _, kind in rare:
             self.left_out["rare kinds of requests", f"a mix has {MOST_REQUESTS} at most"] += kind.sample.seen
         left_out = tuple(LeftOut(what, count, why) for (what, why), count in self.left_out.most_common())
-        if not kinds:
+        if not kept:
             raise AccessLogError(str(path), f"it leaves nothing to ask: {sentence(left_out)}")
-        requests = _named(kinds[:MOST_REQUESTS])
+        requests = _named(kept)
         return AccessLog(
             requests=requests,
             told=self.told,
-            asked=sum(kind.sample.seen for _, _, kind in kinds[:MOST_REQUESTS]),
+            asked=sum(kind.sample.seen for _, _, kind in kept),
             seconds=self.rates.seconds,
             mean_rps=self.rates.mean_rps,
             peak_rps=self.rates.peak_rps,

@@ -108,6 +108,8 @@ def test_a_target_is_written_as_it_is_sent_again(text: str, target: str | None) 
         ("/items/7", ("/items/", 7, "")),
         ("/items/7/open", ("/items/", 7, "/open")),
         ("/search?page=12", ("/search?page=", 12, "")),
+        ("/7up/7/7up", ("/7up/", 7, "/7up")),
+        ("/7", ("/", 7, "")),
         ("/items/007", None),
         ("/items/7/parts/8", None),
         ("/items/7?page=1", None),

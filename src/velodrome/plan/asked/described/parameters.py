@@ -133,10 +133,11 @@ def _parts(value: Any, name: str) -> list[str]:
 
 def _one(texts: list[list[str]], joined: str, *, escape: bool = True) -> str:
     """Return one text, or a template that picks from several."""
-    words = [
-        joined.join(quote(part, safe="", errors="replace") if escape else part for part in parts)
-        for parts in texts
-    ]
+    if escape:
+        texts = [[quote(part, safe="", errors="replace") for part in parts] for parts in texts]
+    elif any(mark in part for parts in texts for part in parts for mark in "|{}"):
+        texts = texts[:1]  # these mean something in a template
+    words = [joined.join(parts) for parts in texts]
     return words[0] if len(words) == 1 else f"{{{{pick {'|'.join(words)}}}}}"
 
 

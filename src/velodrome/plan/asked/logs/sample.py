@@ -7,11 +7,15 @@ MOST = 100
 """Targets kept of one kind: so many that a user can still read the file they are written to."""
 
 
+BYTES = 64_000_000
+"""Of all samples of a log together."""
+
+
 @dataclass
 class Budget:
     """Bytes that all samples of a log may take together."""
 
-    left: int = 64_000_000
+    left: int = field(default_factory=lambda: BYTES)
 
     def take(self, size: int) -> bool:
         """Take some, if they are left."""

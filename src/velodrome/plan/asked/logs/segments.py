@@ -58,9 +58,13 @@ def around_number(asked: str) -> tuple[str, int, str] | None:
         found = [value] if equals and "&" not in query and not _ids(path) else []
         before, behind = f"{path}?{name}=", ""
     else:
+        names = path.split("/")
         found = _ids(path)
-        before, _, behind = path.partition(f"/{found[0]}") if len(found) == 1 else ("", "", "")
-        before += "/"
+        at = names.index(found[0]) if len(found) == 1 else 0
+        before, behind = (
+            "".join(f"{name}/" for name in names[:at]),
+            "".join(f"/{name}" for name in names[at + 1 :]),
+        )
     if len(found) != 1 or not _NUMBER.fullmatch(found[0]):
         return None
     return before, int(found[0]), behind

@@ -19,7 +19,8 @@ MONTHS = {
 """Not by `strptime`, whose names of months are those of the locale."""
 LAST = 253_402_300_800
 """Year 10000: what is later is a finer unit."""
-DECIMALS = ".,"
+LONGEST = 64
+"""Characters of a time."""
 
 
 def of(value: object) -> int | None:
@@ -28,7 +29,7 @@ def of(value: object) -> int | None:
         return None
     if isinstance(value, int | float):
         return _of_number(value)
-    return _of_text(value) if isinstance(value, str) else None
+    return _of_text(value) if isinstance(value, str) and len(value) <= LONGEST else None
 
 
 def _of_number(value: float) -> int | None:
