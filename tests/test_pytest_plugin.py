@@ -43,13 +43,13 @@ def test_a_test_passes_or_fails_surely_or_says_insufficient_data(
     pytester: pytest.Pytester, five_ms: str
 ) -> None:
     pytester.makepyfile(test_shop=TESTS.format(url=five_ms))
-    ran = pytester.runpytest_inprocess("-p", "velodrome.pytest_plugin")
+    ran = pytester.runpytest_subprocess("-p", "velodrome.pytest_plugin")
     ran.assert_outcomes(passed=1, failed=3)
     ran.stdout.fnmatch_lines(
         [
             "E       assert p50 5* < 1 ms",
-            "test_shop.py:18: insufficient data: p50 is 5*which reaches across 5*",
-            "test_shop.py:21: nothing was answered right by http://127.0.0.1:9/*",
+            "test_shop.py:17: insufficient data: p50 is 5*which reaches across 5*",
+            "test_shop.py:20: nothing was answered right by http://127.0.0.1:9/*",
         ]
     )
 
