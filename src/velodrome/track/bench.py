@@ -31,6 +31,8 @@ from velodrome.run.racing.trial import measure
 SECONDS = 3.0
 """Of each trial, unless told."""
 WARMUP_S = 0.5
+WAITS, MOST_WARMUP_S = 2.0, 2.0
+"""Of an open loop on top, so many times what an answer takes alone: its connections are opened in this time."""
 DRAIN_S = 0.5
 ALONE_S = 0.7
 CONNECTIONS = 1000
@@ -98,7 +100,7 @@ class Bench:
         load = Load(
             Open(rate, connections=max(CONNECTIONS, round(needed))),
             duration_s=demands.seconds(rate, seconds or self.seconds),
-            warmup_s=WARMUP_S,
+            warmup_s=WARMUP_S + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
             drain_s=self._drain_s(),
         )
         found = self._measured(load, heard)
@@ -133,12 +135,15 @@ class Bench:
             if booted.server.exit() is not None:
                 self.stop()
             if isinstance(found, Failed):
-                if found.failure is not FailureKind.DIED:
-                    raise NoServerError(trial.contestant.label, found.reason, found.last_lines)
-                break
-            if of_the_moment(found) is None:
-                break
+                if found.failure is FailureKind.DIED:
+                    return found
+                # The load itself came to nothing; a server that is served anew may bear it.
+                self.stop()
+            elif of_the_moment(found) is None:
+                return found
             time.sleep(PAUSE_S)
+        if isinstance(found, Failed):
+            raise NoServerError(trial.contestant.label, found.reason, found.last_lines)
         return found
 
     def _serving(self) -> Booted:

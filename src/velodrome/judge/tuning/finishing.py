@@ -9,6 +9,9 @@ from velodrome.model.tuning import Entry, Fate, Goal, Looked, Tuned, TuneEnding
 CHEAPER, NEARLY = 0.8, 0.98
 """A candidate with so much of the leader's memory that does so much of what the leader does is preferred."""
 
+VARIES = 1.3
+"""Between the ends of the best one's interval: wider, and nothing is settled."""
+
 
 @dataclass(frozen=True)
 class Finish:
@@ -32,8 +35,8 @@ class Finish:
         if best is None:
             ending, why = self._nobody()
         else:
-            ending = TuneEnding.SPENT if spent or best.capped else TuneEnding.SETTLED
-            why = f"{self.trials} loads were made, and others may be as good" if spent else best.capped
+            why = f"{self.trials} loads were made, and others may be as good" if spent else _unsure(best)
+            ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
         return Tuned(self.goal, ending, why, tuple(entries), dict(self.looks), self.trials, self.candidates)
 
     def _worth(self, entry: Entry) -> float:
@@ -56,6 +59,7 @@ class Finish:
             and one.plain is None
             and one.known.holds
             and one.mid >= NEARLY * leader.mid
+            and one.lower >= NEARLY * leader.lower
             and one.memory_bytes is not None
             and one.memory_bytes <= limit
         ]
@@ -85,6 +89,15 @@ class Finish:
         impossible = any(one.out in {Fate.BY_ARITHMETIC, Fate.TOO_BIG} for one in self.arms)
         ending = TuneEnding.NEVER if impossible else TuneEnding.CANNOT
         return ending, reasons[0] if reasons else "there was nothing to try"
+
+
+def _unsure(best: Arm) -> str:
+    """Return why the best one's own figure is not to be relied on; empty: it is."""
+    if best.capped:
+        return best.capped
+    if best.known.interval.high > VARIES * best.known.interval.low:
+        return "from load to load the best one holds different rates, further apart than its rivals are"
+    return ""
 
 
 def behind(arms: Sequence[Arm], best: Arm | None, *, held: bool = True) -> list[Arm]:

@@ -84,6 +84,8 @@ class Rates:
     def next(self) -> float:
         """Return the rate whose answer tells most."""
         mid = self.interval.mid
+        if self.highest_held:
+            mid = min(mid, self.highest_held * STEP)
         return min(max(self._threshold.next(), mid / STEP), mid * STEP)
 
     def _learn(self, rate: float, held: bool) -> None:
