@@ -79,18 +79,20 @@ AIOHTTP, TORNADO, DJANGO, FASTAPI = "aiohttp==3.13.2", "tornado==6.5.2", "django
 CART = ("/cart?id=7", '"7"')
 FORMS = [
     ("plain:create_named('test')", (), "gunicorn-gthread", ("/", "hello")),
-    ("plain:create_app", (), "waitress", ("/", "hello")),
+    pytest.param("plain:create_app", (), "waitress", ("/", "hello"), marks=pytest.mark.exhaustive),
     ("plain:Double", (), "uvicorn", ("/", "hello")),
-    ("plain:Double", (), "hypercorn", ("/", "hello")),
-    ("plain:asgi", (), "granian-asgi", ("/", "hello")),
+    pytest.param("plain:Double", (), "hypercorn", ("/", "hello"), marks=pytest.mark.exhaustive),
+    pytest.param("plain:asgi", (), "granian-asgi", ("/", "hello"), marks=pytest.mark.exhaustive),
     ("aiohttp_shop:app", (AIOHTTP,), "aiohttp", CART),
     ("aiohttp_shop:make_later", (AIOHTTP,), "aiohttp-uvloop", CART),
     ("tornado_shop:make_app", (TORNADO,), "tornado", CART),
     ("bare_settings", (DJANGO,), "gunicorn-sync", CART),
-    ("bare_settings", (DJANGO,), "uvicorn", CART),
+    pytest.param("bare_settings", (DJANGO,), "uvicorn", CART, marks=pytest.mark.exhaustive),
     ("mall.settings", (DJANGO,), "gunicorn-gevent", CART),
     ("fastapi_shop:create_app", (FASTAPI,), "uvicorn", ("/stock", "apples")),
-    ("fastapi_shop:app", (FASTAPI,), "hypercorn", ("/stock", "apples")),
+    pytest.param(
+        "fastapi_shop:app", (FASTAPI,), "hypercorn", ("/stock", "apples"), marks=pytest.mark.exhaustive
+    ),
 ]
 
 
