@@ -42,16 +42,17 @@ def script_on(loop: str) -> Callable[[Launch, Written], str]:
 
     def script(launch: Launch, app: Written) -> str:
         on = ", loop=uvloop.new_event_loop()" if loop == "uvloop" else ""
-        workers = launch.number("workers")
-        address = '("%s", %d)' % (launch.host, launch.port)
-        lines = ["import socket", "", "from aiohttp import web"]
-        lines += ["import uvloop"] if on else []
-        lines += ["", "listener = socket.create_server(%s, backlog=%s)" % (address, launch.text("backlog"))]
-        if workers > 1:
-            lines[0:1] = ["import os", "import socket"]
-            lines += ["for _ in range(%d):" % (workers - 1), "    if not os.fork():", "        break"]
-        lines += [app.imports, "", "web.run_app(%s, sock=listener, access_log=None%s)" % (app.expression, on)]
-        return "\n".join(lines)
+        address = (launch.host, launch.port, launch.text("backlog"))
+        more = launch.number("workers") - 1
+        own = [*(["import uvloop"] if on else []), "from aiohttp import web"]
+        serve = "web.run_app(%s, %s, access_log=None%s)"
+        if not more:
+            where = 'host="%s", port=%d, backlog=%s' % address
+            return "\n".join([*own, app.imports, "", serve % (app.expression, where, on)])
+        lines = ["import os", "import socket", "", *own, ""]
+        lines += ['listener = socket.create_server(("%s", %d), backlog=%s)' % address]
+        lines += ["for _ in range(%d):" % more, "    if not os.fork():", "        break"]
+        return "\n".join([*lines, app.imports, "", serve % (app.expression, "sock=listener", on)])
 
     return script
 
