@@ -58,15 +58,19 @@ def velodrome(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
     shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
     of_app = ["--app", "shop:app", "--cwd", str(shop), "--stack", "gunicorn-gthread"]
-    loads = ["--connections", "4", "-z", "1s", "--blocks", "2", "--run", str(run), "--wait"]
+    loads = ["--connections", "4", "-z", "0.5s", "--blocks", "4", "--wait"]
     gates = ["--fail-on", "regression", "--metrics", "throughput,p50"]
-    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *of_app, *loads, *gates) == 1
-    told = capsys.readouterr()
+    for number in range(3):  # other programs may have taken the CPUs, and then nothing is told
+        run = tmp_path / f"run-{number}"
+        ended = velodrome(monkeypatch, "HEAD~1", "HEAD", *of_app, *loads, "--run", str(run), *gates)
+        told = capsys.readouterr()
+        if "Other programs" not in told.out:
+            break
+    assert ended == 1
     assert "✗ Regression" in told.out
     assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in told.out
-    assert "block 2  after" in told.err
+    assert "block 4  after" in told.err
     assert PREFIX not in git(shop, "worktree", "list")
     # What was measured is told again without a new run.
     assert velodrome(monkeypatch, str(run), "--metrics", "throughput,p50") == 0

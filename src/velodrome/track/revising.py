@@ -17,6 +17,7 @@ from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
 from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, RaceInterruptedError
 from velodrome.model.measurement import Measurement
+from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
 from velodrome.plan import matrix, timing
 from velodrome.run.apps.revisions import Revision, imported_from
@@ -87,7 +88,8 @@ def raced(
 ) -> Diff:
     """Race both revisions and return the diff: until all is settled or the budget is spent, or so many blocks.
 
-    Blocks are added in the same file; those that would end after the budget are not begun. `told` hears how it goes.
+    Blocks are added in the same file, and those that other programs spoilt are raced again with them; what would end
+    after the budget is not begun. `told` hears how it goes.
     Raises NothingMeasuredError where neither revision could be measured, and what a race raises.
     """
     began = time.monotonic()
@@ -95,13 +97,13 @@ def raced(
     while True:
         now = replace(study, blocks=wanted)
         heats = matrix.lay_out(now, lab.stacks).heats
-        plan = race.Race(now, heats, folder, resume=there > 0, wait_s=wait_s)
+        plan = race.Race(now, heats, folder, resume=there > 0, redo=True, wait_s=wait_s)
         _run(plan, lab, follower)
         results = store.read(folder)
         if not any(isinstance(one, Measurement) for one in results.trials):
             raise NothingMeasuredError(str(folder))
         found = diff(sides.revisions(results, lab.stacks), asked)
-        if blocks is not None or wanted >= MOST or settled(found):
+        if blocks is not None or wanted >= MOST or (settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began
         affordable = int(wanted * budget_s / took)
@@ -118,6 +120,11 @@ def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error
+
+
+def _spoilt(results: Results) -> bool:
+    """Return whether other programs spoilt a trial, which then is raced again."""
+    return any(isinstance(one, Measurement) and one.doubts & race.SPOILT for one in results.trials)
 
 
 def settled(found: Diff) -> bool:

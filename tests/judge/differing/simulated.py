@@ -36,6 +36,8 @@ class Machine:
     """Share of blocks that something fell upon, for several times the noise."""
     drift: float = 0.0
     """Between two runs, as a share; 0: interleaved."""
+    moods: float = 0.0
+    """A start of a server is fast or slow, by such a share either way, whatever its noise."""
 
 
 def diff(
@@ -76,12 +78,15 @@ def changes(decided: list[Decided]) -> list[Decided]:
 def _cell(draw: np.random.Generator, machine: Machine, blocks: int, cell: str, more: float) -> list[Found]:
     shared = draw.normal(size=(2, blocks))
     shared += (draw.random((2, blocks)) < machine.hiccups) * np.abs(draw.normal(0, 4, (2, blocks)))
+    moods = draw.choice([-machine.moods, machine.moods], (2, blocks))
     drift = draw.normal(0, machine.drift) if machine.drift else 0.0
     found = []
     for (metric, load), noise in NOISES.items():
         own = SHARED * shared + (1 - SHARED**2) ** 0.5 * draw.normal(size=(2, blocks))
         logs = own * noise * machine.restless / 2**0.5 + draw.normal(0, 0.1, (1, blocks))
         sign = -1 if metric == "throughput" else 1
+        if metric in OF_SPEED:
+            logs += moods
         if metric != "memory" and (metric, load) != ("throughput", "open-100"):
             logs[1] += sign * (np.log1p(more) + drift)
         sides = [Series(dict(enumerate(np.exp(side))), noise=noise) for side in logs]

@@ -260,3 +260,14 @@ def _questions() -> tuple[Question, Question]:
 
 def _asides() -> list[Measurement]:
     return [one for question in _questions() for one in latencies([[5.0] * 400] * 3, question)]
+
+
+def test_two_or_three_blocks_tell_nothing_whatever_they_show() -> None:
+    for blocks in (1, 2, 3):
+        found = interleaved(rates(DRIFTING[:blocks]), rates([0.5 * one for one in DRIFTING[:blocks]]))
+        one = figure(found, "throughput")
+        assert one.change is Change.INSUFFICIENT
+        assert one.more_blocks is not None
+        assert one.more_blocks >= 4 - blocks
+    few = two_runs(rates(STEADY[:2]), rates(STEADY[:2]))
+    assert figure(few, "memory").reason.startswith("five blocks at least must be valid")

@@ -9,11 +9,13 @@ AS_PRESUMED = Machine()
 QUIET = Machine(restless=0.4)
 RESTLESS = Machine(restless=2.0)
 HICCUPS = Machine(hiccups=0.08)
+MOODY = Machine(moods=0.18)
 MACHINES = {
     "as presumed": AS_PRESUMED,
     "quiet": QUIET,
     "twice as restless": RESTLESS,
     "with hiccups": HICCUPS,
+    "moody": MOODY,
 }
 
 
@@ -24,7 +26,13 @@ def finding_anything(machine: Machine, blocks: int, cells: int = 1, more: float 
 
 @pytest.mark.parametrize(
     ("machine", "blocks", "cells"),
-    [("as presumed", 3, 1), ("twice as restless", 8, 1), ("with hiccups", 8, 4)],
+    [
+        ("as presumed", 3, 1),
+        ("twice as restless", 8, 1),
+        ("with hiccups", 8, 4),
+        ("moody", 4, 1),
+        ("moody", 7, 1),
+    ],
 )
 def test_a_diff_of_equals_finds_nothing_in_at_least_95_of_100(machine: str, blocks: int, cells: int) -> None:
     assert finding_anything(MACHINES[machine], blocks, cells) <= 5

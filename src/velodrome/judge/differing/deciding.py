@@ -36,6 +36,10 @@ class Likely(Protocol):
     def share(self) -> Interval:
         """By which share after is more than before."""
 
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it."""
+
     def chance(self, share: float = 0.0) -> float:
         """Return how often blocks differ so much by chance alone, if the true difference is `share`."""
 
@@ -113,6 +117,8 @@ def _decided(one: Found, likely: Estimate | Failing, in_all: float, margin: floa
         chance=likely.chance(),
         chance_in_all=in_all,
     )
+    if not likely.enough:
+        return Decided(_insufficient(known, likely, share, family), likely)
     if in_all < LEVEL and abs(share.mid) > margin and not share.low <= 0 <= share.high:
         change = Change.REGRESSION if share.mid > 0 else Change.IMPROVEMENT
         return Decided(replace(known, change=change), likely)
@@ -136,6 +142,8 @@ def hopeless(likely: Likely, share: float, bound: float) -> str:
     """Return why no number of blocks that anybody waits for tells on which side of a bound a difference is."""
     if isinstance(likely, Failing):
         return "too few requests failed, or were asked, to tell it from chance; load longer"
+    if not likely.enough:
+        return "five blocks at least must be valid, of both sides together"
     if isinstance(likely, Estimate) and likely.drift:
         return (
             "two runs that were not interleaved cannot tell it, however long: the machine drifts between them"

@@ -27,6 +27,12 @@ from velodrome.model.interval import Interval
 CONFIDENCE = 0.95
 _LARGEST = 100.0
 """A log ratio; no number is so much larger than another."""
+LEAST_DF = 3
+"""Degrees of freedom that the blocks themselves must give before anything is told of a figure: four blocks of a race.
+
+Some servers are fast or slow from start to start (threads that share the interpreter's lock: by 40 %), whatever is
+presumed of them: of two or three blocks all may look alike by chance.
+"""
 _FEWEST_TO_TELL = 3
 """Figures that are needed before the machine is called more restless than presumed."""
 
@@ -134,11 +140,17 @@ class Estimate:
         distance = self.two.middle - math.log1p(share)
         return worlds.by_chance(distance / self.error, self.design, self.shape)
 
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it."""
+        return self.design.own_df >= LEAST_DF
+
     def more_blocks(self, half_below: float, level: float = 1 - CONFIDENCE) -> int | None:
         """Return how many more blocks narrow half the interval, as a log ratio, so far; None: too many for anybody."""
         if self.drift:
             return None
-        for blocks in range(self.design.before, MOST_BLOCKS // self.bundle + 1):
+        least = max(self.design.before, LEAST_DF + 1)
+        for blocks in range(least, MOST_BLOCKS // self.bundle + 1):
             if self._half_width(blocks, level) < half_below:
                 return max(blocks - self.design.before, 1) * self.bundle
         return None

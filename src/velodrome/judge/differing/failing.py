@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from velodrome.judge.comparing import NOISE_DF
+from velodrome.judge.differing.estimating import LEAST_DF
 from velodrome.judge.field import failures
 from velodrome.judge.figures.cell import Cell
 from velodrome.judge.figures.number import Missing
@@ -42,6 +43,11 @@ class Failing:
     def any(self) -> bool:
         """Whether a request failed at all."""
         return any(self.shares)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it: how failures come together is seen in them."""
+        return len(self.before) + len(self.after) - 2 >= LEAST_DF
 
     @property
     def inflation(self) -> float:

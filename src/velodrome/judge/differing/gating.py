@@ -51,9 +51,9 @@ def _share(threshold: Threshold) -> float:
 
 def _gate(threshold: Threshold, one: Decided, chance: float, family: int) -> Gate:
     share, bound = one.worse, threshold.share
-    if share.high < bound:
+    if share.high < bound and one.likely.enough:
         return Gate(threshold, one.difference, True, "")
-    if chance < LEVEL and share.low > bound:
+    if chance < LEVEL and share.low > bound and one.likely.enough:
         return Gate(threshold, one.difference, False, "")
     beyond = share.mid > bound
     distance = abs(math.log1p(max(share.mid, -0.99)) - math.log1p(bound))

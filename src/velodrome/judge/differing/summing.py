@@ -7,7 +7,6 @@ from velodrome.judge.words import listed
 from velodrome.model.difference import DIFF_METRICS, Change, Difference
 from velodrome.model.quantity import duration, grouped, percent
 
-ONE_BLOCK = "One block only: intervals rest on what two equal servers are known to differ by, not on repeats seen here."
 DRIFT = (
     "These runs were not interleaved, and a machine drifts between two runs: that it may have become faster or slower "
     "is in every interval, and no repeat takes it out. Two revisions raced against each other tell far smaller "
@@ -86,7 +85,7 @@ def _insufficient(found: Sequence[Difference], of: int, block_s: float) -> str:
     opening = f"Insufficient data for {len(found)} of {of} figures ({named})"
     more = [one.more_blocks for one in found if one.more_blocks is not None]
     if not more:
-        return f"{opening}: {found[0].reason}."
+        return f"{opening}: {found[0].reason.rstrip('.')}."
     most, word = max(more), "block" if max(more) == 1 else "blocks"
     tell = f"{most} more {word} needed" + (f" ({duration(most * block_s)})" if block_s else "")
     rest = len(found) - len(more)
@@ -99,8 +98,6 @@ def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:
     found = []
     if told and not sides.paired:
         found.append(DRIFT)
-    if told and min(min(one.blocks) for one in told) == 1:
-        found.append(ONE_BLOCK)
     unsure = [one for one in told if one.change is Change.INSUFFICIENT and (one.chance or 0.0) < 0.05]
     if unsure:
         verb = "looks" if len(unsure) == 1 else "look"
