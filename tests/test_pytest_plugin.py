@@ -13,7 +13,7 @@ TESTS = """
 from velodrome import ms, per_second
 
 URL = {url!r}
-HOW = dict(rate=300, duration=1.5, warmup=0.1, blocks=3)
+HOW = dict(rate=300, duration=0.9, warmup=0.1, blocks=3)
 
 def test_surely_kept(velodrome):
     r = velodrome.load(URL, **HOW)
