@@ -41,11 +41,22 @@ def test_a_step_is_kept_up_with_when_what_fell_due_in_it_was_answered_in_it() ->
     assert stepping.kept_up_to(found) == 200
 
 
-def test_what_is_being_answered_at_the_end_of_a_step_is_no_loss() -> None:
-    slow = step(100, 90)
-    waits = replace(slow, sent=replace(UNTOLD, mean=200.0))
-    assert not stepping.views([measured(slow)])[0].kept_up
-    assert stepping.views([measured(waits)])[0].kept_up
+def test_what_is_inside_more_at_a_higher_rate_is_no_loss() -> None:
+    def waiting(rate: float, answered: float, p50_ms: float) -> LoadStep:
+        return replace(step(rate, answered), sent=replace(UNTOLD, p50=p50_ms))
+
+    first = waiting(100, 90, 200.0)
+    assert [one.kept_up for one in stepping.views([measured(first, waiting(200, 190, 210.0))])] == [
+        True,
+        True,
+    ]
+    assert not stepping.views([measured(waiting(100, 90, 1.0))])[0].kept_up
+    queue = [
+        one.kept_up
+        for one in stepping.views([measured(first, waiting(200, 100, 3000.0)), measured(first, first)])
+    ]
+    assert queue == [True, False], "the time in a queue excuses nothing"
+    assert not stepping.views([measured(waiting(100, 40, 5000.0))])[0].kept_up
 
 
 def test_blocks_are_told_by_their_bounds_and_each_has_to_keep_up() -> None:

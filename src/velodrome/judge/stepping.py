@@ -20,10 +20,18 @@ FEW = 3.0
 def views(measured: Sequence[Measurement]) -> tuple[StepView, ...]:
     """Return what became of each step that all blocks came to."""
     blocks = [one.load.steps for one in measured]
-    return tuple(_view(same) for same in zip(*blocks, strict=False)) if blocks and all(blocks) else ()
+    if not blocks or not all(blocks):
+        return ()
+    usual = [step.sent.p50 for steps in blocks for step in steps if step.sent.p50 is not None]
+    usual_s = min(usual, default=0.0) / 1000
+    before, found = 0.0, []
+    for same in zip(*blocks, strict=False):
+        found.append(_view(same, before, usual_s))
+        before = same[0].to_rate
+    return tuple(found)
 
 
-def _view(same: Sequence[LoadStep]) -> StepView:
+def _view(same: Sequence[LoadStep], before: float, usual_s: float) -> StepView:
     first = same[0]
     answered = [step.throughput_rps for step in same]
     return StepView(
@@ -34,19 +42,20 @@ def _view(same: Sequence[LoadStep]) -> StepView:
         p50_ms=_between([step.due.p50 for step in same]),
         p99_ms=_between([step.due.p99 for step in same]),
         errors=sum(step.requests - step.ok for step in same),
-        kept_up=all(map(_kept_up, same)),
+        kept_up=all(_kept_up(step, before, usual_s) for step in same),
     )
 
 
-def _kept_up(step: LoadStep) -> bool:
+def _kept_up(step: LoadStep, before: float, usual_s: float) -> bool:
     """Return whether as much was answered in a step as fell due in it.
 
-    What falls due at its end is answered in the next: by Little's law as many requests as it has a second, times the
-    time each one takes once it is sent.
+    By Little's law a higher rate has more requests inside: as many as it rose by since the step `before`, times what
+    one usually takes. That is taken from the quickest step, and is at most a quarter of this one: where all steps were
+    overloaded, the time a request takes is that of the queue, and would excuse it.
     """
     lost = step.requests - step.throughput_rps * step.duration_s
-    inside = step.requests / step.duration_s * (step.sent.mean or 0.0) / 1000 if step.duration_s > 0 else 0.0
-    return lost <= max(FEW + inside, (1 - KEPT_UP) * step.requests)
+    more_inside = max(0.0, step.to_rate - before) * min(usual_s, step.duration_s / 4)
+    return lost <= more_inside + max(FEW, (1 - KEPT_UP) * step.requests)
 
 
 def _between(values: Sequence[float | None]) -> tuple[float, float] | None:

@@ -140,3 +140,4 @@ def test_a_rate_that_changes_is_no_trend_and_no_stall(raised: Flags) -> None:
     rising = seconds([100.0 * at for at in range(1, 11)], [10.0 * at for at in range(1, 11)])
     assert FlagKind.NOT_STATIONARY in raised({"series": rising}, pace=Open(550))
     assert FlagKind.NOT_STATIONARY not in raised({"series": rising}, pace=Schedule(steps))
+    assert FlagKind.LITTLES_LAW not in raised({"mean_in_flight": 80.0}, pace=Schedule(steps))

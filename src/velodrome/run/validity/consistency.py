@@ -32,9 +32,9 @@ def littles_law(evidence: Evidence) -> Flag | None:
     """Mean concurrency must be throughput x mean latency (Little 1961, doi:10.1287/opre.9.3.383).
 
     Closed loop: the connections asked for. Open loop: requests in flight as sampled, where the server kept up
-    (the law is about a steady state). Requests that straddle the ends of the span are worth latency /
-    duration, which is allowed for. Where connections are opened for single requests the time from due counts:
-    opening is in it.
+    (the law is about a steady state, which a rate that changes has not). Requests that straddle the ends of the
+    span are worth latency / duration, which is allowed for. Where connections are opened for single requests the
+    time from due counts: opening is in it.
     """
     facts = evidence.facts
     opening = not evidence.load.keepalive or (facts.connections_reopened or 0) > REOPENED * facts.requests
@@ -42,6 +42,7 @@ def littles_law(evidence: Evidence) -> Flag | None:
     mean_ms = facts.due.mean if from_due else facts.sent.mean
     if (
         facts.latency_corrected
+        or isinstance(evidence.load.pace, Schedule)
         or mean_ms is None
         or facts.throughput_rps <= 0
         or evidence.failures > 0.01 * facts.requests
