@@ -94,6 +94,8 @@ class Bench:
         watched = Backlog(rate)
 
         def heard(event: LoadEvent) -> bool:
+            if event.kind == "started":
+                watched.begin()
             return event.kind != "tick" or watched.goes_on(event.facts)
 
         needed = SPARE * rate * self.trial.recipe.wait_ms / 1000

@@ -91,6 +91,14 @@ def test_a_load_goes_on_while_its_backlog_stands_and_ends_when_it_rises() -> Non
     assert heard.index(False) / 5 <= 2.5
 
 
+def test_a_load_that_is_made_once_more_is_not_given_up_for_what_was_seen_before() -> None:
+    watched = Backlog(100.0)
+    assert not all(watched.goes_on(tick) for tick in ticks(50.0, 5))
+    watched.begin()
+    assert watched.rising is None
+    assert all(watched.goes_on(tick) for tick in ticks(0.0, 5))
+
+
 def test_the_warm_up_is_not_looked_at() -> None:
     watched = Backlog(100.0)
     assert all(watched.goes_on({**tick, "phase": "warmup"}) for tick in ticks(50.0, 5))

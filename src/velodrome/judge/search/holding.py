@@ -96,6 +96,10 @@ class Backlog:
         self._last: tuple[int, int, int] | None = None
         self.rising: backlog.Slope | None = None
 
+    def begin(self) -> None:
+        """Forget what was seen: the load is made once more."""
+        self._seen, self._last, self.rising = [], None, None
+
     def goes_on(self, tick: Mapping[str, Any]) -> bool:
         """Take a tick of the engine; False from when the backlog rises."""
         if tick["phase"] != "measure" or self.rising is not None:
