@@ -3,9 +3,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from tests.judge import made
 from tests.report import made_up
 from tests.report.made_up_verdict import verdict
 
+from velodrome.model.load import Load, Open
 from velodrome.model.measurement import WorkerUse
 from velodrome.model.verdict import Verdict
 from velodrome.report import history, html, names, why
@@ -163,3 +165,13 @@ def test_a_ranked_contestant_with_several_flags_shows_their_number_others_the_gr
     assert names.remark(flagged) == "ceiling: 2 ÷ 0.2 s = 10/s; ⚑ 2 flags, see the report"
     unranked = replace(flagged, rank=None, ceiling="")
     assert names.remark(unranked) == "⚑ closed-40, set aside: other load (+1 more in the report)"
+
+
+def test_a_page_where_nobody_kept_up_has_curves_and_no_percentiles() -> None:
+    load = Load(Open(1000), 2.0)
+    question = replace(made.HELLO_Q, loads=(load,))
+    slow = [
+        made.measured(made.trial(name, question, load=load), 50.0, latencies_ms=[5.0] * 100)
+        for name in ("granian", "uvicorn")
+    ]
+    assert "Latency" in html.render(made.verdict([*slow], question), slow, {})

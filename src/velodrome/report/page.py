@@ -254,6 +254,8 @@ def _slowest_and_fastest(seen: Sequence[tuple[Standing, LatencyView]]) -> str:
 
 def _aligned(keys: Sequence[Key]) -> list[Key]:
     """Return the rows with the decimal points of each column under each other."""
+    if not any(key.cells for key in keys):
+        return [*keys]  # all fell behind: there are curves, and no percentile that tells of a server
     columns = [aligned_figures(column) for column in zip(*(key.cells for key in keys), strict=True)]
     return [replace(key, cells=cells) for key, cells in zip(keys, zip(*columns, strict=True), strict=True)]
 
