@@ -1,12 +1,12 @@
 """Golden files: `pytest --renew-golden` writes them anew; look at the difference before you commit it."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from velodrome.run import cache
 from velodrome.run.machine import measuring_lock
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -22,7 +22,8 @@ def pytest_configure() -> None:
     """Of two workers each may race: what they measure is not looked at, or stands in the tests that are `measured`."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker:
-        os.environ[measuring_lock.VARIABLE] = str(cache.folder("") / f"{worker}.lock")
+        run = os.environ["PYTEST_XDIST_TESTRUNUID"]
+        os.environ[measuring_lock.VARIABLE] = str(Path(tempfile.gettempdir()) / f"{run}-{worker}.lock")
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@
 What is named here is imported when it is first used: `import velodrome` alone takes no time.
 """
 
+from __future__ import annotations  # an old interpreter under test may come by
+
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -44,7 +44,8 @@ def test_nothing_that_ships_is_broken(kind: catalog.Kind) -> None:
 def test_every_stack_that_ships_names_an_interface_and_real_knobs() -> None:
     for stack in catalog.stacks().values():
         assert stack.interface in catalog.interfaces(), stack.name
-        assert set(stack.knobs) <= {"workers", "threads", "loop", "backlog", "connections"}, stack.name
+        known = {"workers", "threads", "loop", "backlog", "connections", "keepalive"}
+        assert set(stack.knobs) <= known, stack.name
         assert stack.concurrency in CONCURRENCY, stack.name
         assert {"loop"} & set(stack.knobs) == set(stack.choices), stack.name
         for knob, choices in stack.choices.items():
