@@ -100,15 +100,23 @@ def apart(one: Cell, draw: Random) -> Diff:
 
 
 def counted(diffs: Iterator[Diff]) -> tuple[int, Mapping[str, int]]:
-    """Return in how many diffs anything was called a change, and in how many each figure was called a regression."""
-    found, each = 0, Counter[str]()
+    """Return in how many diffs anything was called a change, and in how many each figure was called a regression.
+
+    Raises ValueError where most of them could tell nothing at all: that these found nothing would prove nothing.
+    """
+    found, each, told = 0, Counter[str](), 0
     for one in diffs:
+        told += any(
+            difference.interval is not None and min(difference.blocks) > 3 for difference in one.differences
+        )
         found += any(difference.change in CHANGED for difference in one.differences)
         each.update(
             f"{difference.metric} under {difference.load}"
             for difference in one.differences
             if difference.change is Change.REGRESSION
         )
+    if told < TIMES * 0.9:
+        raise ValueError(f"only {told} of {TIMES} diffs had four valid blocks: run it on a calmer machine")
     return found, each
 
 
