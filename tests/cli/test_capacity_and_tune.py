@@ -48,6 +48,7 @@ def test_what_makes_no_sense_is_refused_at_once(words: tuple[str, ...], said: st
     assert said in ended.stderr
 
 
+@pytest.mark.exhaustive
 @measured
 @two_cpus
 def test_an_slo_that_nothing_meets_never_holds_and_ends_with_1() -> None:
@@ -55,9 +56,11 @@ def test_an_slo_that_nothing_meets_never_holds_and_ends_with_1() -> None:
         *("capacity", "--recipe", "sleep-50ms", "--stack", "socketserver-threading", "--cpus", "1"),
         *("--slo", "p50 < 20ms", "-z", "0.5s", "--wait", "--json"),
     )
-    assert ended.returncode == 1, ended.stderr
     found = document(ended)
     assert found["schema"] == "velodrome/capacity/1"
+    if "Other programs" in found["because"]:
+        pytest.skip(found["because"])
+    assert ended.returncode == 1, ended.stderr
     assert found["ending"] == "never holds"
     assert "p50 was 5" in found["sentence"]
 
