@@ -61,9 +61,12 @@ def test_an_app_is_served_from_its_import_path_and_tells_cpu_and_memory(tmp_path
         blocks=3,
         expect_body="/car",
     )
-    assert found.p50 > vd.ms(1.5)
-    assert found.memory < vd.mb(500)
-    assert found.errors.value == 0
+    assert sum(row["ok"] for row in found.rows()) == found.requests
+    assert all(row["p50_ms"] > 1.5 for row in found.rows())
+    assert all(1e6 < row["memory_bytes"] < 5e8 and row["cpu_us"] > 0 for row in found.rows())
+    if not any(row["set_aside"] for row in found.rows()):  # other programs may have taken the CPUs
+        assert found.p50 > vd.ms(1.5)
+        assert found.memory < vd.mb(500)
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_started() -> None:

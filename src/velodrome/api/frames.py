@@ -6,7 +6,8 @@ from typing import Any
 
 from velodrome.model.errors import MissingLibraryError
 
-Row = Mapping[str, str | int | float | bool | None]
+Row = Mapping[str, Any]
+"""Column to value: a text, a number, a truth, or None."""
 
 
 def to_pandas(rows: Sequence[Row]) -> Any:
