@@ -102,7 +102,7 @@ def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
 @pytest.mark.measured
 def test_each_step_of_a_schedule_is_told() -> None:
     load = Load(Schedule((Step(100, 0.3), Step(200, 0.3))), duration_s=0.6)
-    with engine.upstream({"latency": {"kind": "constant", "ms": 1}}) as third:
+    with engine.upstream({"latency": "1ms"}) as third:
         facts = VelodromeDriver().run(load, Target(f"http://127.0.0.1:{third.port}/"), lambda event: True)
     assert [(step.rate, step.to_rate, step.requests) for step in facts.steps] == [
         (100, 100, 30),
