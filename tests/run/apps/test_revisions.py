@@ -13,7 +13,8 @@ from velodrome.model.errors import GitError, RevisionError
 from velodrome.run.apps.revisions import PREFIX, checked_out, imported_from
 
 HOLDING = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
 from velodrome.run.apps.revisions import checked_out
 from velodrome.run.racing.opening import stoppable
 with stoppable(), checked_out(sys.argv[1], ("HEAD~1", "HEAD")) as found:

@@ -141,6 +141,18 @@ def test_an_unforeseen_output_is_an_error_that_names_the_tool(tool: str, output:
         understand(dialect, "9.9", run, TIMED)
 
 
+def test_a_table_of_percentiles_that_is_none_is_an_error_of_the_driver() -> None:
+    report = samples.finished("ab/all-failed")
+    dialect, _ = changed("ab", "")
+    files = dict.fromkeys(report.files, b"\r\x00")
+    text = (
+        "\nTime taken for tests: 1.0 seconds\nComplete requests: 21209\nFailed requests: 0\n"
+        "Requests per second: 21250.9 [#/sec] (mean)"
+    )
+    with pytest.raises(DriverOutputError, match="its table of percentiles is none"):
+        understand(dialect, "1.0", dataclasses.replace(report, output=text, files=files), TIMED)
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 @given(some.data())
 def test_any_text_is_facts_or_an_error_of_the_driver(tool: str, data: some.DataObject) -> None:

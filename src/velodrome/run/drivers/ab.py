@@ -134,7 +134,10 @@ def read(finished: Finished, load: Load) -> Told:
 
 
 def _latency(finished: Finished, text: str) -> Latency:
-    rows = list(csv.reader(io.StringIO(finished.files[PERCENTILES].decode(errors="replace"))))
+    try:
+        rows = list(csv.reader(io.StringIO(finished.files[PERCENTILES].decode(errors="replace"))))
+    except csv.Error as error:
+        raise ValueError(f"its table of percentiles is none: {error}") from error
     if rows[:1] != [["Percentage served", "Time in ms"]]:
         raise ValueError("its table of percentiles has another head")
     # Of few requests it writes 0.000 where it has no value.
