@@ -5,6 +5,7 @@ moment, `before-loop`, `on-import` and `start-up`: how many requests are answere
 """
 
 import http.client
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ MADE = ("before-loop", "on-import", "start-up")
 PATIENCE_S = 10.0
 """For one request; the app gives its call up long before."""
 TOLD_CHARACTERS = 600
+_INSTALLED = re.compile(r"/[^ ]*/site-packages/")
+"""Where an environment lies says nothing to anybody else."""
 
 
 def channel_made(moment: str) -> Callable[[Process], Process]:
@@ -64,7 +67,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
             with listening(served, lab, peer_address) as server:
                 wrong = [why for why in (request(server) for _ in range(requests)) if why]
             facts[f"answered.{moment}"] = float(requests - len(wrong))
-            facts[f"error.{moment}"] = wrong[0] if wrong else ""
+            facts[f"error.{moment}"] = _INSTALLED.sub("", wrong[0]) if wrong else ""
             said.append(f"{moment}: {requests - len(wrong)} of {requests} answered")
     return Outcome(facts, f"Channel made {'; '.join(said)}.")
 
