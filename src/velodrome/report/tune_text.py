@@ -110,7 +110,7 @@ def _about(found: Recommendation) -> Iterator[str]:
     if tuned.runner_up is not None:
         yield f"Runner-up: {visible(found.runner_up)}, {_value(tuned.goal, tuned.runner_up)}."
     if tuned.ending is TuneEnding.SPENT:
-        yield visible(f"Not settled: {tuned.because.rstrip('.')}. More time (--budget) may settle it.")
+        yield visible(f"Not settled: {tuned.because.rstrip('.')}.")
     if proof is not None:
         facts, cpu = proof.load, proof.cpu_us_per_request
         used = proof.server.cpu_s / facts.duration_s if facts.duration_s else 0.0

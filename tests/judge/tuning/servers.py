@@ -78,6 +78,8 @@ class Servers:
     seed: int
     slo_ms: float = 200.0
     memory_limit: int | None = None
+    wrong: float = 0.02
+    """Share of loads that break although the rate would hold, or hold although it would not."""
     asked: list[tuple[str, Ask]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -138,7 +140,7 @@ class Servers:
             return Told(ask, got, None, "", False, ask.connections / got * 1000, cost, memory, grew)
         edge = self.capacity(candidate) * math.exp(self.random.normal(0, noise))
         held = ask.rate < edge
-        if self.random.random() < 0.02:
+        if self.random.random() < self.wrong:
             held = not held
         overdone = not held and ask.rate > most
         got = min(ask.rate, most)

@@ -14,10 +14,10 @@ MOST = round(0.2 * GRID_LOADS * len(GRID))
 CAPACITY = Wanted(Goal.CAPACITY, CPUS, most=MOST)
 
 
-def raced(app: App, seeds: int) -> None:
+def raced(app: App, seeds: int, wrong: float = 0.02) -> None:
     regrets, inside, settled = [], 0, 0
     for seed in range(seeds):
-        servers = Servers(app, seed)
+        servers = Servers(app, seed, wrong=wrong)
         found = tune(servers, GRID, CAPACITY)
         best = found.best
         assert best is not None
@@ -27,9 +27,9 @@ def raced(app: App, seeds: int) -> None:
         regrets.append(regret(servers, GRID, best.candidate))
         # Whoever wins was lucky too, which three per cent allow for.
         inside += best.value.low * 0.97 <= servers.capacity(best.candidate) <= best.value.high * 1.03
-    # «Nearly all»: eleven of twelve; a dozen candidates that are alike differ by more than that by chance.
-    assert sum(one > 0.05 for one in regrets) <= max(1, seeds // 12), regrets
-    assert settled >= 0.6 * seeds
+    # «Nearly all»: a dozen candidates that are alike differ by more than that by chance.
+    assert sum(one > 0.05 for one in regrets) <= max(1, seeds // 33), regrets
+    assert settled >= (0.6 if wrong < 0.1 else 0.4) * seeds
     assert sum(regrets) / seeds < 0.025
     assert inside >= 0.85 * seeds - 1, inside
 
@@ -43,6 +43,11 @@ def test_the_best_is_found_within_five_per_cent_with_a_fifth_of_the_loads(app: A
 @pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
 def test_the_best_is_found_in_nearly_all_of_a_hundred_races(app: App) -> None:
     raced(app, 100)
+
+
+@pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
+def test_it_is_found_also_where_one_load_in_eight_tells_the_contrary(app: App) -> None:
+    raced(app, 6, wrong=0.12)
 
 
 @pytest.mark.parametrize("goal", [Goal.CPU, Goal.MEMORY])

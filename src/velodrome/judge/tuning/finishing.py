@@ -25,8 +25,8 @@ class Finish:
     trials: int
     candidates: int
 
-    def tuned(self, leader: Arm | None, *, spent: bool) -> Tuned:
-        """Return what came of the race; `spent`: others might still be better."""
+    def tuned(self, leader: Arm | None, spent: str) -> Tuned:
+        """Return what came of the race; `spent` says what ended it while others might still be better."""
         best = self._preferred(leader)
         second = next(iter(behind(self.arms, best)), None)
         entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost]
@@ -35,7 +35,7 @@ class Finish:
         if best is None:
             ending, why = self._nobody()
         else:
-            why = f"{self.trials} loads were made, and others may be as good" if spent else _unsure(best)
+            why = f"after {spent} others may be as good" if spent else _unsure(best)
             ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
         return Tuned(self.goal, ending, why, tuple(entries), dict(self.looks), self.trials, self.candidates)
 
@@ -96,7 +96,7 @@ def _unsure(best: Arm) -> str:
     if best.capped:
         return best.capped
     if best.known.interval.high > VARIES * best.known.interval.low:
-        return "from load to load the best one holds different rates, further apart than its rivals are"
+        return "from load to load the best one holds different rates: this machine is too restless for the condition"
     return ""
 
 

@@ -84,8 +84,6 @@ class Rates:
     def next(self) -> float:
         """Return the rate whose answer tells most."""
         mid = self.interval.mid
-        if self.highest_held:
-            mid = min(mid, self.highest_held * STEP)
         return min(max(self._threshold.next(), mid / STEP), mid * STEP)
 
     def _learn(self, rate: float, held: bool) -> None:
@@ -95,9 +93,11 @@ class Rates:
         low, high = self._range
         found = self.interval
         if found.high >= high * 0.9 or found.low <= low * 1.1:
-            # The forecast was wrong: look further out, and expect nothing.
+            # The forecast was wrong: look further out, around what did hold where that is more.
             self._range = (low / 8, high * 8) if found.low <= low * 1.1 else (low, high * 8)
-            self._threshold = Threshold(*self._range)
+            self._threshold = Threshold(
+                *self._range, expected=max(EXPECTED * self._forecast, self.highest_held)
+            )
             for one in self._answers:
                 self._threshold.learn(*one)
             self._interval = None

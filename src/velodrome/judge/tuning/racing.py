@@ -11,6 +11,7 @@ leader's; none is out before its interval says so. That is successive halving (K
 (S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -31,8 +32,8 @@ LOOK_CONNECTIONS = 32
 ALONE_S, LOOK_S = 0.7, 1.0
 SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end, if the budget allows."""
-SETTLING = 6
-"""Loads that the two best may take for that, each."""
+SETTLING, KEPT = 10, 6
+"""Loads that the two best may take for that, each; and how many are kept for it."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,9 @@ class _Race:
         self._first_lap()
         self._laps()
         self._refine()
-        contending = [one for one in self.arms if self._contends(one)]
-        self._settle()
-        spent = bool(contending) and self._spent(SETTLING)
+        spent = self._ended() if self._settle() else ""
         told = Finish(self.wanted.goal, self.arms, self.lost, self.looks, self.trials, len(self.grid))
-        return told.tuned(self._leader, spent=spent)
+        return told.tuned(self._leader, spent)
 
     # --- looking and asking
 
@@ -115,6 +114,12 @@ class _Race:
 
     def _spent(self, spare: int = 0) -> bool:
         return self.trials + spare >= self.wanted.most or not self.goes_on()
+
+    def _ended(self) -> str:
+        """Return what it was that was spent."""
+        if self.goes_on():
+            return f"{self.trials} loads, all that may be made (fewer stacks, --stack, need fewer),"
+        return f"{self.trials} loads in the time there was (more, --budget, may settle it)"
 
     def _promise(self, one: Arm) -> tuple[float, int, int]:
         """Sort the most promising first; of those alike the smallest, which costs least."""
@@ -166,7 +171,7 @@ class _Race:
     def _first_lap(self) -> None:
         measured: list[Arm] = []
         for one in self.arms:
-            if self._spent(SETTLING):
+            if self._spent(KEPT):
                 return
             if one.out is not None or not self._contends(one):
                 continue
@@ -178,7 +183,7 @@ class _Race:
 
     def _laps(self) -> None:
         """Measure the strongest that is left, and the leader, until nobody is."""
-        while not self._spent(SETTLING):
+        while not self._spent(KEPT):
             left = [one for one in self._rivals() if self._contends(one)]
             if not left:
                 return
@@ -197,10 +202,9 @@ class _Race:
         self.grid += [one.candidate for one in near]
         for one in near:
             one.plain = leader
-            if self._spent(SETTLING):
+            if self._spent(KEPT):
                 return
             self._visit(one, 2)
-        self._laps()
 
     @staticmethod
     def _is_narrow(one: Arm) -> bool:
@@ -214,24 +218,32 @@ class _Race:
             if one.trials or any(one.is_like(other) for other in good):
                 yield one
 
-    def _settle(self) -> None:
-        """Narrow the intervals of the two that are told."""
-        leader = self._leader
-        for one in [leader, *behind(self.arms, leader, held=False)[:1]]:
-            loads = 0
-            while (
-                one is not None
-                and one.out is None
-                and not one.capped
-                and loads < SETTLING
-                and not (one.known.holds and self._is_narrow(one))
-                and not self._spent()
-            ):
-                ask = self._ask(one)
-                if isinstance(one.known, Rates):
-                    ask = Ask(ask.seconds, rate=one.known.next())
-                one.take(self._measured(one.candidate, ask), self.wanted.goal)
-                loads += 1
+    def _settle(self) -> bool:
+        """Narrow the intervals of the two that are told; whoever may be better again by that is measured again.
+
+        Returns whether the race ended before that was done.
+        """
+        loads: Counter[str] = Counter()
+        while True:
+            self._laps()
+            left = any(self._contends(one) for one in self._rivals())
+            leader = self._leader
+            wide = [
+                one
+                for one in (leader, *behind(self.arms, leader, held=False)[:1])
+                if one is not None and self._is_wide(one) and loads[one.candidate.label] < SETTLING
+            ]
+            if not wide or self._spent():
+                return left
+            one = wide[0]
+            loads[one.candidate.label] += 1
+            ask = self._ask(one)
+            if isinstance(one.known, Rates):
+                ask = Ask(ask.seconds, rate=one.known.next())
+            one.take(self._measured(one.candidate, ask), self.wanted.goal)
+
+    def _is_wide(self, one: Arm) -> bool:
+        return one.out is None and not one.capped and not (one.known.holds and self._is_narrow(one))
 
 
 def tune(
