@@ -4,7 +4,8 @@
 
 Measures every cell of the grid as `velodrome capacity` does, in an order drawn at random, and tunes once in the midst
 of it. Each result is written as it comes; called again it goes on where it ended. Regret is what the cell that was
-chosen does less than the best cell, both by the grid's own measurement, so that noise counts against the choice.
+chosen does less than the best cell: by the grid's own measurement, where luck counts for the best of many cells and
+against the choice, and by measuring the two again in turn.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rounds import Table
@@ -45,6 +47,9 @@ LATENCY = {"waits": "60ms", "pooled": "8ms", "mixed": "25ms", "leaks": "10ms"}
 APPS = ("computes", "waits", "pooled", "large", "mixed", "leaks")
 SEED = 4711
 TUNE = "tune"
+AGAIN = "again"
+ROUNDS = 2
+"""Times the choice and the best cell are measured again in turn, each."""
 
 
 @dataclass
@@ -134,41 +139,101 @@ def tuned(app: App, lab: Lab) -> dict[str, Any]:
     }
 
 
-def left(name: str, done: set[tuple[str, str]], cells: dict[str, Candidate]) -> Iterator[str]:
-    """Yield what is still to be measured of an app; the tuning comes in the midst of the grid."""
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of one app by now."""
+
+    cells: dict[str, dict[str, Any]]
+    tune: dict[str, Any] | None
+    again: dict[str, list[float]]
+    """What the two did when they were measured again."""
+
+    @property
+    def able(self) -> dict[str, float]:
+        """What each cell did that could do anything."""
+        return {label: one["mid"] for label, one in self.cells.items() if one.get("mid")}
+
+    @property
+    def best(self) -> str:
+        """The best cell."""
+        return max(self.able, key=self.able.__getitem__)
+
+    @property
+    def chosen(self) -> str:
+        """The cell that stands for the choice: around the best a backlog is tried too, which the grid has not."""
+        stack, _, knobs = (self.tune or {"best": ""})["best"].partition("[")
+        kept = [part for part in knobs.rstrip("]").split(",") if part.partition("=")[0] not in REFINED]
+        return stack + (f"[{','.join(kept)}]" if any(kept) else "")
+
+    def regret(self) -> str:
+        """As a cell of the table."""
+        did = self.able.get(self.chosen)
+        return f"{(1 - did / self.able[self.best]) * 100:.1f} %" if did else "–"
+
+    def regret_again(self) -> str:
+        """As a cell of the table."""
+        if self.chosen == self.best:
+            return "the same"
+        best, chosen = (self.again.get(one) for one in (self.best, self.chosen))
+        return f"{(1 - median(chosen) / median(best)) * 100:.1f} %" if best and chosen else "–"
+
+
+def outcome(results: list[dict[str, Any]], name: str) -> Outcome:
+    mine = [one for one in results if one["app"] == name]
+    again: dict[str, list[float]] = {}
+    for one in mine:
+        if one["what"].startswith(AGAIN) and one.get("mid"):
+            again.setdefault(one["what"].split(" ")[2], []).append(one["mid"])
+    return Outcome(
+        {one["what"]: one for one in mine if one["what"] != TUNE and not one["what"].startswith(AGAIN)},
+        next((one for one in mine if one["what"] == TUNE), None),
+        again,
+    )
+
+
+def left(name: str, results: list[dict[str, Any]], cells: dict[str, Candidate]) -> Iterator[str]:
+    """Yield what is still to be measured of an app: the tuning in the midst of the grid, the two again at the end."""
     order = list(cells)
     random.Random(f"{SEED}/{name}").shuffle(order)
     order.insert(len(order) // 2, TUNE)
-    yield from (one for one in order if (name, one) not in done)
+    done = {one["what"] for one in results if one["app"] == name}
+    yield from (one for one in order if one not in done)
+    told = outcome(results, name)
+    if not told.able or told.chosen not in told.able or told.chosen == told.best:
+        return
+    for number in range(ROUNDS):
+        pair = (told.best, told.chosen) if number % 2 == 0 else (told.chosen, told.best)
+        yield from (what for one in pair if (what := f"{AGAIN} {number} {one}") not in done)
 
 
 def table(results: list[dict[str, Any]], names: list[str]) -> Table:
     rows = []
     for name in names:
-        cells = {one["what"]: one for one in results if one["app"] == name and one["what"] != TUNE}
-        tune = next((one for one in results if one["app"] == name and one["what"] == TUNE), None)
-        able = {label: one["mid"] for label, one in cells.items() if one.get("mid")}
-        if not able:
+        told = outcome(results, name)
+        if not told.able:
             continue
-        best = max(able, key=able.__getitem__)
-        loads, seconds = (sum(one[key] for one in cells.values()) for key in ("loads", "seconds"))
-        row = [name, str(len(cells)), str(loads), f"{seconds:.0f} s", f"{best} {able[best]:.0f}/s"]
-        if tune is None:
-            rows.append((*row, *["–"] * 5))
+        best = told.best
+        loads, seconds = (sum(one[key] for one in told.cells.values()) for key in ("loads", "seconds"))
+        row = [name, str(len(told.cells)), str(loads), f"{seconds:.0f} s", f"{best} {told.able[best]:.0f}/s"]
+        if (tune := told.tune) is None:
+            rows.append((*row, *["–"] * 6))
             continue
-        chosen = tune["best"]
-        # Around the best a backlog is tried too, which the grid has not: the plain one stands for it.
-        plain = ",".join(
-            part
-            for part in chosen.partition("[")[2].rstrip("]").split(",")
-            if part.partition("=")[0] not in REFINED
-        )
-        stands = chosen.partition("[")[0] + (f"[{plain}]" if plain else "")
-        did = able.get(stands)
-        regret = f"{(1 - did / able[best]) * 100:.1f} %" if did else "–"
         share = f"{tune['loads'] / loads * 100:.0f} %"
-        rows.append((*row, chosen, str(tune["loads"]), share, f"{tune['seconds']:.0f} s", regret))
-    heads = ("app", "cells", "loads", "time", "best of the grid", "tune", "loads", "share", "time", "regret")
+        spent = (str(tune["loads"]), share, f"{tune['seconds']:.0f} s")
+        rows.append((*row, tune["best"], *spent, told.regret(), told.regret_again()))
+    heads = (
+        "app",
+        "cells",
+        "loads",
+        "time",
+        "best of the grid",
+        "tune",
+        "loads",
+        "share",
+        "time",
+        "regret",
+        "again",
+    )
     about = f"{SLO}, {CPUS} CPU; stacks {', '.join(STACKS)}."
     return Table("Tune beside the whole grid", about, heads, tuple(rows))
 
@@ -187,10 +252,10 @@ def main() -> int:
     for name in names:
         app, lab = served(name)
         cells = {one.label: one for one in grid([lab.stacks[stack] for stack in STACKS], CPUS)}
-        for what in left(name, {(one["app"], one["what"]) for one in results}, cells):
+        for what in left(name, results, cells):
             if time.monotonic() > until:
                 break
-            found = tuned(app, lab) if what == TUNE else cell(app, lab, cells[what])
+            found = tuned(app, lab) if what == TUNE else cell(app, lab, cells[what.split(" ")[-1]])
             results.append({"app": name, "what": what, **found})
             with given.out.open("a") as file:
                 file.write(json.dumps(results[-1]) + "\n")
