@@ -38,7 +38,7 @@ from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity, tuning
 
 FOLDER = Path(__file__).with_name("tuned")
-STACKS = ("gunicorn-gevent", "gunicorn-gthread", "gunicorn-sync", "waitress")
+STACKS = ("gunicorn-gevent", "gunicorn-sync", "waitress")
 CPUS = 1
 SLO = "p95 < 200ms and errors < 1%"
 SECONDS = 1.0
