@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
@@ -24,6 +25,10 @@ FLASK = "flask==3.1.2"
 
 def flask(*requests: Request, **more: object) -> Asked:
     return Asked("flask_shop:app", python_with(FLASK), str(SHOP), requests=requests, **more)  # type: ignore[arg-type]
+
+
+def children() -> set[int]:
+    return {one.pid for one in psutil.Process().children(recursive=True)}
 
 
 def got(app: App, asked: Asked, stack: str, path: str, **knobs: int) -> str:
@@ -177,6 +182,37 @@ def test_an_app_that_listens_elsewhere_is_told_where() -> None:
             AppNotServedError, match=r"no answer within 2 s: .*it listens on 127\.0\.0\.1:\d+ instead"
         ),
         standing(look(said), Contestant("waitress"), lab),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("app", "stack"), [("hangs:application", "waitress"), ("hangs:asgi", "uvicorn")])
+def test_an_app_that_never_ends_an_answer_is_told_with_what_to_do_and_nothing_is_left(
+    app: str, stack: str
+) -> None:
+    said = Asked(app, cwd=str(SHOP))
+    before = children()
+    lab = replace(lab_for(said), start_seconds=3.0)
+    with (
+        pytest.raises(
+            AppNotServedError,
+            match=r"(?s)no answer within 3 s: it takes the connection .*See what it waits for",
+        ),
+        standing(look(said), Contestant(stack), lab),
+    ):
+        pass
+    assert children() <= before
+
+
+@pytest.mark.parametrize(("app", "stack"), [("fails:application", "waitress"), ("fails:asgi", "uvicorn")])
+def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: str) -> None:
+    said = Asked(app, cwd=str(SHOP))
+    with (
+        pytest.raises(
+            AppAnswersWrongError,
+            match=r"(?s)status 500.*ConnectionRefusedError.*What it needs is handed on by --env",
+        ),
+        standing(look(said), Contestant(stack), lab_for(said)),
     ):
         pass
 

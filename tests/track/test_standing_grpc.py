@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,5 +71,9 @@ def test_another_answer_than_the_right_one_is_told(python: str, shop: Path) -> N
 def test_a_servicer_without_its_description_is_refused(python: str, shop: Path) -> None:
     with pytest.raises(BadOptionError, match=r"--proto : a gRPC servicer is asked by its \.proto file"):
         look(Asked("rpc:Shop", python, str(shop), requests=(CALL,)))
-    with pytest.raises(BadOptionError, match="is asked one call"):
+    with pytest.raises(BadOptionError, match="is asked one call, and these are 2: --request 'POST /package"):
         look(asked("rpc:Shop", python, shop, CALL, CALL))
+    with pytest.raises(BadOptionError, match="asked by its method"):
+        look(asked("rpc:Shop", python, shop, Request("cart", "/cart")))
+    with pytest.raises(BadOptionError, match="a status and a part of the answer cannot be checked"):
+        look(asked("rpc:Shop", python, shop, replace(CALL, expect_status=201)))

@@ -31,7 +31,7 @@ AccessLog = Annotated[
     ),
 ]
 OpenApi = Annotated[
-    Path | None, typer.Option("--openapi", help="The operations of an OpenAPI document (JSON).")
+    Path | None, typer.Option("--openapi", help="The operations of an OpenAPI document (JSON, YAML).")
 ]
 Methods = Annotated[
     str, typer.Option(help=f"Those taken from a log or a document: GET,POST ({','.join(SAFE)}).")

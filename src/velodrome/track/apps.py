@@ -100,9 +100,18 @@ def _refuse_unasked(asked: Asked) -> None:
             "there is no such file" if asked.proto else "a gRPC servicer is asked by its .proto file; name it"
         )
         raise BadOptionError("--proto", asked.proto, why)
-    if len(asked.requests) != 1 or asked.requests[0].path.count("/") != 2:
-        why = "a gRPC servicer is asked one call: --request 'POST /package.Service/Method {\"id\": 1}'"
-        raise BadOptionError("--request", "", why)
+    how = "--request 'POST /package.Service/Method {\"id\": 1}'"
+    if len(asked.requests) != 1:
+        given = f"and these are {len(asked.requests)}" if asked.requests else "and none is named"
+        raise BadOptionError("--request", "", f"a gRPC servicer is asked one call, {given}: {how}")
+    (one,) = asked.requests
+    if one.path.count("/") != 2:
+        raise BadOptionError("--request", one.name, f"a gRPC servicer is asked by its method: {how}")
+    if one.expect_status is not None or one.expect_contains is not None:
+        why = (
+            "of a call a status and a part of the answer cannot be checked; leave them out, or give all of it"
+        )
+        raise BadOptionError("--request", one.name, f"{why} as JSON in the expect-body of a --requests file")
 
 
 def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None = None) -> Lab:

@@ -156,14 +156,18 @@ def test_swagger_2_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "it is no JSON"),
+        ("", "it is no OpenAPI document"),
         ("{", "it is no JSON"),
         ("[]", "it is no OpenAPI document: it has no field 'openapi'"),
         ('{"openapi": 3}', "it is no OpenAPI document"),
         ('{"openapi": "3.1.0"}', "it describes no operation"),
         ('{"openapi": "3.1.0", "paths": []}', "it describes no operation"),
         ('{"openapi": "3.1.0", "paths": {"/": {"post": {}}}}', "leaves nothing to ask: POST / (not among"),
-        ("openapi: 3.1.0\ninfo:\n  title: Shop\n", "it is YAML, and JSON is read; turn it into JSON"),
+        ("openapi: 3.1.0\ninfo:\n  title: Shop\n", "it describes no operation"),
+        (
+            "openapi: 3.1.0\ninfo: title: Shop\n",
+            "it is neither JSON nor YAML: line 2, column 12: mapping values",
+        ),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -180,8 +184,50 @@ def test_a_file_that_is_not_there_or_no_text_is_one_clear_error(tmp_path: Path) 
     with pytest.raises(OpenApiError, match="cannot be read: No such file"):
         openapi.read(tmp_path / "none.json")
     (tmp_path / "openapi.yaml").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(OpenApiError, match="it is YAML"):
+    with pytest.raises(OpenApiError, match="it is no text"):
         openapi.read(tmp_path / "openapi.yaml")
+
+
+WRITTEN = """
+openapi: 3.0.3
+info: {title: Shop}
+servers: [{url: /api}]
+paths:
+  /items/{id}:
+    get:
+      parameters:
+        - {name: id, in: path, required: true, schema: {type: string}, example: 007}
+        - {name: since, in: query, required: true, schema: &plain {type: string}, example: 2024-01-01}
+        - {name: all, in: query, required: true, schema: *plain, example: no}
+        - {name: most, in: query, required: true, schema: {type: integer}, example: 30}
+      responses:
+        200: {description: one}
+  /orders:
+    post:
+      requestBody:
+        content:
+          application/json:
+            schema: {type: object, required: [paid], properties: {paid: {type: boolean, example: true}}}
+      responses:
+        201: {description: made}
+"""
+
+
+@pytest.mark.parametrize("name", ["openapi.yaml", "openapi.yml", "openapi"])
+def test_yaml_says_what_json_would(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(WRITTEN)
+    get, post = openapi.read(tmp_path / name, ("GET", "POST")).requests
+    assert get.path == "/api/items/007?since=2024-01-01&all=no&most=30"
+    assert get.expect_status == 200
+    assert post.body == Content('{"paid": true}')
+    assert post.expect_status == 201
+
+
+def test_an_unquoted_version_of_swagger_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "swagger.yaml"
+    path.write_text("swagger: 2.0\nbasePath: /v1\npaths:\n  /items:\n    get: {responses: {200: {}}}\n")
+    (get,) = openapi.read(path).requests
+    assert get.path == "/v1/items"
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)

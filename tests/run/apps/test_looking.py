@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -80,6 +81,12 @@ def test_what_takes_any_arguments_has_to_be_told() -> None:
             AppUnfitError,
             r"is the class Configured, which needs the argument configuration",
         ),
+        ("plain:create_configured", AppUnfitError, r"plain:create_configured\(<config>, debug=<debug>\)"),
+        (
+            "plain:make_shop",
+            AppUnfitError,
+            r"needs the arguments config, name.*plain:make_shop\(<config>, <name>\)",
+        ),
         ("plain:create_named(1/0)", AppPathError, "neither a name nor a call with plain values"),
         ("plain:nothing", AppUnfitError, "is None, which servers cannot call"),
         ("plain:number", AppUnfitError, "is an int, which servers cannot call"),
@@ -106,6 +113,24 @@ def test_a_traceback_ends_at_the_users_own_line() -> None:
     )
 
 
+def test_a_variable_that_it_wants_is_told_with_how_to_hand_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHOP_DATABASE_URL", raising=False)
+    with pytest.raises(AppRaisesError, match="not set here either: --env SHOP_DATABASE_URL=…"):
+        looked("raises_variable:app")
+    monkeypatch.setenv("SHOP_DATABASE_URL", "postgresql://…")
+    with pytest.raises(AppRaisesError, match=r"sees only what you hand on: --env SHOP_DATABASE_URL$"):
+        looked("raises_variable:app")
+
+
+def test_a_database_that_is_not_there_is_to_be_started() -> None:
+    with socket.socket() as bound:  # bound and not listening: nobody else gets the port
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(
+            AppRaisesError, match=r"(?s)ConnectionRefusedError.*does not answer: start it before"
+        ):
+            looked("raises_refused:app", PORT=str(bound.getsockname()[1]))
+
+
 def test_a_folder_and_an_interpreter_that_are_not_there_are_told() -> None:
     with pytest.raises(AppFolderError, match="there is no such folder"):
         look(Named("plain:application", OWN, "/no/such/folder"))
@@ -117,6 +142,18 @@ def test_an_interpreter_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("velodrome.run.apps.looking.OLDEST_PYTHON", (3, 99))
     with pytest.raises(AppInterpreterError, match=r"an app needs 3\.99 or newer"):
         looked("plain:application")
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.7"])
+def test_a_real_interpreter_too_old_is_told(version: str) -> None:
+    try:
+        python = str(find(version).path)
+    except InterpreterNotFoundError as error:
+        pytest.skip(str(error))
+    with pytest.raises(
+        AppInterpreterError, match=rf"is Python {version}\.\d+, and an app needs 3\.8 or newer"
+    ):
+        look(Named("plain:application", python, str(SHOP)))
 
 
 def children() -> set[int]:

@@ -103,13 +103,16 @@ def _public(thing: Any) -> List[str]:
 
 
 def required(call: Callable[..., Any]) -> List[str]:
-    """Return the parameters a call has to be given, in order. Raises ValueError where it does not tell."""
+    """Return the parameters a call has to be given, in order; those that are given by name as `debug=`.
+
+    Raises ValueError where it does not tell.
+    """
     try:
         told = signature(call).parameters.values()
     except TypeError as error:
         raise ValueError(str(error)) from error
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    found = [one.name for one in told if one.kind in kinds and one.default is Parameter.empty]
-    if not found and any(one.kind is Parameter.VAR_POSITIONAL for one in told):
+    needed = [one for one in told if one.kind in kinds and one.default is Parameter.empty]
+    if not needed and any(one.kind is Parameter.VAR_POSITIONAL for one in told):
         raise ValueError("it takes whatever it is given")
-    return found
+    return [one.name + ("=" if one.kind is Parameter.KEYWORD_ONLY else "") for one in needed]

@@ -68,6 +68,8 @@ def _of_call(thing: Callable[..., Any], told: str, make: bool) -> Kind:
         needs = required(thing)
     except ValueError:
         raise UnfitError(told, []) from None
+    if any(one.endswith("=") for one in needs) or _makes(thing, needs):
+        raise UnfitError(told, needs)
     awaits = _awaits(thing)
     if len(needs) == 3 and (awaits or needs[0] == "scope"):
         return Kind("asgi", "application", told)
@@ -82,6 +84,13 @@ def _of_call(thing: Callable[..., Any], told: str, make: bool) -> Kind:
     if not needs and make:
         return _made(thing, told)
     raise UnfitError(told, needs)
+
+
+def _makes(thing: Any, needs: List[str]) -> bool:
+    """Return whether a function is by its name a factory, though it takes two arguments as an application does."""
+    name = getattr(thing, "__name__", "") if isfunction(thing) else ""
+    environ = any("env" in one for one in needs)
+    return len(needs) == 2 and not environ and name.partition("_")[0] in ("create", "make", "build", "get")
 
 
 def _made(factory: Callable[[], Any], told: str) -> Kind:

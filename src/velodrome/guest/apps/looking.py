@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from velodrome.guest.apps import django_sites, finding, kind, servicers, traces
+from velodrome.guest.apps import django_sites, finding, kind, lacks, servicers, traces
 from velodrome.guest.apps.surroundings import packages
 
 Facts = Dict[str, Any]
@@ -35,8 +35,7 @@ def look(path: str, told: str) -> Facts:
     except SystemExit as error:
         return {"problem": "exit", "code": str(error.code), "lines": traces.short(error, folder)[:-1]}
     except BaseException as error:  # whatever an app raises, KeyboardInterrupt too
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        return {"problem": "raises", "lines": traces.short(error, folder), "missing": missing}
+        return {"problem": "raises", "lines": traces.short(error, folder), **lacks.told(error)}
 
 
 def _looked(path: str, told: str) -> Facts:

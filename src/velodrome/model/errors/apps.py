@@ -1,5 +1,6 @@
 """A user's own app cannot be looked at, served or asked."""
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -76,9 +77,10 @@ class AppUnfitError(UsageError):
     def __init__(self, app: str, told: str, needs: Sequence[str]) -> None:
         if needs:
             module, _, name = app.partition(":")
-            values = ", ".join(f"<{one}>" for one in needs)
+            # Those that are given by name end in `=`.
+            values = ", ".join(f"{one}<{one[:-1]}>" if one.endswith("=") else f"<{one}>" for one in needs)
             cure = (
-                f"which needs {_arguments(needs)}. If it makes the app, say with what: "
+                f"which needs {_arguments([one.rstrip('=') for one in needs])}. If it makes the app, say with what: "
                 f"{module}:{name.partition('(')[0]}({values}), or name a function that needs nothing"
             )
         else:
@@ -138,18 +140,44 @@ class AppNotServedError(VelodromeError):
     ) -> None:
         self.tried = tried
         said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
-        super().__init__(f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{said}")
+        cure = f"{_newline(said)}{HANGS}" if HANGING in reason else ""
+        super().__init__(
+            f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{said}{cure}"
+        )
+
+
+HANGING = "does not finish an answer"
+HANGS = (
+    "See what it waits for; where that is a database or another service, see that this answers (--setup, --env), or "
+    "ask for something that is answered sooner: --request 'GET /path'"
+)
+
+
+def _newline(said: str) -> str:
+    return "\n  " if said else " "
 
 
 class AppAnswersWrongError(UsageError):
     """Raised when an app answers what it is to be asked with something else than a right answer."""
 
     def __init__(self, app: str, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
-        said = f" Its last lines:{_tail(last_lines)}\n " if last_lines else ""
+        said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
         super().__init__(
-            f"{app} does not answer what it is to be asked, so nothing was measured. On {stack}: {reason}.{said} Ask "
-            "for something it has: --request 'GET /path', or say which status is right: --request 'GET /path -> 404'"
+            f"{app} does not answer what it is to be asked, so nothing was measured. On {stack}: {reason}.{said}"
+            f"{_newline(said)}{_other(reason)}"
         )
+
+
+def _other(reason: str) -> str:
+    """Return what to do about an answer that is not right."""
+    if "grpc-status" in reason:
+        return "Ask for a call it has: --request 'POST /package.Service/Method {\"id\": 1}'"
+    if re.search(r"\bstatus 5\d\d\b", reason):
+        return (
+            "The app itself fails. What it needs is handed on by --env NAME and started by --setup; if it is right so, "
+            "say it: --request 'GET /path -> 500'"
+        )
+    return "Ask for something it has: --request 'GET /path', or say which status is right: --request 'GET /path -> 404'"
 
 
 class CommandFailedError(VelodromeError):

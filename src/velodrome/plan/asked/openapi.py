@@ -1,4 +1,4 @@
-"""What is asked of an app, by its OpenAPI document: 3.0, 3.1 or Swagger 2, as JSON.
+"""What is asked of an app, by its OpenAPI document: 3.0, 3.1 or Swagger 2, as JSON or YAML.
 
     read(Path("openapi.json"))  ->  OpenApi("Shop", (Request("GET /items/{id}", "/api/items/7"), …), left_out=(…))
 
@@ -6,8 +6,6 @@ Each operation is asked as often as the others: a document does not tell how oft
 the document is left out, with the reason.
 """
 
-import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +13,12 @@ from pathlib import Path
 from velodrome.model.errors import OpenApiError
 from velodrome.model.request import Request
 from velodrome.plan.asked import faults
-from velodrome.plan.asked.described import operations
+from velodrome.plan.asked.described import document, operations
 from velodrome.plan.asked.described.references import Node, References, UnfillableError, valid
 from velodrome.plan.asked.left_out import LeftOut, sentence
 from velodrome.plan.asked.methods import SAFE
+
+YAML = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -66,30 +66,17 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
 def _document(path: Path) -> Node:
     try:
         text = path.read_text(encoding="utf-8-sig")
-        root = json.loads(text)
     except OSError as error:
         raise OpenApiError(str(path), f"it cannot be read: {error.strerror}") from error
-    except RecursionError as error:
-        raise OpenApiError(str(path), "it cannot be read: it is nested too deeply") from error
-    except ValueError as error:
-        if path.suffix.lower() in (".yaml", ".yml") or _looks_like_yaml(error, path):
-            raise OpenApiError(str(path), YAML) from error
-        raise OpenApiError(str(path), f"it is no JSON: {error}") from error
-    if not isinstance(root, dict) or not isinstance(root.get("openapi", root.get("swagger")), str):
+    except UnicodeDecodeError as error:
+        raise OpenApiError(str(path), f"it is no text (UTF-8): {error.reason}") from error
+    try:
+        root = document.parsed(text, as_yaml=path.suffix.lower() in YAML)
+    except document.UnreadableError as error:
+        raise OpenApiError(str(path), str(error)) from error
+    # YAML takes the unquoted version 2.0 for a number.
+    if not isinstance(root, dict) or not isinstance(root.get("openapi", root.get("swagger")), str | float):
         raise OpenApiError(
             str(path), "it is no OpenAPI document: it has no field 'openapi' that says its version"
         )
     return root
-
-
-YAML = (
-    "it is YAML, and JSON is read; turn it into JSON where PyYAML is installed: python -c 'import json, sys, yaml; "
-    "json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)' < openapi.yaml > openapi.json"
-)
-
-
-def _looks_like_yaml(error: ValueError, path: Path) -> bool:
-    if isinstance(error, UnicodeDecodeError):
-        return False
-    head = path.read_text(encoding="utf-8-sig")[:2000]
-    return re.search(r"^(openapi|swagger):", head, re.MULTILINE) is not None

@@ -28,6 +28,7 @@ from velodrome.model.errors import (
     AppUnfitError,
 )
 from velodrome.run import cache
+from velodrome.run.apps.curing import Lacking, cure
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import bytecode, path_with
@@ -144,22 +145,6 @@ def _error(named: Named, told: Mapping[str, Any]) -> Exception:
         return AppUnfitError(named.app, told["told"], told["needs"])
     if problem == "exit":
         return AppEndsError(named.app, f"sys.exit({told['code']})", told["lines"])
-    return AppRaisesError(named.app, told["lines"], _cure(named, told["missing"]))
-
-
-def _cure(named: Named, missing: str | None) -> str:
-    """Return what to do about an app that raises when it is imported."""
-    if missing is None:
-        return (
-            "See that it imports there: " + f"cd {named.cwd} && {named.python} -c 'import {_module(named)}'"
-        )
-    if _module(named).partition(".")[0] == missing.partition(".")[0]:
-        return f"It was looked for in {named.cwd}; name the folder it lies in with --cwd"
-    beside = Path(named.cwd) / ".venv" / "bin" / "python"
-    if beside.exists() and str(beside) != named.python:
-        return f"It ran on {named.python}; perhaps you mean --python {beside}"
-    return f"{missing} is not installed for {named.python}; install it there, or name another with --python"
-
-
-def _module(named: Named) -> str:
-    return named.app.partition(":")[0]
+    lacking = Lacking(told["missing"], told["variable"], told["unanswered"])
+    how = cure(named.app.partition(":")[0], named.python, named.cwd, lacking)
+    return AppRaisesError(named.app, told["lines"], how)

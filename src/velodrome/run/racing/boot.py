@@ -151,7 +151,8 @@ def _third_parties(trial: Trial, placed: Placement, running: ExitStack) -> tuple
 
 def _target(url: str, trial: Trial, stack: Stack) -> Target:
     if trial.app is not None and trial.app.proto:
-        return Target(url, call=described_call.of_app(trial.app))
+        metadata = trial.app.requests[0].headers
+        return Target(url, headers=metadata, call=described_call.of_app(trial.app))
     if trial.app is not None:
         return Target.of_requests(url, trial.app.requests)
     right = catalog.interface(stack.interface).answer(trial.recipe)

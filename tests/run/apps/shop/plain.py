@@ -26,6 +26,14 @@ def create_named(name, *, debug=False):
     return application
 
 
+def create_configured(config, *, debug):
+    return application
+
+
+def make_shop(config, name):
+    return application
+
+
 class Callable:
     def __call__(self, environ, start_response):
         return application(environ, start_response)

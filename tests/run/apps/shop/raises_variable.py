@@ -1,0 +1,3 @@
+import os
+
+url = os.environ["SHOP_DATABASE_URL"]
