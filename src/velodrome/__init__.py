@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from velodrome.api.asking import requests as requests
     from velodrome.api.comparing import compare as compare
     from velodrome.api.diffing import diff as diff
     from velodrome.api.loading import load as load
@@ -38,6 +39,7 @@ _WHERE = {
     "capacity": "api.searching",
     "tune": "api.searching",
     "diff": "api.diffing",
+    "requests": "api.asking",
     **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.bound"),
     **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
 }
@@ -54,6 +56,7 @@ __all__ = [
     "percent",
     "race",
     "read",
+    "requests",
     "seconds",
     "tune",
     "us",

@@ -40,9 +40,10 @@ def test_every_example_runs(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "openapi.yaml").write_text("openapi: 3.1.0\npaths: {/cart: {get: {}}}\n")
     names: dict[str, Any] = {}
     found = examples()
-    assert len(found) == 6
+    assert len(found) == 7
     for example in found:
         if "vd.capacity(" in example and not searches:
             continue
@@ -55,6 +56,7 @@ def test_every_example_runs(
     for shown in (names[name] for name in ("r", "run", "found", "change") if name in names):
         html = shown._repr_html_()
         assert html.count("<table>") == html.count("</table>") > 0
+    assert [one.path for one in names["mix"].requests] == ["/cart"]
     assert names["rows"][0]["throughput_rps"] > 0
 
 

@@ -19,19 +19,23 @@ def asked_of(
     env: Sequence[str] = (),
     interface: str = "",
     upstreams: Sequence[str] = (),
+    proto: str = "",
 ) -> Asked:
     """Return what is asked of an app, told by its import path or given as an object.
 
     `python` is its interpreter (the one running, unless told), `cwd` its folder, `env` variables as `NAME=value`,
     `interface` how it is called where that cannot be seen, `upstreams` third parties to simulate, as
-    `PAYMENTS_URL=latency:50ms`. Raises AppNotFoundError for an object that no module holds.
+    `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer.
+    Raises AppNotFoundError for an object that no module holds.
     """
     if isinstance(app, str):
         path, folder = app, cwd
     else:
         path, found = _of_object(app)
         folder = cwd or found
-    return Asked(path, python or sys.executable, folder, tuple(env), interface, requests, tuple(upstreams))
+    return Asked(
+        path, python or sys.executable, folder, tuple(env), interface, requests, tuple(upstreams), proto
+    )
 
 
 def _of_object(app: object) -> tuple[str, str]:

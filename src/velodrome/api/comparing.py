@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api.apps import asked_of
+from velodrome.api.asking import Asks, mix_of
+from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.racing import raced
 from velodrome.api.reading import Run
-from velodrome.api.spans import seconds_of
-from velodrome.model.limits import Limits
-from velodrome.model.memory_text import memory_bytes
-from velodrome.plan.asked import line
+from velodrome.model.errors import UsageError
 from velodrome.run.profiling.taking import take
 from velodrome.track import apps, comparing
 from velodrome.track.comparing import Terms
@@ -20,7 +19,7 @@ DEFAULTS = Terms()
 
 def compare(
     *app: object,
-    requests: Sequence[str] = ("GET /",),
+    requests: Asks = ("GET /",),
     connections: int = DEFAULTS.connections,
     rate: float | None = None,
     duration: float | str = DEFAULTS.seconds,
@@ -35,14 +34,25 @@ def compare(
 ) -> Run:
     """Race one app, or several, on every stack that can serve it: its import path, or the object itself.
 
-    `requests` are such as `"GET /cart?id=7"`; `stacks` names some instead of all; `cpus` and `memory` (`"1g"`) limit
-    the server; `of_app` says how it is found: `python`, `cwd`, `env`, `interface`, `upstreams`. Each app is a question
-    of the run. Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
+    `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all;
+    `cpus` and `memory` (`"1g"`) limit the server; `of_app` says how it is found: `python`, `cwd`, `env`, `interface`,
+    `upstreams`, `proto`. Each app is a question of the run.
+
+    Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
     """
-    mix = tuple(line.read(text, Path()) for text in requests)
+    if not app:
+        raise UsageError("name an app: compare('shop.wsgi:application')")
+    mix = mix_of(requests)
     asked = [asked_of(one, mix, **of_app) for one in app]
-    limits = Limits(cpus, memory_bytes(memory) if memory else None)
-    terms = Terms(connections, rate, limits, blocks, seconds_of(duration), seed=seed, stacks=tuple(stacks))
+    terms = terms_of(
+        limits_of(cpus, memory),
+        connections=connections,
+        rate=rate,
+        duration=duration,
+        stacks=stacks,
+        blocks=blocks,
+        seed=seed,
+    )
     found = [apps.look(one) for one in asked]
     lab = apps.lab_for(asked[0], profile=take)
     comparison = comparing.laid_out(found, terms, lab)

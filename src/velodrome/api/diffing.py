@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from velodrome.api import frames, showing
+from velodrome.api import frames, revising, showing
 from velodrome.api.reading import Run, read
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
 from velodrome.judge.differing.asking import asked
 from velodrome.judge.differing.diffing import diff as differing
 from velodrome.model.difference import Change, Diff, Difference
+from velodrome.model.errors import UsageError
 from velodrome.report import diff_junit, diff_markdown, diff_rows
 
 
@@ -102,12 +103,24 @@ def diff(
     thresholds: Sequence[str] = (),
     margins: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    app: str = "",
+    **how: Any,
 ) -> Differences:
     """Compare two runs of one machine, or the two revisions of one run (`after` left out).
 
+    With `app`, an import path, `before` and `after` are revisions of git, which are raced against each other first;
+    `how` is what `velodrome.compare` takes of requests, load and app, and `blocks` or `budget` (`"10m"`).
+
     `thresholds` are such as `"p99 +10%"`, `margins` such as `"5%"` or `"p99=20%"`, `metrics` those that are looked at.
-    Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError.
+    Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError, GitError, RevisionError.
     """
+    looked = asked(thresholds, margins, metrics)
+    if app:
+        if not isinstance(before, str) or not isinstance(after, str):
+            raise UsageError("name two revisions: diff('HEAD~1', 'HEAD', app=…)")
+        return Differences(revising.raced(before, after, app, looked, **how))
+    if how:
+        raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
     stacks, first = catalog.stacks(), _run(before)
     if after is None:
         both = sides.revisions(first.results, stacks)
@@ -115,7 +128,7 @@ def diff(
         second = _run(after)
         named = (str(first.path), str(second.path))
         both = sides.runs(first.results, second.results, stacks, named)
-    return Differences(differing(both, asked(thresholds, margins, metrics)))
+    return Differences(differing(both, looked))
 
 
 def _run(one: str | Path | Run) -> Run:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from velodrome.api import frames, showing
 from velodrome.api.apps import asked_of
+from velodrome.api.asking import Asks, mix_of
+from velodrome.api.conditions import limits_of
 from velodrome.api.spans import seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.judge.search.holding import Demands
@@ -19,12 +20,10 @@ from velodrome.model.interval import Interval
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Measurement
-from velodrome.model.memory_text import memory_bytes
 from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Told
-from velodrome.plan.asked import line
 from velodrome.report import capacity_text, tune_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
@@ -82,9 +81,7 @@ class Capacity:
         return f"<{self.title}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        rows = self.rows()
-        cells = ([str(value) for value in row.values()] for row in rows)
-        return showing.table(self.title, list(rows[0]) if rows else (), cells, [self.sentence])
+        return showing.table(self.title, *showing.columns(self.rows()), [self.sentence])
 
 
 @dataclass(frozen=True)
@@ -108,6 +105,31 @@ class Tuning:
         """All of the answer, as `velodrome tune` prints it."""
         return "\n".join(tune_text.lines(self.recommendation))
 
+    def rows(self) -> list[frames.Row]:
+        """Return one row a candidate, the best first."""
+        return [
+            {
+                "stack": one.candidate.contestant.stack,
+                "contestant": one.candidate.contestant.label,
+                "fate": one.fate.value,
+                "why": one.why,
+                "trials": one.trials,
+                "low": one.value.low if one.value else None,
+                "value": one.value.mid if one.value else None,
+                "high": one.value.high if one.value else None,
+                "memory_bytes": one.memory_bytes,
+            }
+            for one in self.recommendation.tuned.entries
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
+        return frames.to_pandas(self.rows())
+
+    def to_polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
+        return frames.to_polars(self.rows())
+
     def document(self) -> dict[str, Any]:
         """Return the answer as plain values, as `velodrome tune --json` prints it."""
         return tune_text.document(self.recommendation)
@@ -117,7 +139,7 @@ class Tuning:
 
     def _repr_html_(self) -> str:
         said = [self.sentence, self.command, *(one.sentence for one in self.recommendation.mind)]
-        return showing.table(self.recommendation.of, (), (), said)
+        return showing.table(self.recommendation.of, *showing.columns(self.rows()), said)
 
 
 def capacity(
@@ -127,7 +149,7 @@ def capacity(
     closed: bool = False,
     stack: str = "",
     knobs: Mapping[str, KnobValue] | None = None,
-    requests: Sequence[str] = ("GET /",),
+    requests: Asks = ("GET /",),
     duration: float | str | None = None,
     cpus: int | None = None,
     memory: str = "",
@@ -145,7 +167,7 @@ def capacity(
     one, lab = _looked_at(app, requests, of_app)
     name = common(apps.stacks_for(one, lab, (stack,) if stack else ()))
     who = Contestant(name, knobs or {})
-    trial = _trial(one, who, _limits(cpus, memory))
+    trial = _trial(one, who, limits_of(cpus, memory))
     wait_s = None if wait else 0.0
     found: RateCapacity | Knee
     if closed:
@@ -165,7 +187,7 @@ def tune(
     rate: float | None = None,
     goal: str = "",
     stacks: Sequence[str] = (),
-    requests: Sequence[str] = ("GET /",),
+    requests: Asks = ("GET /",),
     cpus: int | None = None,
     memory: str = "",
     budget: float | str = 600.0,
@@ -177,19 +199,21 @@ def tune(
 
     Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError.
     """
+    if goal and goal not in {one.value for one in Goal}:
+        raise UsageError(f"goal={goal!r} is none; there are {', '.join(one.value for one in Goal)}")
     wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY
     if (wanted is Goal.CAPACITY) == bool(rate):
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
     one, lab = _looked_at(app, requests, of_app)
     chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, tuple(stacks)))
-    trial = _trial(one, Contestant(""), _limits(cpus, memory))
+    trial = _trial(one, Contestant(""), limits_of(cpus, memory))
     demands = Demands(must=_conditions(slo))
     asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
     return Tuning(tuning.tune(asked, lab, _Quiet(), None if wait else 0.0))
 
 
-def _looked_at(app: object, requests: Sequence[str], of_app: Mapping[str, Any]) -> tuple[App, Lab]:
-    asked = asked_of(app, tuple(line.read(text, Path()) for text in requests), **of_app)
+def _looked_at(app: object, requests: Asks, of_app: Mapping[str, Any]) -> tuple[App, Lab]:
+    asked = asked_of(app, mix_of(requests), **of_app)
     return apps.look(asked), apps.lab_for(asked)
 
 
@@ -197,10 +221,6 @@ def _trial(app: App, who: Contestant, limits: Limits) -> Trial:
     """Return what is measured; its load is set each time."""
     question = app.recipe.name.replace("/", "-")
     return Trial("api", question, app.recipe, who, Load(Closed(1), 1.0), limits, block=0, app=app)
-
-
-def _limits(cpus: int | None, memory: str) -> Limits:
-    return Limits(cpus, memory_bytes(memory) if memory else None)
 
 
 def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:

@@ -1,0 +1,36 @@
+"""`velodrome.requests`: what is asked of an app, from an access log, an OpenAPI document or a file of requests."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from velodrome.model.request import Request
+from velodrome.plan.asked import asking
+from velodrome.plan.asked.asking import Asking
+from velodrome.plan.asked.methods import SAFE
+
+Asks = Sequence[str | Request]
+"""Lines such as `"GET /cart?id=7"`, or requests; the same twice is asked twice as often."""
+
+
+def requests(
+    *lines: str,
+    file: str | Path | None = None,
+    access_log: str | Path | None = None,
+    openapi: str | Path | None = None,
+    methods: Sequence[str] = SAFE,
+) -> Asking:
+    """Return what one of these says is asked: `.requests` for whoever asks, `.told` on what is left out, and of a log
+    `.peak_rps`, requests in its busiest second.
+
+    `methods` are those taken from a log or a document. Raises UsageError.
+    """
+    return asking.of(
+        lines, *(None if one is None else Path(one) for one in (file, access_log, openapi)), methods
+    )
+
+
+def mix_of(asked: Asks) -> tuple[Request, ...]:
+    """Return requests, each once, with its weight. Raises RequestLineError."""
+    lines = [one for one in asked if isinstance(one, str)]
+    given = tuple(one for one in asked if isinstance(one, Request))
+    return (*asking.of(lines).requests, *given) if lines or not given else given

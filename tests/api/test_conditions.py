@@ -1,0 +1,69 @@
+"""What makes no sense is refused in a sentence before anything is started, and what is asked is counted."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import velodrome as vd
+from velodrome.api.asking import mix_of
+from velodrome.model.errors import UsageError
+from velodrome.model.request import Request
+
+APP = "shop:application"
+
+
+@pytest.mark.parametrize(
+    ("call", "how", "said"),
+    [
+        (vd.compare, {"rate": -5}, "rate=-5 is not a rate"),
+        (vd.compare, {"connections": 0}, "connections=0: at least 1"),
+        (vd.compare, {"blocks": 0}, "blocks=0: at least 1"),
+        (vd.compare, {"duration": 0.1}, "duration=0.1: 0.5 s at least"),
+        (vd.compare, {"memory": "lots"}, "memory: 'lots' is no amount of memory; write 512MB"),
+        (vd.compare, {"cpus": 0}, "cpus=0: at least 1"),
+        (vd.compare, {"requests": ["GET cart"]}, "'GET cart' is no request"),
+        (vd.capacity, {"closed": True, "slo": "p99 < 1s"}, "closed=True shows throughput alone"),
+        (vd.tune, {"goal": "speed"}, "goal='speed' is none; there are capacity, cpu, memory"),
+        (vd.tune, {"goal": "cpu"}, "goal='cpu' needs a rate"),
+        (vd.diff, {"rate": 5}, "rate: only where two revisions of an app are raced"),
+        (vd.diff, {"app": APP}, "name two revisions"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(
+    call: Callable[..., Any], how: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        call(APP, **how)
+    assert said in str(caught.value)
+    assert isinstance(caught.value, vd.VelodromeError)
+
+
+def test_a_comparison_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="name an app"):
+        vd.compare()
+
+
+def test_the_same_request_twice_is_asked_twice_as_often() -> None:
+    once = Request("item", "/items/7")
+    assert [(one.name, one.weight) for one in mix_of(["GET /cart", "GET /cart", once])] == [
+        ("GET /cart", 2.0),
+        ("item", 1.0),
+    ]
+    assert mix_of([once]) == (once,)
+    assert [one.path for one in mix_of([])] == ["/"]
+
+
+def test_what_is_asked_comes_from_a_log_a_document_or_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text('::1 - - [10/Oct/2000:13:55:01 -0700] "GET /cart HTTP/1.1" 200 5\n' * 3)
+    found = vd.requests(access_log=str(log))
+    assert [one.path for one in found.requests] == ["/cart"]
+    assert found.peak_rps == 3
+    document = tmp_path / "openapi.yaml"
+    document.write_text("openapi: 3.1.0\npaths: {/items: {get: {}}}\n")
+    assert [one.path for one in vd.requests(openapi=document).requests] == ["/items"]
+    assert mix_of(vd.requests("GET /cart").requests)[0].path == "/cart"
+    with pytest.raises(UsageError, match="each say what is asked"):
+        vd.requests("GET /cart", openapi=document)
