@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any, Dict, Iterator, Optional
 
@@ -36,7 +35,8 @@ def _variable(error: BaseException) -> Optional[str]:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    where = trace.tb_frame.f_code.co_filename if trace is not None else ""
-    if isinstance(error, KeyError) and error.args and where == os.__file__:
+    # Its code may be frozen, which has no file.
+    inside = trace is not None and trace.tb_frame.f_globals.get("__name__") == "os"
+    if isinstance(error, KeyError) and error.args and inside:
         return str(error.args[0])
     return None

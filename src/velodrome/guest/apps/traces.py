@@ -48,7 +48,7 @@ def _is_own(filename: str, root: str) -> bool:
 def _is_machinery(filename: str) -> bool:
     """Return whether a frame is of what imports and looks, not of what is imported."""
     folder = os.path.dirname(os.path.abspath(__file__))
-    return filename.startswith(("<frozen importlib", folder)) or filename.endswith("importlib/__init__.py")
+    return filename.startswith(("<frozen ", folder)) or filename.endswith("importlib/__init__.py")
 
 
 def _package(filename: str) -> str:
