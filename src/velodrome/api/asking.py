@@ -24,9 +24,11 @@ def requests(
 
     `methods` are those taken from a log or a document. Raises UsageError.
     """
-    return asking.of(
-        lines, *(None if one is None else Path(one) for one in (file, access_log, openapi)), methods
-    )
+    return asking.of(lines, _path(file), _path(access_log), _path(openapi), methods)
+
+
+def _path(given: str | Path | None) -> Path | None:
+    return None if given is None else Path(given)
 
 
 def mix_of(asked: Asks) -> tuple[Request, ...]:
