@@ -1,6 +1,7 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from tests.judge import made
@@ -63,6 +64,16 @@ def test_every_figure_has_a_sentence_and_every_cell_its_details(page: str) -> No
     targets = set(re.findall(r' id="([^"]+)"', page))
     assert links <= targets
     assert sum(target.startswith("cell-") for target in targets) == 30
+
+
+def test_a_command_of_several_lines_is_copied_as_it_is_and_broken_between_its_words_only() -> None:
+    told = "pip install shop\ncat > serve.py <<'END'\nif ready:\n    serve(--port,  1)\nEND"
+    first, *rest = verdict().answers
+    page = html.render(replace(verdict(), answers=(replace(first, deploy=told), *rest)), [], {})
+    code = re.search(r'<div class="command"><code>(.*?)</code>', page, re.DOTALL)
+    assert code is not None
+    assert unescape(re.sub(r"</?span>", "", code[1])) == told
+    assert "<span>serve(--port,</span>" in code[1]
 
 
 def test_a_race_without_results_still_makes_a_page() -> None:
