@@ -1,0 +1,122 @@
+"""The workflow of docs/ci.md: it is whole, its options exist, and its steps run as a runner runs them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
+SHOP = """
+import time
+
+def application(environ, start_response):
+    time.sleep({seconds})
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
+    return [b"ok"]
+"""
+ME = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def workflows() -> list[Any]:
+    # BaseLoader: `on` is a word.
+    return [yaml.load(text, yaml.BaseLoader) for text in blocks()]
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+
+
+def test_every_input_is_declared_and_used_and_the_caller_gives_what_there_is() -> None:
+    reusable, caller = workflows()
+    inputs = reusable["on"]["workflow_call"]["inputs"]
+    assert set(re.findall(r"inputs\.([\w-]+)", blocks()[0])) == set(inputs)
+    given = caller["jobs"]["speed"]["with"]
+    assert set(given) <= set(inputs)
+    assert {name for name, one in inputs.items() if one.get("required")} <= set(given)
+    assert caller["jobs"]["speed"]["uses"].startswith("./.github/workflows/velodrome.yml")
+
+
+def test_nothing_of_a_callers_is_pasted_into_a_script_and_every_script_is_one() -> None:
+    for step in workflows()[0]["jobs"]["diff"]["steps"]:
+        script = step.get("run", "")
+        assert "${{" not in script
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_every_option_that_it_gives_exists() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "velodrome", "diff", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
+    ).stdout
+    asked = set(re.findall(r"(?<=\s)--[a-z-]+", "\n".join(blocks()).partition("velodrome diff speed")[0]))
+    assert asked
+    assert {option for option in asked if option not in shown} == set()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.measured
+@pytest.mark.parametrize(("seconds", "passes"), [(0.03, False), (0.002, True)], ids=["slower", "the same"])
+def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
+    tmp_path: Path, seconds: float, passes: bool
+) -> None:
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    made(origin, seconds)
+    run("git", "clone", "--quiet", str(origin), str(clone))
+    run("git", "-C", str(clone), "checkout", "--quiet", "origin/change")
+    run(sys.executable, "-m", "venv", "--without-pip", str(clone / ".venv"))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "velodrome").write_text(f'#!/bin/sh\nexec {sys.executable} -m velodrome "$@"\n')
+    (tools / "velodrome").chmod(0o755)
+    output = tmp_path / "output"
+    env = {
+        **os.environ,
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "GITHUB_BASE_REF": "main",
+        "GITHUB_OUTPUT": str(output),
+        "APP": "shop:application",
+        "REQUEST": "GET /",
+        "RATE": "40",
+        "THRESHOLD": "p50 +50%",
+        "BUDGET": "45s",
+    }
+    _, _, _, race, junit, _, _, last = workflows()[0]["jobs"]["diff"]["steps"]
+    step(race["run"], clone, env)
+    code = output.read_text().strip().removeprefix("code=")
+    assert (clone / "speed.md").read_text().startswith("### ")
+    step(junit["run"], clone, env)
+    assert "<testsuite" in (clone / "speed.xml").read_text()
+    ended = subprocess.run(["bash", "-e", "-c", last["run"]], env=env | {"CODE": code}, check=False)
+    if code == "4":  # a busy machine
+        assert ended.returncode == 0
+        return
+    assert code == ("0" if passes else "1")
+    assert (ended.returncode == 0) == passes
+
+
+def step(script: str, folder: Path, env: dict[str, str]) -> None:
+    subprocess.run(["bash", "-e", "-c", script], cwd=folder, env=env, check=True, timeout=110)
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True, env=os.environ | ME)
+
+
+def made(origin: Path, seconds: float) -> None:
+    """Make a repository with a branch `change` in which the app waits so long."""
+    origin.mkdir()
+    run("git", "-C", str(origin), "init", "--quiet", "-b", "main")
+    for branch, waits in (("main", 0.002), ("change", seconds)):
+        if branch != "main":
+            run("git", "-C", str(origin), "checkout", "--quiet", "-b", branch)
+        (origin / "shop.py").write_text(SHOP.format(seconds=waits) + f"# {branch}\n")
+        run("git", "-C", str(origin), "add", ".")
+        run("git", "-C", str(origin), "commit", "--quiet", "-m", branch)
