@@ -20,7 +20,7 @@ from velodrome.model.search import Ending, Probe, Sample
 from velodrome.model.trial import Trial
 from velodrome.report import capacity_text, search_text
 from velodrome.run.lab import Lab
-from velodrome.track import capacity
+from velodrome.track import apps, capacity
 from velodrome.track.bench import SECONDS
 
 NAME = "capacity"
@@ -108,6 +108,8 @@ def command(
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
     given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
     with served(Choice(app, recipe, given, setup, teardown), server.extra) as one:
+        if one.app is not None:
+            apps.stacks_for(one.app, one.lab, (who.stack,))  # refuses one that cannot serve it
         found = search.run(one.trial(NAME, who, limits), one.lab)
         title = f"{who.called(server.stacks[who.stack].title)} · {one.label}"
     if as_json:

@@ -1,0 +1,96 @@
+"""Apps that no server can do anything with: one clear sentence, an exit code that says whose fault it is, nothing left.
+
+Each command runs as its user would, and all that it started carries a mark by which it is looked for afterwards.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.run.apps.theirs import SHOP
+
+USAGE, LAB = 2, 3
+TWO = ("--stack", "waitress", "--stack", "gunicorn-sync")
+SHORT = ("--blocks", "1", "-z", "0.5s", "-c", "4")
+MARK = "VELODROME_TEST_MARK"
+
+
+def ended(where: Path, *words: str) -> tuple[int, str]:
+    """Return exit code and standard error of a command, once nothing that it started is left."""
+    mark = secrets.token_hex(8)
+    command = [
+        sys.executable,
+        "-m",
+        "velodrome",
+        *words,
+        "--cwd",
+        str(SHOP),
+        "--env",
+        f"{MARK}={mark}",
+        "--wait",
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110, cwd=where)
+    until = time.monotonic() + 5.0
+    while (left := marked(mark)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left == []
+    return ran.returncode, ran.stderr
+
+
+def marked(mark: str) -> list[str]:
+    """Return the command lines of processes that have it in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:  # it ended meanwhile, or is another user's
+            continue
+    return found
+
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs the environment of processes")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("compare", "raises:app", *TWO), USAGE, "raises.py, line 2, in load_settings"),
+        (("compare", "serves_nothing:app", *TWO), USAGE, "name the folder it lies in with --cwd"),
+        (("tune", "plain:create_configured"), USAGE, "create_configured(<config>, debug=<debug>)"),
+        (
+            ("capacity", "plain:application", "--stack", "uvicorn"),
+            USAGE,
+            "which uvicorn cannot do. These can",
+        ),
+        (("capacity", "fails:asgi", "--stack", "uvicorn"), USAGE, "What it needs is handed on by --env"),
+        (
+            ("tune", "plain:application", *TWO, "--request", "GET /nope"),
+            USAGE,
+            "status 404, not 2xx: «no such",
+        ),
+    ],
+)
+def test_it_is_told_in_a_sentence_and_nothing_is_left(
+    tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    number, told = ended(tmp_path, *words)
+    assert number == code, told
+    assert said in told
+    assert "Traceback (most" not in told.partition("Its last lines")[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("compare", "daemonises:application", *TWO), ("capacity", "leaves:app", "--stack", "waitress")],
+)
+def test_one_that_leaves_the_process_is_told_what_to_put_elsewhere(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    number, told = ended(tmp_path, *words, "--env", f"PID_FILE={tmp_path / 'pid'}")
+    assert number == USAGE, told
+    assert "under if __name__ == '__main__'" in told
