@@ -6,7 +6,6 @@ from typing import Any
 from velodrome.api.spans import seconds_of
 from velodrome.model.errors import UsageError
 from velodrome.model.limits import Limits
-from velodrome.model.memory_text import memory_bytes
 from velodrome.track import comparing
 from velodrome.track.comparing import Terms
 
@@ -16,7 +15,7 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
     if cpus is not None and cpus < 1:
         raise UsageError(f"cpus={cpus}: at least 1 is needed")
     try:
-        return Limits(cpus, memory_bytes(memory) if memory else None)
+        return Limits.of(cpus, memory)
     except ValueError as error:
         raise UsageError(f"memory: {error}") from error
 

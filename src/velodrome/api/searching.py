@@ -17,18 +17,19 @@ from velodrome.model.condition import Condition
 from velodrome.model.condition_text import read
 from velodrome.model.errors import UsageError
 from velodrome.model.interval import Interval
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Candidate, Goal, Told
 from velodrome.report import capacity_text, tune_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
 from velodrome.track.loading import common
+
+STUDY = "api"
+"""The study that trials of a search are of."""
 
 
 class _Quiet:
@@ -167,7 +168,7 @@ def capacity(
     one, lab = _looked_at(app, requests, of_app)
     name = common(apps.stacks_for(one, lab, (stack,) if stack else ()))
     who = Contestant(name, knobs or {})
-    trial = _trial(one, who, limits_of(cpus, memory))
+    trial = bench.trial_of(STUDY, one.recipe, who, limits_of(cpus, memory), app=one)
     wait_s = None if wait else 0.0
     found: RateCapacity | Knee
     if closed:
@@ -206,7 +207,7 @@ def tune(
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
     one, lab = _looked_at(app, requests, of_app)
     chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, tuple(stacks)))
-    trial = _trial(one, Contestant(""), limits_of(cpus, memory))
+    trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits_of(cpus, memory), app=one)
     demands = Demands(must=_conditions(slo))
     asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
     return Tuning(tuning.tune(asked, lab, _Quiet(), None if wait else 0.0))
@@ -215,12 +216,6 @@ def tune(
 def _looked_at(app: object, requests: Asks, of_app: Mapping[str, Any]) -> tuple[App, Lab]:
     asked = asked_of(app, mix_of(requests), **of_app)
     return apps.look(asked), apps.lab_for(asked)
-
-
-def _trial(app: App, who: Contestant, limits: Limits) -> Trial:
-    """Return what is measured; its load is set each time."""
-    question = app.recipe.name.replace("/", "-")
-    return Trial("api", question, app.recipe, who, Load(Closed(1), 1.0), limits, block=0, app=app)
 
 
 def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:

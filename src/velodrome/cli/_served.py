@@ -1,6 +1,5 @@
 """What `velodrome capacity` and `velodrome tune` serve: an app of the user's own, or a recipe in its place."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +13,10 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.app import App
 from velodrome.model.errors import UnknownNameError, UsageError
 from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.apps import commands
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
-from velodrome.track import apps
+from velodrome.track import apps, bench
 
 AppName = Annotated[
     str, typer.Argument(help="module:attribute, module:factory, or a Django settings module.")
@@ -47,17 +43,7 @@ class Served:
 
     def trial(self, study: str, contestant: Contestant, limits: Limits) -> Trial:
         """Return what is measured; its load is set each time."""
-        return Trial(
-            study,
-            self.recipe.name.replace("/", "-"),
-            self.recipe,
-            contestant,
-            Load(Closed(1), duration_s=1.0),
-            limits,
-            block=0,
-            python=self.python,
-            app=self.app,
-        )
+        return bench.trial_of(study, self.recipe, contestant, limits, app=self.app, python=self.python)
 
 
 @dataclass(frozen=True)
@@ -87,9 +73,7 @@ def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
         yield Served(_recipe(choice.recipe), None, lab, given.python)
         return
     asked = given.asked(choice.app)
-    path = path_with(apps.interpreter(given.python), os.environ.get("PATH", ""))
-    variables = {"PATH": path, **apps.values(given.env or ())}
-    with commands.around(choice.setup, choice.teardown, apps.folder(given.cwd), variables):
+    with apps.commands_around(asked, choice.setup, choice.teardown):
         app = apps.look(asked)
         yield Served(app.recipe, app, apps.lab_for(asked, extra))
 

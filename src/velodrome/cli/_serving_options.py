@@ -1,4 +1,7 @@
-"""The options that say what is served, by whom and within which limits, of `velodrome capacity` and `tune`."""
+"""The options that say what is served, by whom and within which limits.
+
+Of `velodrome capacity` and `tune`; `compare` and `diff` have some of them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +22,6 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.limits import Limits
-from velodrome.model.memory_text import memory_bytes
 from velodrome.model.trial import Contestant
 
 Slo = Annotated[
@@ -109,14 +111,21 @@ def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
     return tuple(map(read, texts or ()))
 
 
-def limits(cpus: int | None, memory: str) -> Limits:
+def limits(cpus: int | None, memory: str = "") -> Limits:
     """Return the limits of the server. Raises BadOptionError."""
     if cpus is not None and cpus < 1:
         raise BadOptionError("--cpus", str(cpus), "at least 1 is needed")
     try:
-        return Limits(cpus, memory_bytes(memory) if memory else None)
+        return Limits.of(cpus, memory)
     except ValueError as error:
         raise BadOptionError("--memory", memory, str(error)) from error
+
+
+def rate(option: str, value: float | None) -> float | None:
+    """Return requests a second; None: not given. Raises BadOptionError."""
+    if value is not None and not value > 0:
+        raise BadOptionError(option, f"{value:g}", "give requests a second, above 0")
+    return value
 
 
 def seconds(option: str, text: str) -> float:

@@ -1,9 +1,7 @@
 """`velodrome compare`: serve an app of the user's own on every stack that can, and say which one to deploy."""
 
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +10,11 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
+from velodrome.cli import _raced_options as raced_options
+from velodrome.cli import _serving_options as serving
 from velodrome.cli._racing import Options, between, folder, raced
-from velodrome.model import duration
 from velodrome.model.errors import BadOptionError
-from velodrome.model.limits import Limits
-from velodrome.model.memory_text import memory_bytes
-from velodrome.run.apps import commands
 from velodrome.run.environments import interpreter
-from velodrome.run.environments.theirs import path_with
 from velodrome.track import apps, comparing
 from velodrome.track.apps import Asked
 from velodrome.track.comparing import Terms
@@ -48,25 +43,23 @@ def command(
     proto: app_options.Proto = "",
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
-    connections: Annotated[int, typer.Option("-c", "--connections", min=1, help="Of the closed loop.")] = (
-        DEFAULTS.connections
-    ),
-    rate: Annotated[float | None, typer.Option(help="Requests a second of an open loop beside it.")] = None,
-    length: Annotated[str, typer.Option("-z", "--duration", help="Of each measured span.")] = "5s",
+    connections: raced_options.Connections = DEFAULTS.connections,
+    rate: raced_options.Rate = None,
+    length: raced_options.Length = "5s",
     blocks: Annotated[int, typer.Option(min=1, help="Repeats of everything.")] = DEFAULTS.blocks,
     stack: Annotated[
         list[str] | None,
         typer.Option(help="Only this stack, or yours in ./mine.py (all that can serve it); repeatable."),
     ] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, help="CPUs of the server.")] = None,
-    memory: Annotated[str, typer.Option(help="Memory of the server: 512MB, 1g.")] = "",
+    cpus: serving.Cpus = None,
+    memory: serving.Memory = "",
     link: Annotated[str, typer.Option(help="Network between: rtt=160ms,rate=100mbit,loss=1%.")] = "",
     seed: Annotated[int, typer.Option(help="Order of the trials.")] = DEFAULTS.seed,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results and report (runs/<date>-compare-…).")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted comparison.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
+    wait: serving.Wait = False,
 ) -> None:
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
@@ -75,8 +68,8 @@ def command(
     names, extra = apps.named(stack or ())
     terms = Terms(
         connections,
-        _rate(rate) or mix.peak_rps,
-        Limits(cpus, _memory(memory)),
+        serving.rate("--rate", rate) or mix.peak_rps,
+        serving.limits(cpus, memory),
         blocks,
         _seconds(length),
         seed=seed,
@@ -84,14 +77,8 @@ def command(
         stacks=names,
     )
     options = Options(resume=resume, wait=wait)
-    with _around(asked[0], setup, teardown):
+    with apps.commands_around(asked[0], setup, teardown):
         _compare(asked, terms, extra, out, options)
-
-
-def _around(asked: Asked, setup: str, teardown: str) -> AbstractContextManager[object]:
-    """Run the user's commands before and after, where the app runs and with what it sees."""
-    path = path_with(apps.interpreter(asked.python), os.environ.get("PATH", ""))
-    return commands.around(setup, teardown, apps.folder(asked.cwd), {"PATH": path, **apps.values(asked.env)})
 
 
 def _compare(
@@ -112,27 +99,11 @@ def _tell(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def _rate(rate: float | None) -> float | None:
-    if rate is not None and not rate > 0:
-        raise BadOptionError("--rate", f"{rate:g}", "give requests a second, above 0")
-    return rate
-
-
 def _seconds(text: str) -> float:
-    try:
-        found = duration.seconds(text)
-    except ValueError as error:
-        raise BadOptionError("-z", text, str(error)) from error
+    found = serving.seconds("-z", text)
     if found < comparing.LEAST_S:
         raise BadOptionError("-z", text, f"give {comparing.LEAST_S:g} s at least")
     return found
-
-
-def _memory(text: str) -> int | None:
-    try:
-        return memory_bytes(text) if text else None
-    except ValueError as error:
-        raise BadOptionError("--memory", text, str(error)) from error
 
 
 def register(app: typer.Typer) -> None:

@@ -10,13 +10,13 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _diff_options as options
 from velodrome.cli import _diff_revisions as of_revisions
+from velodrome.cli import _raced_options as raced_options
+from velodrome.cli import _serving_options as serving
 from velodrome.cli.judge import read
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
 from velodrome.judge.differing.diffing import diff
-from velodrome.model import duration
 from velodrome.model.errors import BadOptionError
-from velodrome.model.limits import Limits
 from velodrome.track.comparing import Terms
 
 DEFAULTS = Terms()
@@ -49,16 +49,14 @@ def command(
     stack: Annotated[
         list[str] | None, typer.Option(help="Serve it on this stack (a common one); repeatable.")
     ] = None,
-    connections: Annotated[int, typer.Option("-c", "--connections", min=1, help="Of the closed loop.")] = (
-        DEFAULTS.connections
-    ),
-    rate: Annotated[float | None, typer.Option(help="Requests a second of an open loop beside it.")] = None,
-    length: Annotated[str, typer.Option("-z", "--duration", help="Of each measured span.")] = "3s",
-    cpus: Annotated[int | None, typer.Option(min=1, help="CPUs of the server.")] = None,
+    connections: raced_options.Connections = DEFAULTS.connections,
+    rate: raced_options.Rate = None,
+    length: raced_options.Length = "3s",
+    cpus: serving.Cpus = None,
     blocks: of_revisions.Blocks = None,
     budget: of_revisions.Budget = "10m",
     run: of_revisions.RunFolder = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
+    wait: serving.Wait = False,
 ) -> None:
     """Tell what became worse or better: percentiles, throughput, CPU per request, memory, with intervals.
 
@@ -69,14 +67,17 @@ def command(
     if app:
         if not after:
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
-        if rate is not None and not rate > 0:
-            raise BadOptionError("--rate", f"{rate:g}", "give requests a second, above 0")
         mix = asked_options.mix(request, requests, access_log, openapi, methods)
         given = app_options.Given(python, cwd, env, interface, upstream, requests=mix.requests)
         terms = Terms(
-            connections, rate, Limits(cpus), seconds=_seconds("-z", length), stacks=tuple(stack or ())
+            connections,
+            serving.rate("--rate", rate),
+            serving.limits(cpus),
+            seconds=serving.seconds("-z", length),
+            stacks=tuple(stack or ()),
         )
-        how = of_revisions.Raced(given.asked(app), terms, _seconds("--budget", budget), blocks, run, wait)
+        budget_s = serving.seconds("--budget", budget)
+        how = of_revisions.Raced(given.asked(app), terms, budget_s, blocks, run, wait)
         found = of_revisions.race(before, after, how, asked)
     elif after:
         stacks = catalog.stacks()
@@ -86,13 +87,6 @@ def command(
     options.Telling(form, out).tell(found)
     if code := options.exit_code(found, fail_on or ()):
         sys.exit(code)
-
-
-def _seconds(option: str, text: str) -> float:
-    try:
-        return duration.seconds(text)
-    except ValueError as error:
-        raise BadOptionError(option, text, str(error)) from error
 
 
 def register(app: typer.Typer) -> None:

@@ -15,7 +15,7 @@ from velodrome.cli._served import AppName, Choice, RecipeName, Served, served
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.search.holding import Demands
-from velodrome.model.errors import BadOptionError, UnknownNameError, UsageError
+from velodrome.model.errors import UnknownNameError, UsageError
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Candidate, Goal, Told, TuneEnding
 from velodrome.report import tune_text
@@ -76,7 +76,7 @@ def command(
     as_json: serving.AsJson = False,
 ) -> None:
     """Search stack, workers, threads and loop for the most capacity at the SLO, or the least that carries a rate."""
-    goal = _goal(wanted, rate)
+    goal = _goal(wanted, serving.rate("--rate", rate))
     limits = serving.limits(cpus, memory)
     demands = Demands(must=serving.conditions(slo))
     budget_s = serving.seconds("--budget", budget)
@@ -93,8 +93,6 @@ def command(
 
 
 def _goal(wanted: Goal | None, rate: float | None) -> Goal:
-    if rate is not None and rate <= 0:
-        raise BadOptionError("--rate", f"{rate:g}", "give requests per second above 0")
     goal = wanted or (Goal.CPU if rate else Goal.CAPACITY)
     if goal is Goal.CAPACITY and rate:
         raise UsageError(

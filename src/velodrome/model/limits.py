@@ -1,7 +1,9 @@
 """The machine given to the server."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
+
+from velodrome.model.memory_text import memory_bytes
 
 
 @dataclass(frozen=True)
@@ -13,3 +15,8 @@ class Limits:
 
     cpus: int | Literal["all"] | None = None
     memory_bytes: int | None = None
+
+    @classmethod
+    def of(cls, cpus: int | None, memory: str = "") -> Self:
+        """Return them as people type them: memory as `512MB`, empty is unlimited. Raises ValueError."""
+        return cls(cpus, memory_bytes(memory) if memory else None)

@@ -8,6 +8,7 @@ lab = lab_for(asked)
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +25,11 @@ from velodrome.model.errors import (
 )
 from velodrome.model.request import Request
 from velodrome.run import engine
-from velodrome.run.apps import looking
+from velodrome.run.apps import commands, looking
 from velodrome.run.apps.looking import Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab, ProfileOf
 
 START_SECONDS = 30.0
@@ -127,6 +129,16 @@ def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None =
         variables=values(asked.env),
         start_seconds=START_SECONDS,
     )
+
+
+def commands_around(asked: Asked, setup: str, teardown: str) -> AbstractContextManager[object]:
+    """Run the user's commands before and after a block, where the app runs and with what it sees.
+
+    Raises InterpreterNotFoundError, AppVariableError, and in the block what `commands.around` does.
+    """
+    path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
+    variables = {"PATH": path, **values(asked.env)}
+    return commands.around(setup, teardown, folder(asked.cwd), variables)
 
 
 def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:

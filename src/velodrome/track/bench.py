@@ -13,14 +13,17 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from velodrome.guest.recipe import Recipe
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
 from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
+from velodrome.model.app import App
 from velodrome.model.errors import AppAnswersWrongError, NoServerError
+from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
-from velodrome.model.trial import Trial
+from velodrome.model.trial import Contestant, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
 from velodrome.run.racing.boot import Booted, ImpossibleError, boot
@@ -40,6 +43,21 @@ CONNECTIONS = 1000
 SPARE = 1.5
 AGAIN, PAUSE_S = 2, 1.0
 """A trial that the machine spoilt at that moment is made so often again, each time a little later."""
+
+
+def trial_of(
+    study: str,
+    recipe: Recipe,
+    contestant: Contestant,
+    limits: Limits,
+    *,
+    app: App | None = None,
+    python: str = "",
+) -> Trial:
+    """Return what a bench is made of; its load is set each time."""
+    question = recipe.name.replace("/", "-")
+    load = Load(Closed(1), duration_s=1.0)
+    return Trial(study, question, recipe, contestant, load, limits, block=0, python=python, app=app)
 
 
 class Bench:

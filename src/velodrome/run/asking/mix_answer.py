@@ -1,13 +1,10 @@
 """Ask a server each request of a mix once, by the engine, which fills in templates, and tell what it answered."""
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
-from velodrome.model.errors import EngineError
 from velodrome.model.request import Request
-from velodrome.run import engine
-from velodrome.run.asking.answer import UNFINISHED, Words, Wrong, of_document
+from velodrome.run.asking.answer import UNFINISHED, Words, Wrong
+from velodrome.run.asking.once import once
 from velodrome.run.drivers import mix
 from velodrome.run.drivers.driver import Target
 
@@ -41,18 +38,5 @@ def ask(target: Target, timeout_s: float) -> str | Wrong | None:
 
 
 def _ask_one(target: Target, request: Request, timeout_s: float) -> str | Wrong | None:
-    spec: Mapping[str, Any] = {
-        "url": target.url,
-        "mix": mix.document([request]),
-        "template": request.has_templates,
-        "connections": 1,
-        "requests": 1,
-        "timeout_s": timeout_s,
-        "drain_s": 0.0,
-        "transport": "epoll",
-        "allow_target": list(target.allow),
-    }
-    try:
-        return of_document(engine.load(spec), WORDS)
-    except EngineError as error:  # a machine without a free descriptor has one later
-        return str(error)
+    asked = {"mix": mix.document([request]), "template": request.has_templates}
+    return once(target, asked, WORDS, timeout_s)
