@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
+from tests.cli.running import Ended, velodrome
 
-ONE = [sys.executable, "-m", "velodrome"]
 measured = pytest.mark.measured
 two_cpus = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2,
@@ -16,11 +15,11 @@ two_cpus = pytest.mark.skipif(
 )
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*ONE, *words], capture_output=True, text=True, check=False, timeout=110)
+def run(*words: str) -> Ended:
+    return velodrome(None, *words)
 
 
-def document(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+def document(ended: Ended) -> dict[str, Any]:
     assert ended.stdout, ended.stderr
     found: dict[str, Any] = json.loads(ended.stdout)
     return found

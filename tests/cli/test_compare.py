@@ -1,25 +1,10 @@
 """`velodrome compare` takes an app from its name to what to paste, and says at once where that cannot be."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.cli.running import velodrome
 from tests.run.apps.theirs import SHOP
-
-
-def velodrome(where: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "velodrome", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        cwd=where,
-        env={**os.environ, **variables},
-    )
-
 
 PLAIN = ("compare", "plain:application", "--cwd", str(SHOP))
 SHORT = ("--stack", "waitress", "--stack", "gunicorn-sync", "--blocks", "1", "-z", "0.5s", "--wait")

@@ -1,11 +1,9 @@
 """A group runs study after study, goes on after one that cannot be run, and ends with all claims."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.running import with_own_cache
 
 STUDY = """\
 title = "TITLE"
@@ -23,18 +21,6 @@ BOUND
 """
 
 
-def velodrome(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "velodrome", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        cwd=where,
-        env={**os.environ, "VELODROME_CACHE": str(where / "cache")},
-    )
-
-
 @pytest.fixture
 def group(tmp_path: Path) -> Path:
     folder = tmp_path / "few"
@@ -47,7 +33,7 @@ def group(tmp_path: Path) -> Path:
 
 def test_a_group_ends_with_all_claims_and_is_resumed(group: Path) -> None:
     (group / "few/broken.toml").write_text("contestants = 3\n")
-    ended = velodrome(group, "run", "./few", "--quick", "--out", "out")
+    ended = with_own_cache(group, "run", "./few", "--quick", "--out", "out")
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert "All claims: 1 holds, 1 does not hold here" in ended.stdout
     assert "few/broken.toml could not be run to its end: few/broken.toml has" in ended.stdout
@@ -56,18 +42,18 @@ def test_a_group_ends_with_all_claims_and_is_resumed(group: Path) -> None:
     assert "| **B** it is as said | | | **does not hold here** |" in page
     for name in ("a", "b"):
         assert (group / "out" / name / "report.html").exists()
-    judged = velodrome(group, "judge", "out")
+    judged = with_own_cache(group, "judge", "out")
     assert judged.returncode == 0, judged.stdout + judged.stderr
     assert "All claims: 1 holds, 1 does not hold here" in judged.stdout
     (group / "few/broken.toml").unlink()
     before = (group / "out/a/results.jsonl").read_bytes()
-    again = velodrome(group, "run", "./few", "--quick", "--out", "out", "--resume", "--strict")
+    again = with_own_cache(group, "run", "./few", "--quick", "--out", "out", "--resume", "--strict")
     assert again.returncode == 1, again.stdout + again.stderr
     assert "B of ./few does not hold here" in again.stderr
     assert (group / "out/a/results.jsonl").read_bytes() == before
 
 
 def test_a_part_of_a_group_is_asked_of_its_study(group: Path) -> None:
-    ended = velodrome(group, "run", "./few", "--only", "hello")
+    ended = with_own_cache(group, "run", "./few", "--only", "hello")
     assert ended.returncode == 2
     assert "--only hello: it is for one study; run one of: few/a.toml, few/b.toml" in ended.stderr

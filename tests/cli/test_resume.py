@@ -1,9 +1,8 @@
 """A run is gone on with: with more blocks, and for some of its cells alone."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.cli.running import with_own_cache
 
 from velodrome.run.racing import store
 
@@ -17,24 +16,16 @@ loads = [{connections = 1, duration = "1s", drain = "0.2s"}]
 """
 
 
-def velodrome(where: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "velodrome", "run", "./two.toml", "--out", "out", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=where,
-        env={**os.environ, "VELODROME_CACHE": str(where / "cache")},
-    )
+def raced(where: Path, *words: str) -> str:
+    done = with_own_cache(where, "run", "./two.toml", "--out", "out", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_a_run_is_given_another_block_of_one_cell(tmp_path: Path) -> None:
     (tmp_path / "two.toml").write_text(STUDY)
-    assert "complete" in velodrome(tmp_path)
-    again = velodrome(tmp_path, "--resume", "--blocks", "2", "--only", "hello/socketserver-single")
+    assert "complete" in raced(tmp_path)
+    again = raced(tmp_path, "--resume", "--blocks", "2", "--only", "hello/socketserver-single")
     trials = store.read(tmp_path / "out").trials
     assert sorted((one.trial.contestant.stack, one.trial.block) for one in trials) == [
         ("socketserver-single", 0),

@@ -116,6 +116,6 @@ def test_the_document_is_json_with_every_candidate() -> None:
 
 
 def test_a_load_is_a_line_without_control_codes() -> None:
-    line = tune_text.asked(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"), 3)
+    line = tune_text.asked(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"))
     assert "\x1b" not in line
     assert "failed" in line

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from velodrome.cli import judge
 from velodrome.cli._racing import Options, folder, race_study
 from velodrome.model.errors import BadOptionError, RaceInterruptedError, VelodromeError
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
 from velodrome.report import group as report
 from velodrome.report import json, terminal
+from velodrome.run.racing import store
 
 
 def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
@@ -24,7 +24,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
     if options.only:
         raise BadOptionError("--only", options.only[0], f"it is for one study; run one of: {_listed(name)}")
     form = "-quick" if options.quick else ""
-    where = folder(f"{name}{form}", out, options.resume, f"*/{judge.RESULTS}")
+    where = folder(f"{name}{form}", out, options.resume, f"*/{store.NAME}")
     members = finding.members(name)
     screen = terminal.console(sys.stdout)
     trouble: dict[str, VelodromeError] = {}
@@ -32,7 +32,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
     for number, (study, _) in enumerate(members.items(), 1):
         screen.print(Text(f"{study} ({number} of {len(members)})", style="bold"))
         inside = where / report.inside(study)
-        again = options.resume and (inside / judge.RESULTS).exists()
+        again = options.resume and (inside / store.NAME).exists()
         try:
             verdicts[study] = race_study(study, inside, replace(options, resume=again))
         except RaceInterruptedError:

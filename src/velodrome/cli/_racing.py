@@ -25,7 +25,7 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
-from velodrome.run.racing import race
+from velodrome.run.racing import race, store
 
 RUNS = Path("runs")
 
@@ -52,7 +52,7 @@ class Options:
     """Paths of stacks of the user's own."""
 
 
-def folder(name: str, out: Path | None, resume: bool, holds: str = judge.RESULTS) -> Path:
+def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -> Path:
     """Return where results go: `out`, or `runs/<date>-<name>`, numbered if there is one already.
 
     To resume without `out` is to go on with the newest run of that name that `holds` such a file.
@@ -102,7 +102,7 @@ def chosen(study: Study, options: Options) -> Study:
 def _begun_as(asked: Study, where: Path) -> bool:
     """Return whether a run was begun as the whole of a study: `--only` then chooses what of it goes on."""
     try:
-        begun = judge.read(where).header.study
+        begun = store.begun(where).study
     except ResultsError:
         return False  # told when it is resumed
     return begun.questions == asked.questions and begun.contestants == asked.contestants

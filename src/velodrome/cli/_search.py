@@ -1,11 +1,11 @@
 """`velodrome load -c auto` and `-R auto`: searches in place of one load."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._numbered import Numbered
 from velodrome.cli._trials import Trials
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
 from velodrome.judge.search.holding import Demands
@@ -33,16 +33,12 @@ class Search:
         self._trials = Trials(
             spec, payload, expected, seconds, Demands(must_not=tuple(conditions)), self._heard
         )
-        self._number = 0
+        self._numbered = Numbered()
         self.best: dict[str, Any] | None = None
         """Of the highest rate that held, or of the closed loop with the most answers."""
 
     def _heard(self, _event: Event) -> bool:
         return True
-
-    def _tell(self, line: str) -> None:
-        self._number += 1
-        print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
 
     def rate(self) -> RateFound:
         """Search the highest rate at which no condition holds and the server keeps up."""
@@ -51,7 +47,7 @@ class Search:
 
     def _try_rate(self, rate: float) -> Probe:
         probe, document = self._trials.rate(rate)
-        self._tell(search_text.probe(probe, document["latency_ms"]["due"]["p99"]))
+        self._numbered.tell(search_text.probe(probe, document["latency_ms"]["due"]["p99"]))
         best = self.best["load"]["rate"] if self.best is not None else 0.0
         if probe.held and rate >= best:
             self.best = document
@@ -64,7 +60,7 @@ class Search:
 
     def _try_connections(self, count: int) -> Sample:
         sample, document = self._trials.connections(count)
-        self._tell(search_text.sample(sample, document["latency_ms"]["sent"]["p50"]))
+        self._numbered.tell(search_text.sample(sample, document["latency_ms"]["sent"]["p50"]))
         best = self.best["throughput_rps"] if self.best is not None else 0.0
         if not sample.spoilt and sample.rps > best:
             self.best = document

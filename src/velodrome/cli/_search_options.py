@@ -54,9 +54,12 @@ def search(
     # The searches bring numpy, which a single load does not wait for.
     from velodrome.cli._search import Search, exit_code, text  # noqa: PLC0415
 
-    found = Search(work.spec, work.payload, work.right, seconds, judging.conditions(fail_if))
+    conditions = judging.conditions(fail_if)
+    found = Search(work.spec, work.payload, work.right, seconds, conditions)
     with carrying.beside_idle(idle, work.spec):
         result = found.rate() if wanted == "rate" else found.connections()
+    if found.best is not None:
+        found.best["conditions"] = judging.documents(judging.decided(conditions, found.best))
     sys.stdout.write(text(result, found.best, fail_if, telling.as_json) + "\n")
     if found.best is not None:
         outputs.write(found.best, telling.files)

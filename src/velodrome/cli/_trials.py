@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from velodrome.cli import _condition_options as judging
 from velodrome.cli._bottleneck import Watch
 from velodrome.judge.load_figures import figures
 from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
@@ -88,7 +87,6 @@ class Trials:
         watch = Watch(spec, on_event)
         document = engine.load(spec, self.payload, self.expected, watch.event)
         document |= watch.conclude(document)
-        document["conditions"] = judging.documents(judging.decided(self.demands.must_not, document))
         return document
 
     def _probe(self, rate: float, document: Mapping[str, Any], watched: Backlog) -> Probe:

@@ -11,6 +11,7 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import AppName, Choice, RecipeName, served
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
@@ -26,27 +27,16 @@ from velodrome.track.bench import SECONDS
 NAME = "capacity"
 
 
-class Told:
+class Told(Numbered):
     """Tells each trial on a line of standard error."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def preparing(self, text: str) -> None:
-        """Tell what is done before the first load."""
-        print(f"      {text}", file=sys.stderr, flush=True)
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         """Tell a rate."""
-        self._tell(search_text.probe(probe, measured.load.due.p99 if measured else None))
+        self.tell(search_text.probe(probe, measured.load.due.p99 if measured else None))
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Tell a closed loop."""
-        self._tell(search_text.sample(sample, measured.load.sent.p50 if measured else None))
-
-    def _tell(self, line: str) -> None:
-        self._number += 1
-        print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
+        self.tell(search_text.sample(sample, measured.load.sent.p50 if measured else None))
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from velodrome.cli import _diff_options as options
 from velodrome.cli import _diff_revisions as of_revisions
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
-from velodrome.cli.judge import read
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
 from velodrome.judge.differing.diffing import diff
 from velodrome.model.errors import BadOptionError
+from velodrome.run.racing import store
 from velodrome.track.comparing import Terms
 
 DEFAULTS = Terms()
@@ -81,9 +81,11 @@ def command(
         found = of_revisions.race(before, after, how, asked)
     elif after:
         stacks = catalog.stacks()
-        found = diff(sides.runs(read(Path(before)), read(Path(after)), stacks, (before, after)), asked)
+        found = diff(
+            sides.runs(store.read(Path(before)), store.read(Path(after)), stacks, (before, after)), asked
+        )
     else:
-        found = diff(sides.revisions(read(Path(before)), catalog.stacks()), asked)
+        found = diff(sides.revisions(store.read(Path(before)), catalog.stacks()), asked)
     options.Telling(form, out).tell(found)
     if code := options.exit_code(found, fail_on or ()):
         sys.exit(code)

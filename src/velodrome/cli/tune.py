@@ -11,6 +11,7 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import AppName, Choice, RecipeName, Served, served
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
@@ -27,20 +28,12 @@ DEPLOYED = ("wsgi", "asgi")
 """Interfaces by which a recipe is tuned, unless stacks are named: apps are written to these."""
 
 
-class Follower:
+class Follower(Numbered):
     """Tells each load on a line of standard error."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def preparing(self, text: str) -> None:
-        """Tell what is done before the first load."""
-        print(f"      {text}", file=sys.stderr, flush=True)
 
     def told(self, candidate: Candidate, told: Told) -> None:
         """Tell a load."""
-        self._number += 1
-        print(tune_text.asked(candidate, told, self._number), file=sys.stderr, flush=True)
+        self.tell(tune_text.asked(candidate, told))
 
 
 def command(

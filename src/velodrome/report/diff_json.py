@@ -1,11 +1,11 @@
 """A diff for other programs (schema `velodrome/diff/1`, docs/diff.schema.json)."""
 
-import json
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from velodrome.model.difference import Diff
+from velodrome.report.json import written
 
 SCHEMA = "velodrome/diff/1"
 _DIFF = TypeAdapter(Diff)
@@ -18,4 +18,4 @@ def document(diff: Diff) -> dict[str, Any]:
 
 def text(diff: Diff) -> str:
     """Return the document as it is written."""
-    return json.dumps(document(diff), indent=1, ensure_ascii=False) + "\n"
+    return written(document(diff))

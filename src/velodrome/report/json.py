@@ -1,6 +1,7 @@
 """verdict.json: the opinion for other programs (schema `velodrome/verdict/1`, docs/verdict.schema.json)."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,12 @@ def document(verdict: Verdict) -> dict[str, Any]:
 
 def text(verdict: Verdict) -> str:
     """Return the document as it is written: indented, so that two of them can be compared line by line."""
-    return json.dumps(document(verdict), indent=1, ensure_ascii=False) + "\n"
+    return written(document(verdict))
+
+
+def written(plain: Mapping[str, Any]) -> str:
+    """Return JSON as velodrome's files have it."""
+    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
 def read(path: Path) -> Verdict:

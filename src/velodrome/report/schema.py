@@ -1,6 +1,5 @@
 """JSON Schemas of what velodrome writes, made from the nouns (`python -m velodrome.report.schema docs`)."""
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from velodrome.model.load_document import LoadDocument
 from velodrome.model.search_document import SearchDocument
 from velodrome.model.verdict import Verdict
 from velodrome.report import diff_json
-from velodrome.report.json import SCHEMA
+from velodrome.report.json import SCHEMA, written
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 HEADER = {
@@ -97,7 +96,7 @@ def documents() -> dict[str, str]:
         "search.schema.json": search(),
         "diff.schema.json": diff(),
     }
-    return {name: json.dumps(plain, indent=1, ensure_ascii=False) + "\n" for name, plain in made.items()}
+    return {name: written(plain) for name, plain in made.items()}
 
 
 if __name__ == "__main__":

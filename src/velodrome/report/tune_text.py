@@ -22,8 +22,8 @@ SHOWN = 12
 """Candidates in the table; the JSON document has all."""
 
 
-def asked(candidate: Candidate, told: Told, number: int) -> str:
-    """Return a line for one load: ` 12  uvicorn[workers=2]  620/s held`."""
+def asked(candidate: Candidate, told: Told) -> str:
+    """Return a line for one load: `uvicorn[workers=2]  620/s held`."""
     load = f"{quantity.rate(told.ask.rate)}" if told.ask.rate else f"{told.ask.connections} connections"
     if told.failed or told.spoilt:
         came = f"failed: {told.failed}" if told.failed else f"does not count: {told.spoilt}"
@@ -31,7 +31,7 @@ def asked(candidate: Candidate, told: Told, number: int) -> str:
         came = "held" if told.held else f"broke  {told.why}"
     else:
         came = f"{quantity.rate(told.throughput_rps)}"
-    return visible(f" {number:>3}  {candidate.label:<44} {load:>14}  {came}")
+    return visible(f"{candidate.label:<44} {load:>14}  {came}")
 
 
 def sentence(found: Recommendation) -> str:

@@ -135,10 +135,19 @@ def read(path: Path) -> Results:
     """Read a results file, or the one in a folder. Raises ResultsError."""
     file = path / NAME if path.is_dir() else path
     try:
-        data = file.read_bytes()
+        return results.parse(file.read_bytes(), str(file))
     except OSError as error:
-        raise ResultsError(str(file), 0, os.strerror(error.errno or 0)) from error
-    return results.parse(data, str(file))
+        raise ResultsError(str(file), 0, error.strerror or str(error)) from error
+
+
+def begun(folder: Path) -> Header:
+    """Read how the results in a folder were begun, and none of them. Raises ResultsError."""
+    file = folder / NAME
+    try:
+        with file.open("rb") as lines:
+            return results.parse(lines.readline(), str(file)).header
+    except OSError as error:
+        raise ResultsError(str(file), 0, error.strerror or str(error)) from error
 
 
 def differences(begun: Header, now: Header) -> list[str]:
