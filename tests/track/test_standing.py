@@ -18,6 +18,8 @@ from velodrome.model.request import Content, Request
 from velodrome.model.trial import Contestant
 from velodrome.run.environments.interpreter import find
 from velodrome.track.apps import Asked, lab_for, look, stacks_for
+from velodrome.track.bench import Bench, trial_of
+from velodrome.track.comparing import Terms, laid_out, rehearse
 from velodrome.track.standing import standing
 
 FLASK = "flask==3.1.2"
@@ -78,6 +80,21 @@ def test_what_is_asked_has_to_be_answered_rightly() -> None:
         standing(look(wrong), Contestant("waitress"), lab_for(wrong)),
     ):
         pass
+
+
+def test_what_is_answered_wrongly_of_a_mix_is_told_before_anything_is_measured() -> None:
+    asked = flask(Request("cart", "/cart?id=7"), Request("gone", "/gone"))
+    app, lab = look(asked), lab_for(asked)
+    said: list[str] = []
+    rehearse(laid_out([app], Terms(stacks=("waitress",)), lab), lab, said.append, wait_s=60)
+    assert said[-1].startswith(
+        "warning: on waitress not all that is asked is answered right: gone: it answers wrongly: status 404"
+    )
+    heard: list[str] = []
+    trial = trial_of("told", app.recipe, Contestant("waitress"), Limits(), app=app)
+    with Bench(trial, lab, told=heard.append) as bench:
+        bench.alone()
+    assert heard == [said[-1]]
 
 
 AIOHTTP, TORNADO, DJANGO, FASTAPI = "aiohttp==3.13.2", "tornado==6.5.2", "django==5.2.8", "fastapi==0.121.1"

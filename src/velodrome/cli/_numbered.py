@@ -2,6 +2,8 @@
 
 import sys
 
+from velodrome.report.typeset import visible
+
 
 class Numbered:
     """Tells one try after the other."""
@@ -11,7 +13,7 @@ class Numbered:
 
     def preparing(self, text: str) -> None:
         """Tell what is done before the first."""
-        print(f"      {text}", file=sys.stderr, flush=True)
+        print(f"      {visible(text)}", file=sys.stderr, flush=True)
 
     def tell(self, line: str) -> None:
         """Tell a try."""

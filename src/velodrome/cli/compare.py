@@ -14,6 +14,7 @@ from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._racing import Options, between, folder, raced
 from velodrome.model.errors import BadOptionError
+from velodrome.report.typeset import visible
 from velodrome.run.environments import interpreter
 from velodrome.track import apps, comparing
 from velodrome.track.apps import Asked
@@ -96,7 +97,7 @@ def _compare(
 
 
 def _tell(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    print(visible(sentence), file=sys.stderr, flush=True)
 
 
 def _seconds(text: str) -> float:

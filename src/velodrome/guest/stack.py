@@ -124,7 +124,7 @@ class Stack:
     systems: Tuple[str, ...] = ("linux", "darwin")
     """`sys.platform` values it runs on."""
     needs: Mapping[str, Tuple[int, ...]] = field(default_factory=dict)
-    """The oldest versions it can be had with, where a user's own win over those it pins: package to version."""
+    """The oldest versions it can be had with, where a user's packages win over what it pins: package to version."""
     stands_for: str = ""
     """Where its program is a file of velodrome's: the module that takes the same command line, if there is one."""
     script: Optional[Callable[[Launch, Written], str]] = None

@@ -153,8 +153,8 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 
 def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]:
-    """Return where an app's own version of a package was raced instead of the one a stack pins."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    """Return where another version of a package was raced than the one a stack pins, for the sake of an app's."""
+    found: dict[tuple[str, str], list[str]] = {}
     for one in results:
         stack = stacks.get(one.trial.contestant.stack)
         if isinstance(one, Failed) or one.trial.app is None or stack is None:
@@ -162,12 +162,14 @@ def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]
         for line in stack.requires:
             name, _, pinned = line.partition("==")
             has = one.trial.app.packages.get(name.lower())
-            if has is not None and pinned and has != pinned:
-                who = found.setdefault((name, has, pinned), [])
+            ran = has or one.packages.get(name.lower(), pinned)
+            if pinned and ran != pinned:
+                why = "is installed beside the app" if has else "goes with what the app has"
+                who = found.setdefault((f"{name} {ran}, which {why}", pinned), [])
                 who += [] if stack.title in who else [stack.title]
     return [
-        f"{listed(who)} ran with {name} {has}, which is installed beside the app, not {pinned} as pinned here."
-        for (name, has, pinned), who in found.items()
+        f"{listed(who)} ran with {which}, not {pinned} as pinned here."
+        for (which, pinned), who in found.items()
     ]
 
 

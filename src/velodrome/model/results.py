@@ -7,7 +7,8 @@
     {"kind":"profile","trial":{…},…}
 
 History of the schema: 1 is the first. A reader takes a file of its own schema only, and ignores fields it
-does not know, so that fields may be added within a schema.
+does not know, so that fields may be added within a schema. What is installed beside an app once stood in
+every line; now the header's study alone tells it, and lines of either form are read.
 """
 
 import json
@@ -98,13 +99,26 @@ def plain_header(header: Header) -> dict[str, Any]:
     }
 
 
-def dump(entry: Entry) -> str:
-    """Return the line of one result, without its end."""
+def dump(entry: Entry, study: Study | None = None) -> str:
+    """Return the line of one result, without its end.
+
+    With the study of the header, the packages beside an app are left out where that tells them.
+    """
     kind = _KINDS[type(entry)]
     plain = _ADAPTERS[kind].dump_python(entry, mode="json")
     if not isinstance(entry, Finding):
         plain["trial"]["recipe"] = recipes.to_plain(entry.trial.recipe)
+        app = entry.trial.app
+        if study is not None and app is not None and app.packages == _packages(study, entry.trial.question):
+            del plain["trial"]["app"]["packages"]
     return _line({"kind": kind, **plain})
+
+
+def _packages(study: Study, question: object) -> Mapping[str, str] | None:
+    """Return what is installed beside the app of a question; None: it is about none."""
+    return next(
+        (one.app.packages for one in study.questions if one.name == question and one.app is not None), None
+    )
 
 
 def plain_study(study: Study) -> dict[str, Any]:
@@ -134,7 +148,7 @@ def parse(data: bytes, path: str = "results.jsonl") -> Results:
     found: dict[tuple[str, str], Entry] = {}
     for number, line in enumerate(whole[1:], 2):
         if line.strip():
-            entry = _entry(_object(line, path, number), path, number)
+            entry = _entry(_object(line, path, number), header.study, path, number)
             found.pop(_name(entry), None)
             found[_name(entry)] = entry
     every = list(found.values())
@@ -187,13 +201,15 @@ def _header(plain: dict[str, Any], path: str) -> Header:
         raise ResultsError(path, 1, f"its header is damaged: {_what(error)}") from error
 
 
-def _entry(plain: dict[str, Any], path: str, number: int) -> Entry:
+def _entry(plain: dict[str, Any], study: Study, path: str, number: int) -> Entry:
     kind = plain.pop("kind", None)
     if kind not in _ADAPTERS:
         raise ResultsError(path, number, f"its kind is {kind!r}, none of {', '.join(_ADAPTERS)}")
     try:
         if "trial" in plain:
             plain["trial"]["recipe"] = _recipe(plain["trial"]["recipe"])
+            if isinstance(app := plain["trial"].get("app"), dict):
+                app.setdefault("packages", _packages(study, plain["trial"]["question"]) or {})
         entry: Entry = _ADAPTERS[kind].validate_python(plain)
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(path, number, f"the {kind} in it is damaged: {_what(error)}") from error

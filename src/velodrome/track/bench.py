@@ -8,6 +8,7 @@ It is booted when it is first asked something, and anew when it died or did not 
 """
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -30,6 +31,7 @@ from velodrome.run.racing.boot import Booted, ImpossibleError, boot
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.recovering import recovered
 from velodrome.run.racing.trial import measure
+from velodrome.track.standing import warning
 
 SECONDS = 3.0
 """Of each trial, unless told."""
@@ -63,14 +65,26 @@ def trial_of(
 class Bench:
     """One contestant under one load after the other; loads of the trial it is made of are not looked at."""
 
-    def __init__(self, trial: Trial, lab: Lab, seconds: float = SECONDS, alone_ms: float = 0.0) -> None:
-        """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first."""
+    def __init__(
+        self,
+        trial: Trial,
+        lab: Lab,
+        seconds: float = SECONDS,
+        alone_ms: float = 0.0,
+        *,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
+
+        `told` hears at the first boot what of a mix is answered wrongly.
+        """
         self.trial, self.seconds = trial, seconds
         self._lab = lab
         self._running = ExitStack()
         self._booted: Booted | None = None
         self._number = 0
         self._alone_ms = alone_ms
+        self._told = told
         self.boots = 0
 
     @property
@@ -177,6 +191,8 @@ class Bench:
                     reason = why.reason.removeprefix(f"{label}: ")
                     raise AppAnswersWrongError(app.path, label, reason, why.last_lines[-8:]) from why
                 raise NoServerError(label, why.reason, why.last_lines) from why
+            if self._booted.wrong and not self.boots:
+                self._told(warning(self.trial.contestant.label, self._booted.wrong))
             self.boots += 1
         return self._booted
 

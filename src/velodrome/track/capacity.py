@@ -78,7 +78,7 @@ def highest(
 
     with (
         opened([trial], lab, f"capacity of {trial.cell}", follower, wait_s) as ready,
-        Bench(trial, ready, seconds) as bench,
+        Bench(trial, ready, seconds, told=follower.preparing) as bench,
     ):
         alone = bench.alone()
         if not asked.first:
@@ -134,7 +134,7 @@ def knee(
 
     with (
         opened([trial], lab, f"knee of {trial.cell}", follower, wait_s) as ready,
-        Bench(trial, ready, seconds) as bench,
+        Bench(trial, ready, seconds, told=follower.preparing) as bench,
     ):
         bench.alone()
         found = enough_connections(measure, asked or ConnectionSearch())

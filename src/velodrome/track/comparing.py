@@ -22,7 +22,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.track.apps import stacks_for
-from velodrome.track.standing import standing
+from velodrome.track.standing import standing, warning
 
 LEAST_S = 0.5
 """Of a measured span."""
@@ -146,7 +146,9 @@ def _rehearse(
     for one in comparison.contestants(app):
         told(f"{name_of(app)} is asked on {one.label}")
         try:
-            with standing(app, one, lab, comparison.study.limits, link):
+            with standing(app, one, lab, comparison.study.limits, link) as booted:
+                if booted.wrong:
+                    told(warning(one.label, booted.wrong))
                 return
         except (AppAnswersWrongError, AppNotServedError) as error:
             failed.append(error)

@@ -47,6 +47,14 @@ def standing(
         yield booted
 
 
+def warning(label: str, wrong: str) -> str:
+    """Return the sentence for an app that answers not all it is asked rightly; `wrong` names the worst of it."""
+    return (
+        f"warning: on {label} not all that is asked is answered right: {wrong}. It is measured all the same and these "
+        "answers count as errors; correct the app or the request, or leave it out"
+    )
+
+
 def _told(app: App, label: str, error: ImpossibleError) -> AppAnswersWrongError | AppNotServedError:
     reason, last_lines = error.reason.removeprefix(f"{label}: "), error.last_lines[-8:]
     if error.kind is FailureKind.WRONG_ANSWER:

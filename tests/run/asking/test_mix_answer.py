@@ -10,7 +10,7 @@ from tests.run.servers.listening import Handler, listening
 from velodrome.model.measurement import FailureKind
 from velodrome.model.request import Content, Request
 from velodrome.run.asking import mix_answer
-from velodrome.run.asking.answer import UNFINISHED, Wrong
+from velodrome.run.asking.answer import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.servers.readiness import NotReady, Ready, await_right_answer
 
@@ -39,9 +39,11 @@ def test_each_request_is_asked_once_and_filled_in() -> None:
     assert seen == ["GET /items/7?full=1 HTTP/1.1", "POST /orders HTTP/1.1"]
 
 
-def test_a_few_wrong_answers_are_left_to_the_load_to_count() -> None:
+def test_a_few_wrong_answers_are_told_and_left_to_the_load_to_count() -> None:
     with listening(shop([])) as url:
-        assert mix_answer.ask(Target.of_requests(url, (ITEM, LOST)), 5.0) is None
+        answer = mix_answer.ask(Target.of_requests(url, (ITEM, ORDER, LOST)), 5.0)
+    assert isinstance(answer, Partly)
+    assert re.fullmatch(r"lost: it answers wrongly: .*404.*", answer.what)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,9 @@ def test_a_server_is_ready_when_its_mix_is_answered() -> None:
     with listening(shop([])) as url:
         assert isinstance(ask(ITEM, ORDER), Ready)
         assert isinstance(ask(Request("plain", "/items/7?full=1")), Ready), "the query is asked too"
+        partly = ask(ITEM, LOST)
         refused = ask(LOST, Request("void", "/void"))
+    assert isinstance(partly, Ready)
+    assert partly.wrong.startswith("lost: it answers wrongly")
     assert isinstance(refused, NotReady)
     assert refused.failure is FailureKind.WRONG_ANSWER

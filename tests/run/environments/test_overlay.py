@@ -61,6 +61,18 @@ def test_their_version_wins_over_the_one_a_stack_pins() -> None:
     )
 
 
+def test_a_server_that_is_pinned_too_new_for_theirs_is_had_in_a_version_that_goes_with_them() -> None:
+    stack = catalog.stack("gunicorn-gevent")
+    pinned = dict(line.split("==") for line in stack.requires)
+    made = overlay_for(stack, app(python_with("greenlet==3.1.1")))
+    assert made.packages["greenlet"] == "3.1.1"
+    assert int(made.packages["gevent"].partition(".")[0]) < int(pinned["gevent"].partition(".")[0])
+    assert made.packages["gunicorn"] == pinned["gunicorn"], "what is in nobody's way stays as pinned"
+    assert says(made.python, "import json, gevent; print(json.dumps([gevent.__version__]))") == [
+        made.packages["gevent"]
+    ]
+
+
 def test_a_server_that_needs_other_versions_is_told_and_nothing_is_forced() -> None:
     with pytest.raises(
         EnvironmentFailedError, match=r"needs other versions(.|\n)*click(.|\n)*race the other stacks"

@@ -5,11 +5,14 @@ import resource
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.run import made
 
+from velodrome.model import results
+from velodrome.model.app import App
 from velodrome.model.errors import (
     OutputError,
     ResultsError,
@@ -18,6 +21,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.measurement import FailureKind
+from velodrome.model.study import Question
 from velodrome.run.racing import store
 from velodrome.run.racing.store import Store
 
@@ -33,6 +37,35 @@ def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
     assert found.header == made.header()
     assert found.trials == (ONE, TWO)
     assert not found.torn
+
+
+def test_how_a_run_was_begun_is_read_without_its_results(tmp_path: Path) -> None:
+    with Store.create(tmp_path, made.header()) as writing:
+        writing.append(ONE)
+    with (tmp_path / store.NAME).open("a") as file:
+        file.write("damaged\n")
+    assert store.begun(tmp_path) == made.header()
+    with pytest.raises(ResultsError, match="No such file"):
+        store.begun(tmp_path / "nowhere")
+
+
+def test_what_is_installed_beside_an_app_is_stored_once(tmp_path: Path) -> None:
+    app = App("shop:app", "wsgi", "/python", "/shop", packages={"flask": "3.1.2"})
+    study = replace(made.header().study, questions=(Question("shop", app.recipe, (made.CLOSED,), app=app),))
+    header = replace(made.header(), study=study)
+    one = made.measurement(replace(made.trial(recipe=app.recipe), question="shop", app=app))
+    other = made.measurement(replace(one.trial, block=1, app=replace(app, packages={"flask": "2.0.0"})))
+    with Store.create(tmp_path, header) as writing:
+        writing.append(one)
+        writing.append(other)
+    with Store.resume(tmp_path, header)[0] as again:
+        again.append(replace(one, trial=replace(one.trial, block=2)))
+    assert (tmp_path / store.NAME).read_text().count('"flask":"3.1.2"') == 1
+    found = store.read(tmp_path).trials
+    assert [one.trial.app.packages["flask"] for one in found if one.trial.app] == ["3.1.2", "2.0.0", "3.1.2"]
+    with (tmp_path / store.NAME).open("a") as file:
+        file.write(results.dump(one) + "\n")  # as they were written before
+    assert store.read(tmp_path).trials[-1] == one
 
 
 def test_a_new_run_never_writes_over_an_old_one(tmp_path: Path) -> None:

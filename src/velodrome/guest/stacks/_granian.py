@@ -6,6 +6,7 @@ from velodrome.guest.stack import Launch, Process
 
 REQUIRES = ("granian==2.8.7", "uvloop==0.23.0")
 OLDEST_PYTHON = (3, 10)
+NEEDS = {"granian": (1, 4)}  # 1.2 has neither --backpressure nor --no-access-log
 
 
 def serve(launch: Launch, interface: str, *more: str) -> Process:

@@ -6,6 +6,7 @@ from velodrome.guest.stack import Launch, Process
 
 REQUIRES = ("uvicorn==0.54.0", "uvloop==0.23.0", "httptools==0.9.0")
 OLDEST_PYTHON = (3, 10)
+NEEDS = {"uvicorn": (0, 11)}  # has no --backlog before
 
 
 def serve(launch: Launch, loop: str, parser: str) -> Process:

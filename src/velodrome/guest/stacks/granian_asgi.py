@@ -26,4 +26,5 @@ stack = Stack(
     choices={"loop": ("uvloop", "asyncio")},
     cannot={"chat": "its WebSockets are switched off here (--no-ws), as for the other recipes"},
     python=_granian.OLDEST_PYTHON,
+    needs=_granian.NEEDS,
 )

@@ -25,4 +25,5 @@ stack = Stack(
     knobs={"workers": 1, "threads": 1, "loop": "uvloop", "backlog": 2048, "connections": 10000},
     choices={"loop": ("uvloop", "asyncio")},
     python=_granian.OLDEST_PYTHON,
+    needs=_granian.NEEDS,
 )

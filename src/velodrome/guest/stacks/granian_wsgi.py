@@ -21,4 +21,5 @@ stack = Stack(
     knobs={"workers": 1, "threads": 512, "backlog": 2048, "connections": 10000},
     slots=one_per_thread,
     python=_granian.OLDEST_PYTHON,
+    needs=_granian.NEEDS,
 )

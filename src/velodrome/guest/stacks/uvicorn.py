@@ -15,4 +15,5 @@ stack = Stack(
     knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "keepalive": 75},
     choices={"loop": ("uvloop", "asyncio")},
     python=_uvicorn.OLDEST_PYTHON,
+    needs=_uvicorn.NEEDS,
 )

@@ -20,4 +20,5 @@ stack = Stack(
     requires=("uvicorn==0.54.0", "h11==0.16.0", WEBSOCKETS),
     knobs={"workers": 1, "backlog": 2048},
     python=_uvicorn.OLDEST_PYTHON,
+    needs=_uvicorn.NEEDS,
 )

@@ -15,6 +15,13 @@ class Wrong:
 
 
 @dataclass(frozen=True)
+class Partly:
+    """Of several requests enough were answered right, and some were not."""
+
+    what: str
+
+
+@dataclass(frozen=True)
 class Words:
     """How a protocol tells of a try that failed."""
 

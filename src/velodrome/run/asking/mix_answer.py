@@ -3,7 +3,7 @@
 import time
 
 from velodrome.model.request import Request
-from velodrome.run.asking.answer import UNFINISHED, Words, Wrong
+from velodrome.run.asking.answer import UNFINISHED, Partly, Words, Wrong
 from velodrome.run.asking.once import once
 from velodrome.run.drivers import mix
 from velodrome.run.drivers.driver import Target
@@ -11,12 +11,12 @@ from velodrome.run.drivers.driver import Target
 WORDS = Words(foreign="what it answers is not HTTP: ", silent="handshake", broken="the connection breaks")
 ENOUGH = 0.5
 """Share of the mix, by weight, that has to be answered right: below, its load would be one of failures. What fails of
-the rest is counted by the load: an item of a log may be gone from the database that is asked.
+the rest is told, and counted by the load: an item of a log may be gone from the database that is asked.
 """
 
 
-def ask(target: Target, timeout_s: float) -> str | Wrong | None:
-    """Ask each once: None where enough of the mix is answered right, a wrong answer, or why there is none."""
+def ask(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
+    """Ask each once: None where all is answered right, what is wrong of it, or why there is no answer."""
     until = time.monotonic() + timeout_s
     wrong: list[tuple[float, str]] = []
     for request in target.mix:
@@ -28,13 +28,13 @@ def ask(target: Target, timeout_s: float) -> str | Wrong | None:
             return answer
         if isinstance(answer, Wrong):
             wrong.append((request.weight, f"{request.name}: {answer.what}"))
-    lost = sum(weight for weight, _ in wrong)
-    if lost <= (1 - ENOUGH) * sum(request.weight for request in target.mix):
+    if not wrong:
         return None
     most = max(wrong)[1]
-    return Wrong(
-        most if len(wrong) == 1 else f"{most} ({len(wrong)} of {len(target.mix)} requests are wrong)"
-    )
+    what = most if len(wrong) == 1 else f"{most} ({len(wrong)} of {len(target.mix)} requests are wrong)"
+    lost = sum(weight for weight, _ in wrong)
+    enough = lost <= (1 - ENOUGH) * sum(request.weight for request in target.mix)
+    return Partly(what) if enough else Wrong(what)
 
 
 def _ask_one(target: Target, request: Request, timeout_s: float) -> str | Wrong | None:

@@ -5,7 +5,8 @@
         …/site-packages/velodrome_overlay.pth  adds their folders, in front of it
 
 A package they have is never installed again, also where a stack pins another version. What is missing is resolved
-with their versions as constraints: a server that needs others cannot be had beside the app, and that is said.
+with their versions as constraints. A server of the pinned version that needs others is tried in a version that goes
+with theirs; where there is none, it cannot be had beside the app, and that is said.
 """
 
 import hashlib
@@ -62,7 +63,7 @@ def overlay_for(stack: Stack, app: App) -> Environment:
     ready = _ready(home, has)
     if ready is None:
         with held(home.with_suffix(".lock")):
-            ready = _ready(home, has) or _make(stack.name, home, missing, has)
+            ready = _ready(home, has) or _make(stack, home, missing, has)
     return ready
 
 
@@ -111,10 +112,10 @@ def _ready(home: Path, has: Theirs) -> Environment | None:
     return Environment(python, has.interpreter.version, dict(sorted(packages.items())), locked=False)
 
 
-def _make(stack: str, home: Path, missing: Sequence[str], has: Theirs) -> Environment:
+def _make(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> Environment:
     shutil.rmtree(home, ignore_errors=True)  # a half-made one
     try:
-        uv(stack, home, "venv", "--no-project", f"--python={has.interpreter.path}", str(home))
+        uv(stack.name, home, "venv", "--no-project", f"--python={has.interpreter.path}", str(home))
         installed = _install(stack, home, missing, has) if missing else {}
         _lay_over(home, has)
     except BaseException:
@@ -128,51 +129,65 @@ def _make(stack: str, home: Path, missing: Sequence[str], has: Theirs) -> Enviro
     return ready
 
 
-def _install(stack: str, home: Path, missing: Sequence[str], has: Theirs) -> dict[str, str]:
+def _install(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> dict[str, str]:
     """Install what is missing, and return the versions of it. Raises EnvironmentFailedError."""
-    python = f"--python={home / 'bin' / 'python'}"
-    # From files: a requirement that begins with a dash must not become an option.
-    wanted, bound = home / "wanted.txt", home / "theirs.txt"
-    wanted.write_text("".join(f"{line}\n" for line in missing))
-    bound.write_text(
-        "".join(
-            f"{name}=={version}\n" for name, version in has.packages.items() if _VERSION.fullmatch(version)
-        )
-    )
-    try:
-        resolved = uv(
-            stack,
-            home,
-            "pip",
-            "compile",
-            "--quiet",
-            "--no-header",
-            "--no-annotate",
-            python,
-            f"--constraints={bound}",
-            str(wanted),
-        )
-    except EnvironmentFailedError as error:
-        if not any(NO_SOLUTION in line for line in error.last_lines):
-            raise
-        reason = "its server needs other versions than are installed beside the app"
-        cure = "change what uv names in the app's environment, or race the other stacks"
-        raise EnvironmentFailedError(stack, reason, cure, error.last_lines) from error
+    resolved = _resolved(stack, home, missing, has)
     lines = [line for line in resolved.splitlines() if name_of(line) and name_of(line) not in has.packages]
     chosen = home / "chosen.txt"
     chosen.write_text("".join(f"{line}\n" for line in lines))
     uv(
-        stack,
+        stack.name,
         home,
         "pip",
         "install",
-        python,
+        _python(home),
         "--compile-bytecode",
         "--no-deps",
         "--requirements",
         str(chosen),
     )
     return {name_of(line): line.partition("==")[2].partition(";")[0].strip() for line in lines}
+
+
+def _resolved(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> str:
+    """Return what is missing with all it needs, a version each: those that are pinned, or where these do not go with
+    what is there, others that do. Raises EnvironmentFailedError.
+    """
+    theirs = [f"{name}=={version}" for name, version in has.packages.items() if _VERSION.fullmatch(version)]
+    try:
+        return _compiled(stack, home, missing, theirs)
+    except EnvironmentFailedError as error:
+        if not any(NO_SOLUTION in line for line in error.last_lines):
+            raise
+        least = [f"{name}>={'.'.join(map(str, version))}" for name, version in stack.needs.items()]
+        # What is pinned stays where it can: uv prefers versions that the file has already. Ready-made only: an old
+        # release without a wheel for this interpreter is built for minutes, if at all.
+        preferred = home / "fitting.txt"
+        preferred.write_text("".join(f"{line}\n" for line in missing))
+        how = ("--only-binary=:all:", f"--output-file={preferred}")
+        try:
+            _compiled(stack, home, [unpinned(line) for line in missing], [*theirs, *least], *how)
+            return preferred.read_text()
+        except EnvironmentFailedError as also:
+            if not any(NO_SOLUTION in line for line in also.last_lines):
+                raise
+        reason = "its server needs other versions than are installed beside the app"
+        cure = "change what uv names in the app's environment, or race the other stacks"
+        raise EnvironmentFailedError(stack.name, reason, cure, error.last_lines) from error
+
+
+def _compiled(stack: Stack, home: Path, wanted: Sequence[str], bounds: Sequence[str], *how: str) -> str:
+    # From files: a requirement that begins with a dash must not become an option.
+    asked, bound = home / "wanted.txt", home / "bounds.txt"
+    asked.write_text("".join(f"{line}\n" for line in wanted))
+    bound.write_text("".join(f"{line}\n" for line in bounds))
+    quiet = ("--quiet", "--no-header", "--no-annotate")
+    constraints = f"--constraints={bound}"
+    return uv(stack.name, home, "pip", "compile", *quiet, _python(home), *how, constraints, str(asked))
+
+
+def _python(home: Path) -> str:
+    return f"--python={home / 'bin' / 'python'}"
 
 
 def _lay_over(home: Path, has: Theirs) -> None:

@@ -38,7 +38,7 @@ from velodrome.run.link.site import Loopback, Site, between
 from velodrome.run.machine import limits, placement
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import ports, readiness
-from velodrome.run.servers.readiness import NotReady
+from velodrome.run.servers.readiness import NotReady, Ready
 from velodrome.run.servers.server import Server, Serving
 from velodrome.run.third_party import upstream
 from velodrome.run.third_party.upstream import Upstream
@@ -58,6 +58,8 @@ class Booted:
     beside: Beside
     site: Site | Loopback
     form: AnswerForm | None
+    wrong: str
+    """What of a mix it answers wrongly, although enough is right; empty: nothing."""
 
 
 class ImpossibleError(Exception):
@@ -105,12 +107,24 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
     # A plain request first: whether it bears the cookie too is what the load is to show.
     plain = target if trial.app else replace(target, headers=())
     with entered(site.client):
-        boot_s = _await(server, plain, trial, lab)
+        ready = _await(server, plain, trial, lab)
         form = _form(plain, trial, stack, lab)
         acquaintance.make(server.url, serving.workers or 1)
     notes = placed.notes + bounds.notes + site.notes
     placed = replace(placed, enforced_by=bounds.enforced_by, notes=notes)
-    return Booted(server, environment, placed, bounds, target, boot_s, thirds, beside, site, form)
+    return Booted(
+        server,
+        environment,
+        placed,
+        bounds,
+        target,
+        ready.boot_s,
+        thirds,
+        beside,
+        site,
+        form,
+        ready.wrong,
+    )
 
 
 def made_for(trial: Trial, stack: Stack, lab: Lab) -> Environment:
@@ -167,7 +181,7 @@ def _form(target: Target, trial: Trial, stack: Stack, lab: Lab) -> AnswerForm | 
     return answer_form.seen(target, lab.start_seconds + trial.recipe.wait_ms / 1000)
 
 
-def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
+def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> Ready:
     wait_s = trial.recipe.wait_ms / 1000
     if trial.link is not None:
         wait_s += trial.link.fetch_s(len(target.body), len(target.expect_body or b""))
@@ -182,7 +196,7 @@ def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> float:
         )
         server.stop(min(2.0, lab.stop_seconds))
         raise ImpossibleError(answered.failure, f"{trial.contestant.label}: {told}", server.last_lines())
-    return answered.boot_s
+    return answered
 
 
 def _kind(error: Exception) -> FailureKind:

@@ -15,6 +15,7 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.results import COMPARABLE, Entry, Header, Results
+from velodrome.model.study import Study
 
 NAME = "results.jsonl"
 BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
@@ -27,8 +28,9 @@ many of them there are to be."""
 class Store:
     """An open results file. Only one process writes it: the file itself is locked."""
 
-    def __init__(self, path: Path, number: int, end: int) -> None:
-        self.path, self._number, self._end = path, number, end
+    def __init__(self, path: Path, number: int, end: int, study: Study | None = None) -> None:
+        """`study` is the one in its header."""
+        self.path, self._number, self._end, self._study = path, number, end, study
 
     @classmethod
     def create(cls, folder: Path, header: Header) -> Self:
@@ -43,7 +45,7 @@ class Store:
             raise OutputError(str(path), f"{folder} is a file") from error
         except OSError as error:
             raise OutputError(str(path), os.strerror(error.errno or 0)) from error
-        store = cls(path, number, 0)
+        store = cls(path, number, 0, header.study)
         try:
             store._lock()
             store._append(results.dump_header(header))
@@ -66,7 +68,7 @@ class Store:
             number = os.open(path, os.O_RDWR)
         except OSError as error:
             raise ResultsError(str(path), 0, os.strerror(error.errno or 0)) from error
-        store = cls(path, number, 0)
+        store = cls(path, number, 0, header.study)
         try:
             store._lock()
             data = path.read_bytes()
@@ -82,12 +84,12 @@ class Store:
         except BaseException:
             store.close()
             raise
-        store._end = found.whole_bytes
+        store._end, store._study = found.whole_bytes, found.header.study
         return store, found
 
     def append(self, entry: Entry) -> None:
         """Add one result; on return it is on the disk. Raises OutputError: the file is then as before."""
-        self._append(results.dump(entry))
+        self._append(results.dump(entry, self._study))
 
     def _append(self, line: str) -> None:
         data = memoryview(line.encode() + b"\n")

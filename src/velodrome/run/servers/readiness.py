@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from velodrome.model.measurement import FailureKind
 from velodrome.run.asking import chat_answer, grpc_answer, mix_answer
-from velodrome.run.asking.answer import UNFINISHED, Wrong
+from velodrome.run.asking.answer import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.supervision.ward import Exit
 
@@ -31,6 +31,8 @@ class Ready:
     """The server answers rightly; `boot_s` from its start to the end of its first right answer."""
 
     boot_s: float
+    wrong: str = ""
+    """What of a mix it answers wrongly, although enough is right; empty: nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ def await_right_answer(
     while True:
         now = time.monotonic()
         answer = _ask(target, max(0.05, min(patience, until - now)))
-        if answer is None:
-            return Ready(time.monotonic() - started)
+        if answer is None or isinstance(answer, Partly):
+            return Ready(time.monotonic() - started, answer.what if answer else "")
         if (died := exited()) is not None:
             return NotReady(FailureKind.START, f"its process ended before it answered: {died.sentence}")
         if isinstance(answer, Wrong):
@@ -79,7 +81,7 @@ def await_right_answer(
         time.sleep(PAUSE_S)
 
 
-def _ask(target: Target, timeout_s: float) -> str | Wrong | None:
+def _ask(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
     """Ask once on a fresh connection: None for a right answer, a wrong one, or why there is none."""
     if target.call is not None:
         return grpc_answer.ask(target, target.call, timeout_s)
