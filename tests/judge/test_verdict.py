@@ -1,5 +1,7 @@
 """From made-up results to a verdict on the whole study."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from tests.judge.made import (
 )
 
 from velodrome.judge.verdict import judge
+from velodrome.model.app import App
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question
@@ -49,6 +52,18 @@ def test_one_block_is_judged_by_the_known_noise_and_said_to_be_one() -> None:
     assert near.answers[0].outcome is Outcome.CANNOT_TELL
     assert far.answers[0].outcome is Outcome.WINNER
     assert any(note.startswith("One block only") for note in far.notes)
+
+
+def test_versions_that_an_app_s_packages_asked_for_are_told() -> None:
+    stack = replace(STACKS["gevent"], requires=("gunicorn==27.0.1", "gevent==26.9.0", "psutil==7.0.0"))
+    app = App("shop:app", "wsgi", "/python", "/shop", packages={"gunicorn": "21.2.0", "greenlet": "3.1.1"})
+    ran = {**app.packages, "gevent": "24.11.1", "psutil": "7.0.0"}
+    one = replace(measured(replace(trial("gevent"), app=app), 100), packages=ran)
+    notes = judge([results([one])], {stack.name: stack}).notes
+    assert [note for note in notes if "as pinned here" in note] == [
+        "gunicorn · gevent ran with gunicorn 21.2.0, which is installed beside the app, not 27.0.1 as pinned here.",
+        "gunicorn · gevent ran with gevent 24.11.1, which goes with what the app has, not 26.9.0 as pinned here.",
+    ]
 
 
 def test_an_interrupted_race_says_how_far_it_came() -> None:
