@@ -34,6 +34,12 @@ def uv(stack: str, home: Path, *arguments: str) -> str:
     return said.stdout
 
 
+def unsolvable(error: EnvironmentFailedError) -> bool:
+    """Return whether there are no versions that go together: the words that say so may be far from uv's last."""
+    return error.cure == UNSOLVABLE
+
+
+UNSOLVABLE = "correct the stack's requires, or choose another interpreter"
 CURES = (
     (
         "MYSQLCLIENT_CFLAGS",
@@ -46,7 +52,7 @@ CURES = (
         "see that the package index can be reached; uv's own settings name another one",
     ),
     ("Failed to fetch", "see that the package index can be reached; uv's own settings name another one"),
-    ("No solution found", "correct the stack's requires, or choose another interpreter"),
+    ("No solution found", UNSOLVABLE),
     ("Hash mismatch", "the package index offers other files than the lock names; renew it: make lock"),
     (
         "Failed to build",

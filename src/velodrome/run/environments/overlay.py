@@ -23,13 +23,12 @@ from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.installing import held, uv
+from velodrome.run.environments.installing import held, unsolvable, uv
 from velodrome.run.environments.requirements import name_of, unpinned
 from velodrome.run.environments.theirs import Theirs, theirs
 
 LAYOUT = 1
 """Raised when overlays made by an older velodrome must not be used any more."""
-NO_SOLUTION = "No solution found"
 _VERSION = re.compile(r"[0-9]+([.!+_-]?[0-9A-Za-z]+)*")
 PTH = "import velodrome_overlay\n"
 MODULE = '''"""Adds the folders that this environment lies over, and what their own .pth files name, in front of it."""
@@ -157,7 +156,7 @@ def _resolved(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> 
     try:
         return _compiled(stack, home, missing, theirs)
     except EnvironmentFailedError as error:
-        if not any(NO_SOLUTION in line for line in error.last_lines):
+        if not unsolvable(error):
             raise
         least = [f"{name}>={'.'.join(map(str, version))}" for name, version in stack.needs.items()]
         # What is pinned stays where it can: uv prefers versions that the file has already. Ready-made only: an old
@@ -169,7 +168,7 @@ def _resolved(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> 
             _compiled(stack, home, [unpinned(line) for line in missing], [*theirs, *least], *how)
             return preferred.read_text()
         except EnvironmentFailedError as also:
-            if not any(NO_SOLUTION in line for line in also.last_lines):
+            if not unsolvable(also):
                 raise
         reason = "its server needs other versions than are installed beside the app"
         cure = "change what uv names in the app's environment, or race the other stacks"
