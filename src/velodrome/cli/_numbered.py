@@ -13,7 +13,8 @@ class Numbered:
 
     def preparing(self, text: str) -> None:
         """Tell what is done before the first."""
-        print(f"      {visible(text)}", file=sys.stderr, flush=True)
+        for line in text.splitlines():
+            print(f"      {visible(line)}", file=sys.stderr, flush=True)
 
     def tell(self, line: str) -> None:
         """Tell a try."""
