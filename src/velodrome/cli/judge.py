@@ -18,7 +18,7 @@ from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
 from velodrome.report import claims_junit, group, html, json, markdown, terminal
-from velodrome.run.racing import store
+from velodrome.run.racing.store import NAME, read
 
 
 def judged(
@@ -35,7 +35,7 @@ def judged(
     Returns the verdict and what was written, name to path. Raises ResultsError, DifferentMachinesError or
     OutputError.
     """
-    runs = [store.read(one) for one in (where, *more)]
+    runs = [read(one) for one in (where, *more)]
     if now is not None:
         study = replace(runs[0].header.study, claims=now.claims, tables=now.tables)
         runs[0] = replace(runs[0], header=replace(runs[0].header, study=study))
@@ -46,7 +46,7 @@ def judged(
     every = [trial for run in runs for trial in run.trials]
     stored = _stacks(verdict, [one if one.is_dir() else one.parent for one in (where, *more)])
     html.write(out / "report.html", verdict, every, results.plain_header(runs[0].header), stored)
-    return verdict, {"report": str(out / "report.html"), "results": str(out / store.NAME)}
+    return verdict, {"report": str(out / "report.html"), "results": str(out / NAME)}
 
 
 def claimed(name: str, study: Study) -> Study:
@@ -92,11 +92,11 @@ def command(
     ] = None,
 ) -> None:
     """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
-    inside = sorted(run[0].glob(f"*/{store.NAME}")) if not (run[0] / store.NAME).exists() else []
+    inside = sorted(run[0].glob(f"*/{NAME}")) if not (run[0] / NAME).exists() else []
     if len(run) == 1 and inside:
         _group(run[0], [path.parent for path in inside])
         return
-    asked = claimed(claims, store.read(run[0]).header.study) if claims else None
+    asked = claimed(claims, read(run[0]).header.study) if claims else None
     verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), now=asked)
     terminal.show(verdict, paths, terminal.console(sys.stdout))
     if junit is not None:
