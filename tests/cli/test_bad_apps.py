@@ -60,8 +60,6 @@ pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs t
     ("words", "code", "said"),
     [
         (("compare", "raises:app", *TWO), USAGE, "raises.py, line 2, in load_settings"),
-        (("compare", "serves_nothing:app", *TWO), USAGE, "name the folder it lies in with --cwd"),
-        (("tune", "plain:create_configured"), USAGE, "create_configured(<config>, debug=<debug>)"),
         (
             ("capacity", "plain:application", "--stack", "uvicorn"),
             USAGE,
