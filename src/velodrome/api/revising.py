@@ -48,13 +48,13 @@ def raced(
         limits_of(cpus, ""), connections=connections, rate=rate, duration=duration, stacks=stacks
     )
     asked = asked_of(app, mix_of(requests), **of_app)
-    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="velodrome-")) / "run"
     with stoppable(), revisions.checked_out(apps.folder(asked.cwd), (before, after)) as found:
         lab = apps.lab_for(asked)
+        study = revising.laid_out(asked, found, terms, lab)
         return revising.raced(
-            revising.laid_out(asked, found, terms, lab),
+            study,
             lab,
-            folder,
+            Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="velodrome-")) / "run",
             Quiet(),
             asked=looked,
             budget_s=seconds_of(budget),
