@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from velodrome.model.errors import StartRefusedError
-from velodrome.run.supervision.ward import MARK, WARDEN, Group, Order, Ward
+from velodrome.run.supervision.ward import MARK, WARDEN, Exit, Group, Order, Ward
 
 PYTHON = os.path.realpath(sys.executable)
 
@@ -66,6 +66,12 @@ def test_a_signal_is_reported_by_its_name() -> None:
         ended = tree.wait(10)
         assert ended is not None
         assert ended.sentence == "killed by SIGSEGV"
+
+
+def test_a_master_that_ends_by_itself_because_its_workers_were_killed_at_the_limit_says_so() -> None:
+    assert Exit(0, 2, 0).sentence == "exit 0, after its memory limit was reached and its workers killed"
+    assert Exit(-9, 1, 0).sentence == "killed: its memory limit was reached"
+    assert Exit(0, 0, 0).sentence == "exit 0"
 
 
 def test_a_program_that_is_not_there_is_refused_by_name() -> None:

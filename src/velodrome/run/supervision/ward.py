@@ -73,9 +73,13 @@ class Exit:
 
     @property
     def sentence(self) -> str:
-        """`exit 1`, `killed by SIGSEGV` or `killed: its memory limit was reached`."""
+        """`exit 1`, `killed by SIGSEGV` or `killed: its memory limit was reached`.
+
+        A master of workers may end by itself, as if nothing were, once these were killed.
+        """
         if self.code >= 0:
-            return f"exit {self.code}"
+            limit = ", after its memory limit was reached and its workers killed" if self.oom_kills else ""
+            return f"exit {self.code}{limit}"
         if self.oom_kills and -self.code == signal.SIGKILL:
             return "killed: its memory limit was reached"
         try:
