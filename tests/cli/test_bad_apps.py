@@ -20,7 +20,7 @@ MARK = "VELODROME_TEST_MARK"
 
 
 def ended(where: Path, *words: str) -> tuple[int, str]:
-    """Return exit code and standard error of a command, once nothing that it started is left."""
+    """Return exit code and all that a command said, once nothing that it started is left."""
     mark = secrets.token_hex(8)
     command = [
         sys.executable,
@@ -38,7 +38,7 @@ def ended(where: Path, *words: str) -> tuple[int, str]:
     while (left := marked(mark)) and time.monotonic() < until:
         time.sleep(0.05)
     assert left == []
-    return ran.returncode, ran.stderr
+    return ran.returncode, ran.stderr + ran.stdout
 
 
 def marked(mark: str) -> list[str]:
@@ -92,3 +92,22 @@ def test_one_that_leaves_the_process_is_told_what_to_put_elsewhere(
     number, told = ended(tmp_path, *words, "--env", f"PID_FILE={tmp_path / 'pid'}")
     assert number == USAGE, told
     assert "under if __name__ == '__main__'" in told
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("app", "stack"), [("hangs:application", "waitress"), ("hangs:asgi", "uvicorn")])
+def test_one_that_never_ends_an_answer_is_told_what_to_look_for(tmp_path: Path, app: str, stack: str) -> None:
+    number, told = ended(tmp_path, "compare", app, "--stack", stack)
+    assert number == LAB, told
+    assert "takes the connection but does not finish an answer. See what it waits for" in told
+
+
+@pytest.mark.exhaustive
+@pytest.mark.measured
+def test_one_that_grows_past_its_limit_is_told_so_and_is_no_winner(tmp_path: Path) -> None:
+    number, told = ended(
+        tmp_path, "compare", "grows:application", "--stack", "waitress", *SHORT, "--memory", "200MB"
+    )
+    # Without control groups its allocations fail, and so do its requests.
+    assert "its memory limit was reached" in told or "requests failed" in told
+    assert number == LAB or "cannot tell" in told, told
