@@ -1,7 +1,15 @@
-"""From the start of the process to its first request, seen at the target: how long one waits for a generator."""
+"""From the start of the process to its first request, seen at the target: how long one waits for a generator.
 
+Python programs start as they do where they were installed, from compiled modules. What the interpreter itself takes is
+told as well: one that does nothing, from its start to its end.
+"""
+
+import os
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import generators
 from generators import Generator, Report, Shot
@@ -20,6 +28,25 @@ def command_line() -> Generator:
         return [sys.executable, "-c", SCRIPT, *load]
 
     return Generator("velodrome load", command, lambda _: Report(0, 0), generators.velodrome("auto").version)
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Let interpreters keep what they compiled, whatever the environment says; the first of each kind compiles."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="velodrome-bench-") as folder:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def idle_ms() -> float:
+    """Return the milliseconds of an interpreter that does nothing."""
+    return drive([sys.executable, "-c", "pass"]).wall_s * 1000
 
 
 def run(target: Recorder, generator: Generator) -> float:
@@ -43,8 +70,11 @@ def tables(rounds: int) -> list[Table]:
         ("oha", generators.oha()),
         ("h2load", generators.h2load()),
     )
-    with Recorder() as target:
+    with Recorder() as target, compiled():
+        for generator in contestants:
+            run(target, generator)
         seen = interleaved(contestants, lambda generator: run(target, generator), rounds)
+        idle = middle(idle_ms() for _ in range(2 * rounds))
     rows = tuple(
         (f"{generator.name} {generator.version}", f"{middle(runs):.0f} ms", extent(runs, 0))
         for generator, runs in zip(contestants, seen, strict=True)
@@ -57,6 +87,7 @@ def tables(rounds: int) -> list[Table]:
             rows,
             (
                 "velodrome auto is the engine in a bare Python; velodrome load has the command line before it.",
+                f"An interpreter that does nothing ends after {idle:.0f} ms.",
                 *absent(missing),
             ),
         )

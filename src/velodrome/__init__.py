@@ -10,10 +10,10 @@ What is named here is imported when it is first used: `import velodrome` alone t
 
 from __future__ import annotations  # an old interpreter under test may come by
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing's own, without typing: a load must not wait for it
 if TYPE_CHECKING:
+    from typing import Any
+
     from velodrome.api.asking import requests as requests
     from velodrome.api.comparing import compare as compare
     from velodrome.api.diffing import diff as diff
@@ -66,6 +66,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'velodrome' has no attribute '{name}'")
+    import importlib  # noqa: PLC0415 - see above
+
     return getattr(importlib.import_module(f"velodrome.{_WHERE[name]}"), name)
 
 

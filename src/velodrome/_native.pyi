@@ -1,13 +1,22 @@
 """The whole boundary to the engine; only `run/` imports it. Schemas are described in `docs/results.md`."""
 
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
-__all__ = ["DEBUG", "VERSION", "Link", "Upstream", "load"]
+__all__ = ["DEBUG", "VERSION", "Link", "Upstream", "from_json", "load", "to_json"]
 
 VERSION: str
 DEBUG: bool
 """Built without optimisation: what it measures is flagged `debug-build`."""
+
+def to_json(plain: object) -> str:
+    """Return None, truth, numbers, text, and lists and dictionaries of such as JSON, as all here take and give it.
+
+    `json` does the same and takes longer to import than a load to begin. Raises TypeError for anything else.
+    """
+
+def from_json(text: str) -> Any:
+    """Return what JSON says. Raises ValueError for what is none."""
 
 def load(spec: str, body: bytes, expect_body: bytes | None, on_event: Callable[[str], bool] | None) -> str:
     """Run a whole load and return its result, a `velodrome/load/1` document; blocks, with the GIL released.

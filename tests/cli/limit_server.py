@@ -1,7 +1,8 @@
-"""Servers with a known limit: `python limit_server.py KIND` prints its port and serves until it is ended.
+"""Servers with a known limit: `python limit_server.py KIND [HOST]` prints its port and serves until it is ended.
 
 cpu: one thread that computes 200 us for each answer. slots: two threads that wait 5 ms for each, and no more. deaf:
-takes connections and 64 kB of each request a second.
+takes connections and 64 kB of each request a second. reads: takes every request and answers at once. large: the same,
+with 50 kB.
 """
 
 import selectors
@@ -11,6 +12,7 @@ import threading
 import time
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + b"x" * 50_000
 SLOTS = threading.Semaphore(2)
 
 
@@ -30,6 +32,18 @@ def serve(kind: str, peer: socket.socket) -> None:
                 time.sleep(1)
                 continue
             peer.sendall(ANSWER)
+
+
+def read_whole(peer: socket.socket, answer: bytes) -> None:
+    """Answer each request when its body is there."""
+    with peer, peer.makefile("rb") as asked:
+        while asked.readline():
+            length = 0
+            while (line := asked.readline().strip().lower()) != b"":
+                name, _, value = line.partition(b":")
+                length = int(value) if name == b"content-length" else length
+            asked.read(length)
+            peer.sendall(answer)
 
 
 def compute_for_all(listener: socket.socket) -> None:
@@ -57,9 +71,15 @@ def compute_for_all(listener: socket.socket) -> None:
 
 if __name__ == "__main__":
     kind = sys.argv[1]
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    host = sys.argv[2] if sys.argv[2:] else "127.0.0.1"
+    listener = socket.create_server((host, 0), backlog=512)
     print(listener.getsockname()[1], flush=True)
     if kind == "cpu":
         compute_for_all(listener)
+    readers = {"reads": ANSWER, "large": LARGE}
     while True:
-        threading.Thread(target=serve, args=(kind, listener.accept()[0]), daemon=True).start()
+        peer = listener.accept()[0]
+        if kind in readers:
+            threading.Thread(target=read_whole, args=(peer, readers[kind]), daemon=True).start()
+        else:
+            threading.Thread(target=serve, args=(kind, peer), daemon=True).start()

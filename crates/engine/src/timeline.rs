@@ -1,9 +1,11 @@
 //! A worker's run from start to end: connect, warm-up, span, drain.
 
+mod chores;
+
 use std::io;
 use std::sync::atomic::Ordering;
 
-use crate::clock::{Clock, MILLISECOND, Nanos, SECOND};
+use crate::clock::{Clock, MILLISECOND, Nanos};
 use crate::course::Course;
 use crate::outcome::Outcome;
 use crate::protocol::Protocol;
@@ -20,8 +22,6 @@ const WAVE: usize = 256;
 /// A stop is noticed within this time even when nothing happens.
 const GLANCE: Nanos = 250 * MILLISECOND;
 
-/// Connections asked of at each look, 1 us each.
-const LOOKS: usize = 16;
 /// Connections asked of at the end.
 const MOST_LOOKED_BACK: usize = 1_000;
 
@@ -54,11 +54,13 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let mut phase = self.begin(course, origin);
         loop {
             let now = self.clock.now();
-            let wake = self.keep_time(&mut phase, course, now);
+            let fell_due = self.send_due();
+            let wake = self.keep_time(&mut phase, course, now, fell_due)?;
             if phase.span_over && (self.is_drained() || now >= phase.drain_end) {
                 break;
             }
-            self.step(now, wake)?;
+            // Anew: to send takes time, and a wait that began before it would end after its moment.
+            self.step(self.clock.now(), wake)?;
         }
         self.give_up();
         self.count_connections();
@@ -141,49 +143,44 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
     }
 
-    /// Does what time asks for and returns when to wake at the latest.
-    fn keep_time(&mut self, phase: &mut Phase, course: &Course, now: Nanos) -> Nanos {
+    /// Does what time asks for and returns when to wake at the latest. `fell_due`: a request just did.
+    fn keep_time(
+        &mut self,
+        phase: &mut Phase,
+        course: &Course,
+        now: Nanos,
+        fell_due: bool,
+    ) -> io::Result<Nanos> {
         if course.stop.load(Ordering::Relaxed) && !phase.span_over {
             self.agenda.stop(now);
             self.end_span(phase, now, now);
             course.ended.fetch_max(now, Ordering::SeqCst);
             phase.drain_end = now + course.drain.min(STOPPED_DRAIN);
         }
-        let span = self.record.span;
-        if phase.cpu_at_start.is_none() && now >= span.start {
-            phase.cpu_at_start = Some(os::cpu_time());
-            phase.scheduled_at_start = os::scheduled();
-        }
         self.record.waiting = self.agenda.waiting();
         if !phase.span_over {
             self.watch_span(phase, course, now);
         }
-        if now >= self.record.next_turn() {
-            self.record.turn(now);
-        }
-        if now >= phase.next_expiry {
-            phase.next_expiry = self.expire(now);
-        }
-        if now >= phase.next_look && !phase.span_over {
-            phase.next_look = now + GLANCE;
-            self.look(now);
-        }
         self.end_pauses(now);
-        self.send_due();
-        let mut wake = self
-            .agenda
-            .next_due()
-            .min(self.record.next_turn())
-            .min(phase.next_expiry);
-        wake = wake.min(now + GLANCE).min(if phase.span_over {
+        if (fell_due || self.has_room(now)) && now >= self.next_chore(phase) {
+            // What was sent may be queued still, and is not to wait for this.
+            self.step(now, now)?;
+            self.do_chores(phase, now);
+        }
+        let due = self.agenda.next_due();
+        let mut wake = due.min(now + GLANCE).min(if phase.span_over {
             phase.drain_end
         } else {
-            span.end
+            self.record.span.end
         });
+        let chore = self.next_chore(phase);
+        if self.has_room(chore) {
+            wake = wake.min(chore);
+        }
         if let Some(std::cmp::Reverse((end, _))) = self.pausing.peek() {
             wake = wake.min(*end);
         }
-        wake
+        Ok(wake)
     }
 
     /// Ends the span when its time or its last request has come.
@@ -214,18 +211,6 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             .and_then(|(end, start)| end.waited_since(start));
     }
 
-    /// Asks the kernel of a few connections, others each time.
-    fn look(&mut self, now: Nanos) {
-        let slots = self.slots.len();
-        let from = (now / MILLISECOND) as usize;
-        let step = slots.div_ceil(LOOKS).max(1);
-        for number in (from % step..slots).step_by(step) {
-            if let Some(info) = self.transport.look(number) {
-                self.record.sockets.see(info);
-            }
-        }
-    }
-
     /// What connections tell when all is over.
     fn look_back(&mut self) {
         self.record.standing = self.transport.standing();
@@ -253,48 +238,6 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                 self.vacant.push(index);
             }
         }
-    }
-
-    /// Ends what has taken too long, and returns when the next might: no time-out is earlier than the earliest of now,
-    /// because what is sent later expires later. So a healthy server costs one look at all slots per time-out.
-    fn expire(&mut self, now: Nanos) -> Nanos {
-        let timeout = self.orders.timeout;
-        let mut next = now + timeout;
-        for index in 0..self.slots.len() as u32 {
-            let slot = &self.slots[index as usize];
-            if matches!(
-                slot.state,
-                State::Vacant | State::Parked | State::Idle | State::Answered
-            ) {
-                continue;
-            }
-            let expiry = slot.since + timeout;
-            if expiry > now {
-                next = next.min(expiry);
-                continue;
-            }
-            let limit = timeout as f64 / SECOND as f64;
-            match slot.state {
-                State::Busy if slot.received => {
-                    let shortfall = slot.protocol.shortfall(&self.ask);
-                    self.fail(index, Outcome::Timeout, || match shortfall {
-                        Some(shortfall) => format!("{shortfall} after {limit} s"),
-                        None => format!("the answer was not complete after {limit} s"),
-                    });
-                }
-                State::Busy => self.fail(index, Outcome::Timeout, || {
-                    format!("no answer within {limit} s")
-                }),
-                State::Connecting => {
-                    let why = self.transport.delay(slot.token(index), limit);
-                    let error = io::Error::new(io::ErrorKind::TimedOut, why);
-                    self.not_connected(index, &error, now);
-                }
-                _ => self.close(index),
-            }
-        }
-        // A look costs about 1 ns per slot; at most one in a millisecond.
-        next.max(now + MILLISECOND)
     }
 
     /// What is in flight or waits when the drain is over is counted, at its age.

@@ -117,23 +117,27 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.slots[token.slot as usize].generation == token.generation
     }
 
-    /// Open loop: lets fall due what is due, each to a free connection if there is one.
-    pub(crate) fn send_due(&mut self) {
+    /// Open loop: lets fall due what is due, each to a free connection if there is one. Returns whether anything did.
+    pub(crate) fn send_due(&mut self) -> bool {
+        let mut any = false;
         loop {
             let due = self.agenda.next_due();
             if due == Nanos::MAX {
-                return;
+                return any;
             }
             let now = self.clock.now();
             if due > now {
-                return;
+                return any;
             }
+            any = true;
             self.agenda.fall_due();
             if let Some(slot) = self.pop_free() {
-                if self.slots[slot as usize].free_since <= due {
+                let was_free = self.slots[slot as usize].free_since <= due;
+                self.next(slot, now);
+                // Written down when it is out.
+                if was_free {
                     self.record.lagged(due, now);
                 }
-                self.next(slot, now);
             } else if self.vacant.is_empty() {
                 if self.connecting < self.agenda.waiting() {
                     self.record.capped += u64::from(self.record.span.holds(due));

@@ -1,5 +1,7 @@
 //! The Python face of the engine: plain data in, plain data out, the GIL released while a load runs.
 
+mod plain;
+
 use pyo3::exceptions::{PyOSError, PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use velodrome_engine::engine::{self, EngineError};
@@ -57,6 +59,18 @@ fn load(
             serde_json::to_string(&result).map_err(|error| PyValueError::new_err(error.to_string()))
         }
     }
+}
+
+/// Plain data as JSON.
+#[pyfunction]
+fn to_json(plain: &Bound<'_, PyAny>) -> PyResult<String> {
+    plain::write(plain)
+}
+
+/// JSON as plain data.
+#[pyfunction]
+fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    plain::read(py, text)
 }
 
 /// The simulated third party: binds and starts its threads when made.
@@ -123,5 +137,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Upstream>()?;
     #[cfg(target_os = "linux")]
     module.add_class::<Link>()?;
+    module.add_function(wrap_pyfunction!(to_json, module)?)?;
+    module.add_function(wrap_pyfunction!(from_json, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)
 }

@@ -3,11 +3,13 @@
 What looks is imported at the first tick, a fifth of a second after the first request, which must not wait for it.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from velodrome.run.measuring.served import Serving
 
 
@@ -43,6 +45,8 @@ class Watch:
 
     def conclude(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `server` and `limit` for a load's document."""
+        from dataclasses import asdict  # noqa: PLC0415
+
         from velodrome.judge.bottleneck import bottleneck, evidence  # noqa: PLC0415
 
         use = self._serving.use() if self._serving is not None else None

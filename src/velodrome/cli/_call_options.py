@@ -1,12 +1,14 @@
 """The options of `velodrome load` that tell a gRPC call, and the call they make together."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 from velodrome.plan.asked.file_or_text import read_text
+
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 Streams = Annotated[
     int | None,
@@ -16,11 +18,15 @@ Streams = Annotated[
 ]
 Call = Annotated[str | None, Option(help="gRPC: package.Service/Method, where the URL does not say it.")]
 Proto = Annotated[
-    list[Path] | None,
-    Option(help="gRPC: file that describes the call; without one the server is asked (reflection)."),
+    list[str] | None,
+    Option(
+        metavar="PATH",
+        help="gRPC: file that describes the call; without one the server is asked (reflection).",
+    ),
 ]
 Include = Annotated[
-    list[Path] | None, Option("-I", "--include", help="gRPC: folder where imports are; repeatable.")
+    list[str] | None,
+    Option("-I", "--include", metavar="PATH", help="gRPC: folder where imports are; repeatable."),
 ]
 Data = Annotated[
     str | None,
@@ -38,17 +44,22 @@ ExpectData = Annotated[
 ]
 
 
-@dataclass(frozen=True)
 class Asked:
     """What is asked over gRPC, as the options say it; None: not given."""
 
-    streams: int | None
-    call: str | None
-    proto: Sequence[Path] | None
-    include: Sequence[Path] | None
-    data: str | None
-    messages: int | None
-    expect_data: str | None
+    def __init__(
+        self,
+        streams: int | None,
+        call: str | None,
+        proto: Sequence[str] | None,
+        include: Sequence[str] | None,
+        data: str | None,
+        messages: int | None,
+        expect_data: str | None,
+    ) -> None:
+        self.streams, self.call, self.messages = streams, call, messages
+        self.proto, self.include = proto, include
+        self.data, self.expect_data = data, expect_data
 
     @property
     def given(self) -> dict[str, object]:
@@ -67,8 +78,8 @@ class Asked:
         """Return what the engine takes as `grpc`. Raises UsageError for a file that cannot be read."""
         return {
             "call": self.call,
-            "proto": [str(path) for path in self.proto or ()],
-            "include": [str(path) for path in self.include or ()],
+            "proto": list(self.proto or ()),
+            "include": list(self.include or ()),
             "data": read_text("--data", self.data),
             "messages": self.messages,
             "expect_data": read_text("--expect-data", self.expect_data),

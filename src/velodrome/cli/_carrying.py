@@ -3,51 +3,52 @@
 As in `load.py` nothing is imported at the top that the first request does not need.
 """
 
-import json
+from __future__ import annotations
+
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
 
 from velodrome.cli import _bottleneck as bottleneck
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _output_options as outputs
 from velodrome.run import engine
 
+TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from typing import Any
+
     from velodrome.report.load_live import LoadView
     from velodrome.report.load_text import Progress
     from velodrome.run.clients.idle import Idle
 
-Document = dict[str, Any]
+    Document = dict[str, Any]
 
 
-@dataclass(frozen=True)
 class Work:
     """What the engine takes: the specification, the body that goes with it, and the right answer."""
 
-    spec: Mapping[str, Any]
-    payload: bytes
-    right: bytes | None
+    def __init__(self, spec: Mapping[str, Any], payload: bytes, right: bytes | None) -> None:
+        self.spec, self.payload, self.right = spec, payload, right
 
 
-@dataclass(frozen=True)
 class Telling:
     """How what comes of a load is told."""
 
-    files: outputs.Files
-    as_json: bool
+    def __init__(self, files: outputs.Files, as_json: bool) -> None:
+        self.files, self.as_json = files, as_json
 
     def tell(self, document: Document) -> None:
         """Write what came of a load."""
-        from velodrome.report import load_text  # noqa: PLC0415
-
         outputs.write(document, self.files)
         if self.as_json:
+            import json  # noqa: PLC0415
+
             print(json.dumps(document))
             judging.tell(document, sys.stderr)
         else:
+            from velodrome.report import load_text  # noqa: PLC0415
+
             load_text.show(document, sys.stdout)
 
 
@@ -56,16 +57,28 @@ def carry(work: Work, idle: int, telling: Telling) -> Document:
     shown = _Shown(work.spec["url"], work.spec.get("duration_s"), telling.as_json)
     watch = bottleneck.Watch(work.spec, shown.event)
 
-    with beside_idle(idle, work.spec) as held:
+    if idle:
+        document = _beside_idle(idle, work, watch)
+    else:
         document = engine.load(work.spec, work.payload, work.right, watch.event)
-        if held is not None:
-            document["idle"] = asdict(held.facts())
     shown.end()
     return document | watch.conclude(document)
 
 
-def beside_idle(count: int, spec: Mapping[str, Any]) -> "AbstractContextManager[Idle | None]":
+def _beside_idle(count: int, work: Work, watch: bottleneck.Watch) -> Document:
+    from dataclasses import asdict  # noqa: PLC0415
+
+    with beside_idle(count, work.spec) as held:
+        document = engine.load(work.spec, work.payload, work.right, watch.event)
+        if held is not None:
+            document["idle"] = asdict(held.facts())
+    return document
+
+
+def beside_idle(count: int, spec: Mapping[str, Any]) -> AbstractContextManager[Idle | None]:
     """Hold so many idle connections, if any are to be held."""
+    from contextlib import nullcontext  # noqa: PLC0415
+
     if not count:
         return nullcontext()
     from velodrome.run.clients import idle  # noqa: PLC0415

@@ -3,12 +3,15 @@
 What reads and judges conditions is imported when there are any: it must not delay the first request of other loads.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 
+TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, TextIO
+
     from velodrome.model.condition import Condition, Decided
 
 FAILED, CANNOT_TELL = 1, 4
@@ -24,7 +27,7 @@ FailIf = Annotated[
 ]
 
 
-def conditions(texts: Sequence[str] | None) -> "tuple[Condition, ...]":
+def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
     """Return the conditions given. Raises ConditionError, UnknownLoadMetricError."""
     if not texts:
         return ()
@@ -33,7 +36,7 @@ def conditions(texts: Sequence[str] | None) -> "tuple[Condition, ...]":
     return tuple(map(read, texts))
 
 
-def decided(asked: "Sequence[Condition]", document: Mapping[str, Any]) -> "tuple[Decided, ...]":
+def decided(asked: Sequence[Condition], document: Mapping[str, Any]) -> tuple[Decided, ...]:
     """Return what became of each in a load."""
     if not asked:
         return ()
@@ -44,7 +47,7 @@ def decided(asked: "Sequence[Condition]", document: Mapping[str, Any]) -> "tuple
     return tuple(decide(condition, look_up) for condition in asked)
 
 
-def documents(found: "Sequence[Decided]") -> list[dict[str, Any]]:
+def documents(found: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return the field `conditions` of a load's document."""
     if not found:
         return []
@@ -53,7 +56,7 @@ def documents(found: "Sequence[Decided]") -> list[dict[str, Any]]:
     return told.documents(found)
 
 
-def exit_code(document: Mapping[str, Any], found: "Sequence[Decided]") -> int:
+def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
     """Return what the command ends with."""
     if document["ok"] == 0 or any(one.holds for one in found):
         return FAILED

@@ -1,15 +1,18 @@
 """The options of `velodrome load` that say where connections go and how they are made."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 from velodrome.model.errors import UsageError
 
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 Unix = Annotated[
-    Path | None,
-    Option(help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
+    str | None,
+    Option(metavar="PATH", help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
 ]
 ConnectTo = Annotated[
     list[str] | None,
@@ -23,25 +26,30 @@ Alpn = Annotated[
     list[str] | None,
     Option(help="TLS: a protocol offered (the one spoken); repeatable; 'none' offers nothing."),
 ]
-Cert = Annotated[Path | None, Option(help="TLS: our own certificate (PEM), for a server that wants one.")]
-Key = Annotated[Path | None, Option(help="TLS: its key (PEM); in the same file where left out.")]
-TlsMin = Annotated[Literal["1.2", "1.3"] | None, Option(help="TLS: the least version (1.2).")]
+Cert = Annotated[
+    str | None,
+    Option(metavar="PATH", help="TLS: our own certificate (PEM), for a server that wants one."),
+]
+Key = Annotated[
+    str | None, Option(metavar="PATH", help="TLS: its key (PEM); in the same file where left out.")
+]
+TlsMin = Annotated[str | None, Option(one_of=("1.2", "1.3"), help="TLS: the least version (1.2).")]
 
 
-def spec(unix: Path | None, connect_to: Sequence[str] | None, idle: int, url: str) -> dict[str, Any]:
+def spec(unix: str | None, connect_to: Sequence[str] | None, idle: int, url: str) -> dict[str, Any]:
     """Return where connections go. Raises UsageError for idle connections, which go to the URL's host only."""
     elsewhere = unix is not None or connect_to or "+unix://" in url.lower()
     if idle and elsewhere:
         raise UsageError("--idle holds connections to the host of the URL: leave out --unix and --connect-to")
-    return {"unix": None if unix is None else str(unix), "connect_to": list(connect_to or ())}
+    return {"unix": unix, "connect_to": list(connect_to or ())}
 
 
 def tls(
     url: str,
     sni: str | None,
     alpn: Sequence[str] | None,
-    cert: Path | None,
-    key: Path | None,
+    cert: str | None,
+    key: str | None,
     least: str | None,
 ) -> dict[str, Any]:
     """Return what the engine takes as `tls`. Raises UsageError where none is spoken, and for protocols beside none."""
@@ -54,8 +62,8 @@ def tls(
     return {
         "sni": sni,
         "alpn": None if not alpn else [name for name in alpn if name != "none"],
-        "cert": None if cert is None else str(cert),
-        "key": None if key is None else str(key),
+        "cert": cert,
+        "key": key,
         "minimum": least or "1.2",
     }
 

@@ -2,21 +2,43 @@
 
     Connections = Annotated[int | None, Option("-c", "--connections", help="…")]
 
-says what typer's own would say; `typed` hands it to typer, and `_quick` reads it by itself.
+says what typer's own would say; `typed` hands it to typer, and `_quick` reads it by itself. `Annotated` is typing's to
+whoever checks types; here it is not, because typing takes as long to import as the engine to send.
 """
 
-import inspect
-from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any, cast, get_args, get_origin
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Annotated, Any
+else:
+
+    class Annotated:
+        """`Annotated[type, declaration]`."""
+
+        def __class_getitem__(cls, told):
+            return Declared(*told)
+
+
+__all__ = ["Annotated", "Argument", "Declared", "Option", "parameters", "typed"]
 
 
 class Option:
-    """Named `--like-its-parameter`, or as given: `-c`, `--keepalive/--no-keepalive`."""
+    """Named `--like-its-parameter`, or as given: `-c`, `--keepalive/--no-keepalive`.
+
+    `one_of`: the texts it can be; `metavar`: what its value is called in the help where the type does not say it.
+    """
 
     # Named as typer names them.
-    def __init__(self, *names: str, help: str | None = None, min: int | None = None) -> None:
+    def __init__(
+        self,
+        *names: str,
+        help: str | None = None,
+        min: int | None = None,
+        one_of: tuple[str, ...] = (),
+        metavar: str | None = None,
+    ) -> None:
         self.names, self.help, self.min = names, help, min
+        self.one_of, self.metavar = one_of, metavar
 
 
 class Argument:
@@ -26,38 +48,52 @@ class Argument:
         self.help = help
 
 
-def parted(annotation: object) -> tuple[Any, Option | Argument]:
-    """Return the type of a parameter, and what is declared of it. Raises TypeError where nothing is."""
-    if get_origin(annotation) is not Annotated:
-        raise TypeError(f"{annotation} does not say what option it is")
-    kind, declared = get_args(annotation)
-    if not isinstance(declared, Option | Argument):
-        raise TypeError(f"{declared} is neither Option nor Argument")
-    return kind, declared
+class Declared:
+    """A parameter: its type, and what is declared of it."""
+
+    def __init__(self, kind: "Any", told: Option | Argument) -> None:
+        self.kind, self.told = kind, told
 
 
-def typed(command: Callable[..., None]) -> Callable[..., None]:
+def parameters(command: "Callable[..., None]") -> dict[str, Declared]:
+    """Return the parameters of a command by name. Raises TypeError where one does not say what it is."""
+    found = {}
+    for name, annotation in command.__annotations__.items():
+        if name == "return":
+            continue
+        if not isinstance(annotation, Declared):
+            raise TypeError(f"{name}: {annotation} does not say what option it is")
+        found[name] = annotation
+    return found
+
+
+def typed(command: "Callable[..., None]") -> "Callable[..., None]":
     """Return a command as typer wants it."""
-    import typer  # noqa: PLC0415 - see the module
+    import inspect  # noqa: PLC0415 - see the module
+    import typing  # noqa: PLC0415
+    from functools import wraps  # noqa: PLC0415
 
-    def ours(annotation: object) -> object:
-        kind, declared = parted(annotation)
-        if isinstance(declared, Argument):
-            told: object = typer.Argument(help=declared.help)
-        else:
-            told = typer.Option(*declared.names, help=declared.help, min=declared.min)
-        return cast(Any, Annotated)[kind, told]
+    import typer  # noqa: PLC0415
+
+    def ours(declared: Declared) -> object:
+        kind, told = declared.kind, declared.told
+        if isinstance(told, Argument):
+            return typing.Annotated[kind, typer.Argument(help=told.help)]
+        if told.one_of:
+            optional = kind is not str
+            kind = typing.Literal[told.one_of]
+            kind = kind | None if optional else kind
+        option = typer.Option(*told.names, help=told.help, min=told.min, metavar=told.metavar)
+        return typing.Annotated[kind, option]
 
     @wraps(command)
     def run(**given: object) -> None:
         command(**given)
 
     signature = inspect.signature(command)
-    parameters = [
-        parameter.replace(annotation=ours(parameter.annotation))
-        for parameter in signature.parameters.values()
-    ]
-    run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+    declared = parameters(command)
+    told = [one.replace(annotation=ours(declared[name])) for name, one in signature.parameters.items()]
+    run.__annotations__ = {one.name: one.annotation for one in told} | {"return": None}
     # What `inspect.signature` looks for first.
-    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    vars(run)["__signature__"] = signature.replace(parameters=told)
     return run

@@ -1,9 +1,6 @@
 """The options of `velodrome load`, whatever is spoken to the server."""
 
-from pathlib import Path
-from typing import Annotated, Literal
-
-from velodrome.cli._declared import Argument, Option
+from velodrome.cli._declared import Annotated, Argument, Option
 
 Url = Annotated[
     str,
@@ -22,7 +19,7 @@ Connections = Annotated[
 ]
 Span = Annotated[str | None, Option("-z", "--duration", help="How long: 10s, 500ms, 2m (10s).")]
 Requests = Annotated[int | None, Option("-n", "--requests", help="How many requests, instead of how long.")]
-Arrivals = Annotated[Literal["constant", "poisson"], Option(help="Spacing of an open loop.")]
+Arrivals = Annotated[str, Option(one_of=("constant", "poisson"), help="Spacing of an open loop.")]
 Threads = Annotated[int, Option("-t", "--threads", help="Threads of the generator.")]
 Keepalive = Annotated[bool, Option("--keepalive/--no-keepalive", help="Use a connection again.")]
 Header = Annotated[
@@ -30,7 +27,7 @@ Header = Annotated[
     Option("-H", "--header", help="'Name: value', of gRPC metadata; repeatable."),
 ]
 Timeout = Annotated[str, Option(help="An answer later than this is a failure; gRPC: the deadline.")]
-Transport = Annotated[Literal["auto", "io_uring", "epoll"], Option()]
+Transport = Annotated[str, Option(one_of=("auto", "io_uring", "epoll"))]
 Warmup = Annotated[str, Option(help="Load this long before measuring.")]
 Drain = Annotated[str, Option(help="Wait this long for answers at the end.")]
 Seed = Annotated[int, Option(help="Draws Poisson arrivals, and {{random}}.")]
@@ -41,8 +38,10 @@ AsJson = Annotated[bool, Option("--json", help="Print the velodrome/load/1 docum
 AllowTarget = Annotated[list[str] | None, Option(help="Permit load on this host; repeatable.")]
 Insecure = Annotated[bool, Option("--insecure", help="https, grpcs: accept any certificate.")]
 CaCert = Annotated[
-    Path | None,
-    Option("--cacert", help="https, grpcs: trust this authority; else those the system trusts."),
+    str | None,
+    Option(
+        "--cacert", metavar="PATH", help="https, grpcs: trust this authority; else those the system trusts."
+    ),
 ]
 
 Method = Annotated[str | None, Option("--method", "-X", help="HTTP: the method (GET).")]

@@ -1,44 +1,50 @@
 """The files that `velodrome load` writes beside what it shows; what writes one is imported when it is asked for."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 
-Hdr = Annotated[Path | None, Option("--hdr", help="Write the histograms as an HdrHistogram log.")]
-Csv = Annotated[Path | None, Option("--csv", help="Write a line for each second.")]
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+Hdr = Annotated[
+    str | None, Option("--hdr", metavar="PATH", help="Write the histograms as an HdrHistogram log.")
+]
+Csv = Annotated[str | None, Option("--csv", metavar="PATH", help="Write a line for each second.")]
 Percentiles = Annotated[
-    Path | None,
+    str | None,
     Option(
         "--percentiles",
+        metavar="PATH",
         help="Write percentiles from due as HdrHistogram's plotters read them and, as NAME.sent.txt, from sent.",
     ),
 ]
 
 
-@dataclass(frozen=True)
 class Files:
     """Those that were asked for."""
 
-    hdr: Path | None
-    csv: Path | None
-    percentiles: Path | None
+    def __init__(self, hdr: str | None, csv: str | None, percentiles: str | None) -> None:
+        self.hdr, self.csv, self.percentiles = hdr, csv, percentiles
 
 
 def write(document: Mapping[str, Any], files: Files) -> None:
     """Write the files asked for. Raises OutputError for one that cannot be written."""
+    from pathlib import Path  # noqa: PLC0415
+
     if files.hdr is not None:
         from velodrome.report import hlog  # noqa: PLC0415
 
-        hlog.write(files.hdr, document)
+        hlog.write(Path(files.hdr), document)
     if files.csv is not None:
         from velodrome.report import load_csv  # noqa: PLC0415
 
-        load_csv.write(files.csv, document)
+        load_csv.write(Path(files.csv), document)
     if files.percentiles is not None:
-        path = files.percentiles
+        path = Path(files.percentiles)
         _write_percentiles(path, document, "due")
         _write_percentiles(path.with_name(f"{path.stem}.sent{path.suffix or '.txt'}"), document, "sent")
 

@@ -3,25 +3,27 @@
 Whatever is not plainly right is not read here: then typer is asked, which says what is wrong in its own words.
 """
 
-import inspect
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from __future__ import annotations
 
-from velodrome.cli._declared import Argument, parted
+from velodrome.cli._declared import Argument, Option, parameters
+
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 
-@dataclass(frozen=True)
 class _Reader:
     """How the value of a parameter is read; `flag` is the value of an option that takes none."""
 
-    parameter: str
-    read: Callable[[str], object] = str
-    many: bool = False
-    flag: bool | None = None
+    def __init__(
+        self,
+        parameter: str,
+        read: Callable[[str], object] = str,
+        many: bool = False,
+        flag: bool | None = None,
+    ) -> None:
+        self.parameter, self.read, self.many, self.flag = parameter, read, many, flag
 
 
 def read(command: Callable[..., None], words: Sequence[str]) -> dict[str, Any] | None:
@@ -70,53 +72,53 @@ def _split(word: str) -> tuple[str, str | None]:
 def _readers(command: Callable[..., None]) -> tuple[_Reader, dict[str, _Reader]]:
     """Return how the command's argument is read, and its options by their names."""
     argument, options = None, {}
-    for parameter in inspect.signature(command).parameters.values():
-        kind, declared = parted(parameter.annotation)
-        if isinstance(declared, Argument):
-            argument = _Reader(parameter.name)
+    for parameter, declared in parameters(command).items():
+        told = declared.told
+        if isinstance(told, Argument):
+            argument = _Reader(parameter)
             continue
-        usual = "--" + parameter.name.replace("_", "-")
-        if kind is bool:
-            for name in declared.names or (f"{usual}/{usual.replace('--', '--no-')}",):
+        usual = "--" + parameter.replace("_", "-")
+        if declared.kind is bool:
+            for name in told.names or (f"{usual}/{usual.replace('--', '--no-')}",):
                 yes, _, no = name.partition("/")
-                options[yes] = _Reader(parameter.name, flag=True)
+                options[yes] = _Reader(parameter, flag=True)
                 if no:
-                    options[no] = _Reader(parameter.name, flag=False)
+                    options[no] = _Reader(parameter, flag=False)
             continue
-        reader = _reader(parameter.name, kind, declared.min)
-        options |= dict.fromkeys(declared.names or (usual,), reader)
+        options |= dict.fromkeys(told.names or (usual,), _reader(parameter, declared.kind, told))
     if argument is None:
         raise TypeError(f"{command.__name__} has no argument")
     return argument, options
 
 
-def _reader(parameter: str, kind: Any, least: int | None) -> _Reader:
-    """Return how a value of this type is read: `int | None`, `list[Path] | None`, `Literal[…]` and the like."""
+def _reader(parameter: str, kind: Any, told: Option) -> _Reader:
+    """Return how a value of this type is read: `int | None`, `list[str] | None` and the like."""
     many = False
-    while get_origin(kind) is not Literal and get_args(kind):
-        many |= get_origin(kind) is list
-        kind = next(one for one in get_args(kind) if one is not NoneType)
-    return _Reader(parameter, _one_of(kind, least), many)
+    while inner := getattr(kind, "__args__", None):
+        many |= getattr(kind, "__origin__", None) is list
+        kind = next(one for one in inner if one is not type(None))
+    return _Reader(parameter, _one_of(kind, told), many)
 
 
-def _one_of(kind: Any, least: int | None) -> Callable[[str], object]:
+def _one_of(kind: type, told: Option) -> Callable[[str], object]:
     def whole(text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or int(text) < (least or 0):
+        if not (text.isascii() and text.isdecimal()) or int(text) < (told.min or 0):
             raise ValueError(text)
         return int(text)
 
     def number(text: str) -> float:
         found = float(text)
-        if not math.isfinite(found):
+        # Neither infinite nor none at all: of those the difference to themselves is none.
+        if found - found != 0:
             raise ValueError(text)
         return found
 
     def named(text: str) -> str:
-        if text not in get_args(kind):
+        if text not in told.one_of:
             raise ValueError(text)
         return text
 
-    if get_origin(kind) is Literal:
+    if told.one_of:
         return named
-    readers: dict[Any, Callable[[str], object]] = {int: whole, float: number, str: str, Path: Path}
+    readers: dict[type, Callable[[str], object]] = {int: whole, float: number, str: str}
     return readers[kind]

@@ -1,16 +1,19 @@
 """The options of `velodrome load` that say what is asked over HTTP."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 from velodrome.model.errors import UsageError
 
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from typing import Any
+
 RequestsFile = Annotated[
-    Path | None,
+    str | None,
     Option(
         "--requests-file",
+        metavar="PATH",
         help="HTTP: several requests by weight, TOML or JSON: name, weight, method, path, headers, body, expect-….",
     ),
 ]
@@ -30,18 +33,24 @@ Cookies = Annotated[
 ExpectContains = Annotated[str | None, Option(help="HTTP: what the right body has in it.")]
 
 
-@dataclass(frozen=True)
 class Asked:
     """What is asked over HTTP, as the options say it; None: not given."""
 
-    method: str | None
-    body: str | None
-    expect_status: int | None
-    expect_body: str | None
-    expect_contains: str | None
-    file: Path | None
-    cookies: bool
-    http2: bool
+    def __init__(
+        self,
+        method: str | None,
+        body: str | None,
+        expect_status: int | None,
+        expect_body: str | None,
+        expect_contains: str | None,
+        file: str | None,
+        cookies: bool,
+        http2: bool,
+    ) -> None:
+        self.method, self.body, self.file = method, body, file
+        self.expect_status, self.expect_body = expect_status, expect_body
+        self.expect_contains = expect_contains
+        self.cookies, self.http2 = cookies, http2
 
     @property
     def given(self) -> dict[str, object]:
@@ -78,13 +87,15 @@ class Asked:
         }
 
 
-def _mix(path: Path | None) -> list[dict[str, Any]]:
+def _mix(path: str | None) -> list[dict[str, Any]]:
     """Return what the engine takes as `mix`; nothing without a file. Raises RequestsFileError."""
     if path is None:
         return []
     # What reads such a file takes longer to import than all else before the first request.
+    from pathlib import Path  # noqa: PLC0415
+
     from velodrome.plan.asked import file  # noqa: PLC0415
     from velodrome.run.drivers import mix  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
-    return mix.document(file.read(path, default_path="", templates=False))
+    return mix.document(file.read(Path(path), default_path="", templates=False))

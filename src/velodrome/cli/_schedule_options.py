@@ -6,14 +6,16 @@
 -R 500:10s,500..4000:60s,500:10s        pieces of any kind, one after the other
 """
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 from velodrome.model import duration
 from velodrome.model.errors import UsageError
-from velodrome.plan import schedule_text
-from velodrome.run.drivers import schedule
+
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 Rate = Annotated[
     str | None,
@@ -32,12 +34,11 @@ Every = Annotated[str | None, Option(help="--step: how long each step takes (10s
 Ramp = Annotated[str | None, Option(help="-R A..B: go from A to B in a straight line, in this time.")]
 
 
-@dataclass(frozen=True)
 class Pace:
     """What the engine takes as `rate` or `schedule`; neither: a closed loop."""
 
-    rate: float | None = None
-    schedule: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self, rate: float | None = None, schedule: Sequence[dict[str, Any]] = ()) -> None:
+        self.rate, self.schedule = rate, list(schedule)
 
     @property
     def is_open(self) -> bool:
@@ -47,12 +48,19 @@ class Pace:
 
 def pace(rate: str | None, step: float | None, every: str | None, ramp: str | None) -> Pace:
     """Return when requests are due. Raises UsageError for options that do not make a schedule together."""
+    if rate is None and step is None and every is None and ramp is None:
+        return Pace()
+    # Of a closed loop nothing is to be read.
+    from velodrome.plan import schedule_text  # noqa: PLC0415
+
     try:
         every_s, ramp_s = _seconds("--every", every), _seconds("--ramp", ramp)
         found = schedule_text.read(schedule_text.OF_OPTIONS, rate, step, every_s, ramp_s)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(found, tuple):
+        from velodrome.run.drivers import schedule  # noqa: PLC0415
+
         return Pace(schedule=schedule.document(found))
     return Pace(rate=found)
 

@@ -13,7 +13,6 @@ from velodrome.judge.search.rate import RateSearch, highest_rate
 from velodrome.model.condition import Condition
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
 from velodrome.report import search_text
-from velodrome.run.engine import Event
 
 FIRST = 0.5
 """Of the answers a second that one connection gets: a rate that surely holds, if any does."""
@@ -37,7 +36,7 @@ class Search:
         self.best: dict[str, Any] | None = None
         """Of the highest rate that held, or of the closed loop with the most answers."""
 
-    def _heard(self, _event: Event) -> bool:
+    def _heard(self, _event: Mapping[str, Any]) -> bool:
         return True
 
     def rate(self) -> RateFound:

@@ -1,19 +1,24 @@
 """`-R auto` and `-c auto` of `velodrome load`: whether something is to be searched, and the search."""
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Sequence
-from typing import Literal, NoReturn
 
 from velodrome.cli import _carrying as carrying
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _output_options as outputs
 from velodrome.model.errors import UsageError
 
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal, NoReturn
+
+    Sought = Literal["rate", "connections"]
+
 AUTO = "auto"
 SECONDS = {"rate": "3s", "connections": "2s"}
 """How long a trial is, unless told."""
-
-Sought = Literal["rate", "connections"]
 
 
 def count(connections: str | None) -> int | None:

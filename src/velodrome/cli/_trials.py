@@ -12,7 +12,6 @@ from velodrome.model.bottleneck import Limit
 from velodrome.model.errors import NothingAnsweredError
 from velodrome.model.search import Probe, Sample
 from velodrome.run import engine
-from velodrome.run.engine import Event
 
 WARMUP_S = 0.5
 DRAIN_S = 0.5
@@ -24,7 +23,7 @@ PACE = ("rate", "schedule", "duration_s", "requests")
 """Fields of a load that each trial sets anew."""
 ALONE = {"connections": 1, "streams": 1}
 
-OnEvent = Callable[[Event], bool]
+OnEvent = Callable[[Mapping[str, Any]], bool]
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Trials:
         seconds = self.demands.seconds(rate, self.seconds)
         length = {"duration_s": seconds, "warmup_s": max(self.spec["warmup_s"], WARMUP_S)}
 
-        def heard(event: Event) -> bool:
+        def heard(event: Mapping[str, Any]) -> bool:
             go_on = self.on_event(event)
             return (event["event"] != "tick" or watched.goes_on(event)) and go_on
 

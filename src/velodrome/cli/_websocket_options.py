@@ -1,19 +1,22 @@
 """The options of `velodrome load ws://…`: its mode and message, and what they say together."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from __future__ import annotations
 
-from velodrome.cli._declared import Option
+from velodrome.cli._declared import Annotated, Option
 from velodrome.model.errors import UsageError
 from velodrome.plan.asked import file_or_text
 
-Mode = Literal["echo", "connect", "broadcast"]
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from typing import Any
+
 SCHEMES = ("ws", "wss")
 
 WsMode = Annotated[
-    Mode | None,
+    str | None,
     Option(
-        help="ws://: a message until it is back, a connection until it stands, or a message to all (echo)."
+        one_of=("echo", "connect", "broadcast"),
+        help="ws://: a message until it is back, a connection until it stands, or a message to all (echo).",
     ),
 ]
 Message = Annotated[
@@ -24,16 +27,15 @@ WsAtOnce = Annotated[
 ]
 
 
-@dataclass(frozen=True)
 class Conversation:
     """The `websocket` field of a load's specification, and the message that goes as its body."""
 
-    spec: dict[str, Any]
-    message: bytes
+    def __init__(self, spec: dict[str, Any], message: bytes) -> None:
+        self.spec, self.message = spec, message
 
 
 def said(
-    url: str, mode: Mode | None, message: str | None, at_once: int | None, body: str | None
+    url: str, mode: str | None, message: str | None, at_once: int | None, body: str | None
 ) -> Conversation | None:
     """Return what is said over WebSockets, or None for another protocol.
 

@@ -4,8 +4,6 @@ Nothing is imported here that the first request does not need: a generator that 
 """
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from velodrome.cli import _call_options as calls
 from velodrome.cli import _carrying as carrying
@@ -19,10 +17,14 @@ from velodrome.cli import _search_options as searching
 from velodrome.cli import _websocket_options as websockets
 from velodrome.cli._declared import typed
 from velodrome.model import duration
-from velodrome.model.errors import MisplacedOptionError, UsageError
+from velodrome.model.errors import UsageError
 from velodrome.plan.asked import file_or_text
 
+TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     import typer
 
 DEFAULT_SPAN = "10s"
@@ -106,7 +108,7 @@ def command(
         "drain_s": _span("--drain", drain),
         "transport": transport,
         "insecure": insecure,
-        "cacert": str(cacert) if cacert is not None else None,
+        "cacert": cacert,
         "allow_target": list(allow_target or ()),
         "tls": connecting.tls(url, sni, alpn, cert, key, tls_min),
         **connecting.spec(unix, connect_to, idle_connections, url),
@@ -127,7 +129,7 @@ def command(
         sys.exit(code)
 
 
-def _protocol(url: str, http: requests_of.Asked, grpc: calls.Asked, *, template: bool) -> dict[str, Any]:
+def _protocol(url: str, http: requests_of.Asked, grpc: calls.Asked, *, template: bool) -> "dict[str, Any]":
     """Return what is asked, in the fields of the protocol that the URL names."""
     if url.lower().startswith("grpc"):
         _only(url, "http", http.given)
@@ -136,16 +138,18 @@ def _protocol(url: str, http: requests_of.Asked, grpc: calls.Asked, *, template:
     return http.spec(template=template)
 
 
-def _only(url: str, wanted: str, given: Mapping[str, object]) -> None:
+def _only(url: str, wanted: str, given: "Mapping[str, object]") -> None:
     """Refuse options that say nothing to this kind of server."""
     for option, value in given.items():
         if value:
+            from velodrome.model.errors import MisplacedOptionError  # noqa: PLC0415
+
             raise MisplacedOptionError(option, url, wanted)
 
 
 def _at_once(
     url: str, connections: int | None, streams: int | None, pace: schedules.Pace, *, http2: bool
-) -> dict[str, Any]:
+) -> "dict[str, Any]":
     """Return how much can be on its way at once: in open loop enough not to be what limits it."""
     usual = (50, 1)
     if pace.is_open:
@@ -156,7 +160,7 @@ def _at_once(
     }
 
 
-def _length(span: str | None, requests: int | None, pace: schedules.Pace) -> dict[str, Any]:
+def _length(span: str | None, requests: int | None, pace: schedules.Pace) -> "dict[str, Any]":
     """Return when the load ends; a schedule ends by itself."""
     if requests is not None:
         return {"requests": requests}
@@ -166,7 +170,7 @@ def _length(span: str | None, requests: int | None, pace: schedules.Pace) -> dic
 
 
 def _work(
-    spec: dict[str, Any], body: str | None, expect_body: str | None, said: websockets.Conversation | None
+    spec: "dict[str, Any]", body: str | None, expect_body: str | None, said: websockets.Conversation | None
 ) -> carrying.Work:
     """Return the load with its bodies, which may be files."""
     payload = file_or_text.read("--body", body) or b""

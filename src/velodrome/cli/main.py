@@ -4,15 +4,15 @@ Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 t
 4 it cannot be told whether a threshold failed, 130 interrupted.
 """
 
-import importlib
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import velodrome.cli
 from velodrome.model.errors import VelodromeError
 
+TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import typer
 
 ABOUT = "Race Python network services under controlled conditions and learn which server to deploy."
@@ -30,7 +30,9 @@ def application(asked: str | None) -> "typer.Typer":
 
     Only what is asked for is imported: `velodrome load` must not wait for what draws reports.
     """
-    import typer  # noqa: PLC0415 - see `_at_once`
+    import importlib  # noqa: PLC0415 - see `_at_once`
+
+    import typer  # noqa: PLC0415
 
     app = typer.Typer(
         name="velodrome",
@@ -61,7 +63,7 @@ def application(asked: str | None) -> "typer.Typer":
     return app
 
 
-def _at_once(arguments: Sequence[str]) -> bool:
+def _at_once(arguments: "Sequence[str]") -> bool:
     """Run a load whose command line has nothing wrong with it; returns whether it had not.
 
     typer takes longer to import than all the rest of a load's start.

@@ -10,7 +10,7 @@ import typer
 
 from velodrome.model import duration
 from velodrome.model.errors import UsageError
-from velodrome.run import engine
+from velodrome.run.third_party import in_process
 
 
 def _share(text: str) -> float:
@@ -72,7 +72,7 @@ def command(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    with engine.upstream(spec) as upstream:
+    with in_process.upstream(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         asked_to_stop.wait()
         print(upstream.stop(), file=sys.stderr)

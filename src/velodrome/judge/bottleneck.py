@@ -69,6 +69,7 @@ def evidence(document: Mapping[str, Any], server: ServerUse | None = None) -> Ev
         looks_unsent=sockets["with_unsent"],
         rtt_ms=None if sockets["rtt_us"] is None else sockets["rtt_us"] / 1000,
         retransmitted=sockets["retransmitted"],
+        arriving_ms=((document.get("phases_ms") or {}).get("last_byte") or {}).get("mean"),
         server=server,
     )
 
@@ -164,6 +165,12 @@ def _queue(told: Evidence, times: float) -> Found:
     if told.server is not None:
         why = _server_why(told.server)
         return Limit.SERVER, f"The server was the limit: requests wait in it for each other ({as_long}){why}."
+    if told.mean_ms and (told.arriving_ms or 0.0) >= MOSTLY * told.mean_ms:
+        return Limit.UNKNOWN, (
+            f"Cannot tell the link from the server: of the {quantity.milliseconds(told.mean_ms)} ms of an answer, "
+            f"{quantity.milliseconds(told.arriving_ms or 0.0)} are from its first byte to its last. Its rate makes "
+            "them so long, or the server writes slowly: load it from its own machine to see which."
+        )
     if times >= QUEUES_SURELY:
         return Limit.SERVER, (
             f"The server was the limit: on average {as_long}, so requests waited in it for each other."

@@ -72,6 +72,8 @@ class Evidence:
     rtt_ms: float | None
     """Shortest round trip that TCP saw."""
     retransmitted: int
+    arriving_ms: float | None = None
+    """From the first byte of an answer to its last, on average; 0: they came in one piece."""
     server: ServerUse | None = None
     """None: it is elsewhere, or may not be looked at."""
 

@@ -29,6 +29,7 @@ class FlagKind(StrEnum):
     UPSTREAM_LATE = "upstream-late"
     COMPANION_SATURATED = "companion-saturated"
     LINK_LATE = "link-late"
+    LINK_FULL = "link-full"
     SWAPPED = "swapped"
     CLOSED_UNREAD = "closed-unread"
     LENGTH_NOT_TOLD = "length-not-told"

@@ -5,11 +5,15 @@
 500:10s,500..4000:60s,500:10s           pieces of any kind, one after the other
 """
 
+from __future__ import annotations
+
 import math
-from dataclasses import dataclass
 
 from velodrome.model import duration
-from velodrome.model.load import Step
+
+TYPE_CHECKING = False  # typing's own, without typing: a load must not wait for it
+if TYPE_CHECKING:
+    from velodrome.model.load import Step
 
 PARTS_OF_A_RAMP = 10
 """A ramp is told in so many parts, since a latency over all its rates says nothing about any of them."""
@@ -17,15 +21,12 @@ DEFAULT_EVERY_S = 10.0
 MOST_STEPS = 500
 
 
-@dataclass(frozen=True)
 class Names:
     """What the parts are called where they are typed."""
 
-    rate: str
-    step: str
-    every: str
-    ramp: str
-    example: str
+    def __init__(self, rate: str, step: str, every: str, ramp: str, example: str) -> None:
+        self.rate, self.step, self.every, self.ramp = rate, step, every, ramp
+        self.example = example
 
 
 OF_OPTIONS = Names("-R", "--step", "--every", "--ramp", "-R 100..5000")
@@ -64,9 +65,9 @@ def read(
     return reading.steps(low, high, step, DEFAULT_EVERY_S if every_s is None else every_s)
 
 
-@dataclass(frozen=True)
 class _Reading:
-    names: Names
+    def __init__(self, names: Names) -> None:
+        self.names = names
 
     def steps(self, low: float, high: float, step: float, every_s: float) -> tuple[Step, ...]:
         named = self.names.step
@@ -80,7 +81,7 @@ class _Reading:
         rates = [low + math.copysign(step, high - low) * number for number in range(count + 1)]
         if not math.isclose(rates[-1], high):
             rates.append(high)
-        return tuple(Step(rate, every_s) for rate in rates)
+        return tuple(_step(rate, every_s) for rate in rates)
 
     def piece(self, text: str) -> tuple[Step, ...]:
         """Read `500:10s` or `500..4000:60s`."""
@@ -93,7 +94,7 @@ class _Reading:
             over_s = duration.seconds(over)
         except ValueError as error:
             raise ValueError(f"{self.names.rate}: {error}") from error
-        return _ramp(*self.ends(rate), over_s) if ".." in rate else (Step(self.number(rate), over_s),)
+        return _ramp(*self.ends(rate), over_s) if ".." in rate else (_step(self.number(rate), over_s),)
 
     def ends(self, text: str) -> tuple[float, float]:
         low, _, high = text.partition("..")
@@ -111,9 +112,15 @@ class _Reading:
         return found
 
 
+def _step(rate: float, duration_s: float, to_rate: float | None = None) -> Step:
+    from velodrome.model.load import Step  # noqa: PLC0415 - a load of one rate does without
+
+    return Step(rate, duration_s, to_rate)
+
+
 def _ramp(low: float, high: float, over_s: float) -> tuple[Step, ...]:
     def at(part: int) -> float:
         return low + (high - low) * part / PARTS_OF_A_RAMP
 
     part_s = over_s / PARTS_OF_A_RAMP
-    return tuple(Step(at(part), part_s, at(part + 1)) for part in range(PARTS_OF_A_RAMP))
+    return tuple(_step(at(part), part_s, at(part + 1)) for part in range(PARTS_OF_A_RAMP))

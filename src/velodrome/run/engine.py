@@ -1,21 +1,24 @@
-"""The engine, called in this process: plain data in, a `velodrome/load/1` document out."""
+"""The engine, called in this process: plain data in, a `velodrome/load/1` document out.
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+Next to nothing is imported: the first request of `velodrome load` waits for it.
+"""
+
+from __future__ import annotations
 
 from velodrome import _native
 from velodrome.model.errors import EngineError, LoadRefusedError, UsageError
 
-Event = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 def load(
     spec: Mapping[str, Any],
     body: bytes = b"",
     expected: bytes | None = None,
-    on_event: Callable[[Event], bool] | None = None,
+    on_event: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> dict[str, Any]:
     """Run a whole load and return what happened (docs/results.md describes both documents).
 
@@ -25,32 +28,15 @@ def load(
     """
 
     def deliver(line: str) -> bool:
-        return on_event is None or on_event(json.loads(line))
+        return on_event is None or on_event(_native.from_json(line))
 
     try:
-        document: dict[str, Any] = json.loads(_native.load(json.dumps(dict(spec)), body, expected, deliver))
+        found = _native.load(_native.to_json(dict(spec)), body, expected, deliver)
     except ValueError as error:
         raise UsageError(str(error)) from error
     except PermissionError as error:
         raise LoadRefusedError(str(error)) from error
     except OSError as error:
         raise EngineError(str(error)) from error
+    document: dict[str, Any] = _native.from_json(found)
     return document
-
-
-@contextmanager
-def upstream(spec: Mapping[str, Any]) -> Iterator[_native.Upstream]:
-    """Serve as the simulated third party while the context lasts.
-
-    Raises UsageError for a specification that makes no sense, EngineError when the port cannot be had.
-    """
-    try:
-        running = _native.Upstream(json.dumps(dict(spec)))
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise EngineError(str(error)) from error
-    try:
-        yield running
-    finally:
-        running.stop()

@@ -24,13 +24,13 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.request import Request
-from velodrome.run import engine
 from velodrome.run.apps import commands, looking
 from velodrome.run.apps.looking import Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab, ProfileOf
+from velodrome.run.third_party import in_process
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
@@ -222,7 +222,7 @@ def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     found = tuple(ThirdParty(name, latency) for name, latency in map(_upstream, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
-            with engine.upstream({"host": "127.0.0.1", "port": 0, "latency": one.latency}):
+            with in_process.upstream({"host": "127.0.0.1", "port": 0, "latency": one.latency}):
                 pass  # it can be had
         except UsageError as error:
             raise BadOptionError("--upstream", text, str(error)) from error

@@ -49,6 +49,22 @@ def test_packets_lost_because_the_link_did_not_keep_up_set_the_run_aside(raised:
     assert "lost 12 packets because it did not keep up" in flag.sentence
 
 
+@pytest.mark.parametrize(
+    ("rate_mbit", "dropped", "is_full"),
+    [(None, 0, False), (10.0, 0, False), (3.3, 0, True), (3.3, 8_000, False), (2.7, 8_000, True)],
+)
+def test_a_link_that_carried_its_whole_rate_was_the_limit(
+    raised: Flags, rate_mbit: float | None, dropped: int, is_full: bool
+) -> None:
+    # 4 MB in 10 s are 3.2 Mbit/s, less a fifth where 8 000 of 40 000 packets found the queue full.
+    link = replace(LINK, back=replace(WAY, dropped=dropped), there=replace(WAY, bytes=100_000))
+    flag = raised(link=link, rate_mbit=rate_mbit).get(FlagKind.LINK_FULL)
+    assert (flag is not None) is is_full
+    if flag is not None:
+        assert flag.severity is Severity.NOTE
+        assert f"of its {rate_mbit:g} Mbit/s back" in flag.sentence
+
+
 @pytest.mark.parametrize(("cpu_s", "cpus", "full"), [(7.4, 1, False), (7.6, 1, True), (7.6, 2, False)])
 def test_generator_and_link_share_their_cpus(raised: Flags, cpu_s: float, cpus: int, full: bool) -> None:
     flag = raised(link=replace(LINK, cpu_s=cpu_s), load_cpus=cpus).get(FlagKind.GENERATOR_SATURATED)

@@ -245,7 +245,10 @@ impl Bottom {
         }
         match choice {
             TransportChoice::IoUring => match Uring::new(target.clone(), slots) {
-                Ok(uring) => Ok(Bottom::Uring(Box::new(uring))),
+                Ok(uring) => {
+                    let uring = if open { uring.stamped() } else { uring };
+                    Ok(Bottom::Uring(Box::new(uring)))
+                }
                 Err(error) => Err(io::Error::other(format!(
                     "io_uring cannot be used here ({error}): it needs Linux 6.1 and permission \
                      (kernel.io_uring_disabled, seccomp filters of containers); --transport auto takes epoll then"

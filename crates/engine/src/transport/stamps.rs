@@ -9,6 +9,11 @@ use std::ptr;
 use super::os::monotonic;
 use crate::clock::{Nanos, SECOND};
 
+/// Of a control message, before its contents: as 64-bit systems align it.
+const HEAD: usize = size_of::<libc::cmsghdr>().next_multiple_of(size_of::<usize>());
+/// Of a control message with a stamp.
+pub const CONTROL: usize = HEAD + size_of::<libc::timespec>();
+
 /// See the module. Stamps are of `CLOCK_REALTIME`, which may be set; all else here is `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub struct Stamps {
@@ -64,6 +69,31 @@ impl Stamps {
         self.last
     }
 
+    /// Notes the stamp among control messages as a ring hands them over, behind one another in a buffer.
+    pub fn note(&mut self, control: &[u8]) {
+        // The first message, as with `stamp`: nothing but stamps is asked for.
+        self.last = None;
+        if control.len() < CONTROL {
+            return;
+        }
+        let start = control.as_ptr();
+        // SAFETY: there are as many bytes as both take, which are plain numbers; the alignment does not matter.
+        let (head, time) = unsafe {
+            (
+                ptr::read_unaligned(start.cast::<libc::cmsghdr>()),
+                ptr::read_unaligned(start.add(HEAD).cast::<libc::timespec>()),
+            )
+        };
+        if is_stamp(&head) {
+            self.last = Some(self.here(nanos(time)));
+        }
+    }
+
+    /// A moment of the kernel's clock on ours.
+    fn here(&self, at: Nanos) -> Nanos {
+        (at as i64 - self.ahead).max(0) as Nanos
+    }
+
     /// Reads up to `length` bytes to `to` and notes their stamp: that of the last of them.
     ///
     /// # Safety
@@ -89,7 +119,7 @@ impl Stamps {
         // SAFETY: all that `message` points at lives to the end of this function, or longer, as the caller warrants.
         let count = unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut message, flags) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-        self.last = stamp(&message).map(|at| (at as i64 - self.ahead).max(0) as Nanos);
+        self.last = stamp(&message).map(|at| self.here(at));
         Ok(count)
     }
 }
@@ -98,13 +128,17 @@ impl Stamps {
 fn stamp(message: &libc::msghdr) -> Option<Nanos> {
     // SAFETY: the kernel filled the control buffer of `message`, which is aligned, and told its length.
     let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
-    if (first.cmsg_level, first.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+    if !is_stamp(first) {
         return None;
     }
     // SAFETY: a message of this kind carries one `timespec`.
     Some(nanos(unsafe {
         ptr::read_unaligned(libc::CMSG_DATA(first).cast())
     }))
+}
+
+fn is_stamp(head: &libc::cmsghdr) -> bool {
+    (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)
 }
 
 fn nanos(time: libc::timespec) -> Nanos {

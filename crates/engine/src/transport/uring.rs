@@ -3,31 +3,33 @@
 //! A request on a kept-alive connection costs its share of one `io_uring_enter` per batch and no other system call.
 //! Needs Linux 6.1; where it is older or forbids io_uring, [`Uring::new`] says so and epoll serves.
 
+mod asking;
 mod completions;
 mod ending;
 mod flights;
 mod handing_over;
+mod stamped;
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode};
+use io_uring::squeue::Entry;
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue};
 use socket2::{SockAddr, Socket};
 
 use crate::clock::{Nanos, SECOND};
 
-use super::buffers::{Buffers, GROUP};
-use super::label::{MAX_SLOTS, Operation, label, unlabel};
+use super::buffers::Buffers;
+use super::label::{MAX_SLOTS, Operation, unlabel};
 use super::socket::{LEAVING, Sockets};
 use super::{
     ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TcpInfo,
     Token, Transport,
 };
 use flights::Flights;
+use stamped::Stamped;
 
 const ENTRIES: u32 = 2048;
 const COMPLETIONS: u32 = 16384;
@@ -66,6 +68,8 @@ pub struct Uring {
     watching: bool,
     /// See [`LEAVING`].
     leaving: Vec<(Token, Socket)>,
+    /// Where the kernel is asked when bytes came.
+    stamped: ManuallyDrop<Option<Stamped>>,
 }
 
 impl Uring {
@@ -99,7 +103,15 @@ impl Uring {
             completions: Vec::with_capacity(COMPLETIONS as usize),
             watching: false,
             leaving: Vec::new(),
+            stamped: ManuallyDrop::new(None),
         })
+    }
+
+    /// Asks the kernel when bytes came, from the next connection on: completions are seen in batches, and late.
+    #[must_use]
+    pub fn stamped(mut self) -> Uring {
+        self.stamped = ManuallyDrop::new(Some(Stamped::new()));
+        self
     }
 
     fn link(&mut self, token: Token) -> Option<&mut Link> {
@@ -152,49 +164,6 @@ impl Uring {
             _ => Err(error),
         }
     }
-
-    fn receive(&mut self, token: Token) {
-        let Some(link) = self.link(token) else { return };
-        let fd = Fd(link.socket.as_raw_fd());
-        self.under_way += 1;
-        self.push(
-            &opcode::RecvMulti::new(fd, GROUP)
-                .build()
-                .user_data(label(Operation::Receive, token)),
-        );
-    }
-
-    fn start_connect(&mut self, token: Token) -> io::Result<()> {
-        let socket = self.sockets.open()?;
-        let fd = Fd(socket.as_raw_fd());
-        self.links[token.slot as usize] = Some(Link {
-            socket,
-            generation: token.generation,
-            sent: 0,
-            flying: false,
-            queued: Vec::new(),
-        });
-        let connect = opcode::Connect::new(fd, self.target.as_ptr().cast(), self.target.len());
-        self.under_way += 1;
-        self.push(&connect.build().user_data(label(Operation::Connect, token)));
-        Ok(())
-    }
-
-    /// Submits the rest of a request.
-    fn push_send(&mut self, token: Token, request: &Arc<[u8]>) {
-        let Some(link) = self.link(token) else { return };
-        let (fd, rest) = (Fd(link.socket.as_raw_fd()), &request[link.sent..]);
-        let send = opcode::Send::new(fd, rest.as_ptr(), rest.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build()
-            .user_data(label(Operation::Send, token));
-        let quiet = if request.len() <= SMALL {
-            Flags::SKIP_SUCCESS
-        } else {
-            Flags::empty()
-        };
-        self.push(&send.flags(quiet));
-    }
 }
 
 impl Transport for Uring {
@@ -230,11 +199,22 @@ impl Transport for Uring {
         if !std::mem::take(&mut reading.more) {
             return Received::Nothing;
         }
-        match usize::try_from(reading.length) {
-            Ok(0) => Received::Closed,
-            Ok(length) => Received::Piece(self.buffers.bytes(reading.buffer, length)),
-            Err(_) => Received::Failed(io::Error::from_raw_os_error(-reading.length)),
+        let Ok(length) = usize::try_from(reading.length) else {
+            return Received::Failed(io::Error::from_raw_os_error(-reading.length));
+        };
+        if length == 0 {
+            return Received::Closed;
         }
+        let bytes = self.buffers.bytes(reading.buffer, length);
+        match &mut *self.stamped {
+            None => Received::Piece(bytes),
+            Some(stamped) => stamped.unwrap(bytes),
+        }
+    }
+
+    #[inline]
+    fn arrived(&self) -> Option<Nanos> {
+        self.stamped.as_ref()?.last()
     }
 
     fn close(&mut self, token: Token) {
@@ -261,6 +241,9 @@ impl Transport for Uring {
             0
         };
         self.wait(longest)?;
+        if let Some(stamped) = &mut *self.stamped {
+            stamped.align();
+        }
         self.collect();
         let mut completions = std::mem::take(&mut self.completions);
         for (label, result, flags) in completions.drain(..) {

@@ -1,8 +1,12 @@
 """Load that is not allowed, or that this machine cannot carry."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
 from velodrome.model.errors.root import UsageError, VelodromeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class LoadRefusedError(UsageError):

@@ -1,11 +1,13 @@
 """An option that is given as text or as a file: `--body '{"a": 1}'`, `--body @body.json`."""
 
-from pathlib import Path
+from __future__ import annotations
+
+import os
 
 from velodrome.model.errors import UsageError
 
 
-def read(option: str, text: str | None, folder: Path = Path()) -> bytes | None:
+def read(option: str, text: str | None, folder: os.PathLike[str] | str = "") -> bytes | None:
     """Return what `text` stands for: itself, or after `@` the contents of a file in `folder`.
 
     Raises UsageError for a file that cannot be read.
@@ -15,7 +17,8 @@ def read(option: str, text: str | None, folder: Path = Path()) -> bytes | None:
     if not text.startswith("@"):
         return text.encode()
     try:
-        return (folder / text[1:]).read_bytes()
+        with open(os.path.join(folder, text[1:]), "rb") as file:
+            return file.read()
     except OSError as error:
         raise UsageError(f"{option}: cannot read {text[1:]}: {error.strerror}") from error
 

@@ -124,6 +124,7 @@ def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None)
         idle=idled,
         link=watch.link,
         rtt_ms=trial.link.rtt_ms if trial.link else 0.0,
+        rate_mbit=trial.link.rate_mbit if trial.link else None,
         load_cpus=len(booted.placed.load_cpus),
         beside_cpus=len(booted.placed.upstream_cpus),
         beside_load=bool(set(booted.placed.upstream_cpus) & set(booted.placed.load_cpus)),

@@ -26,6 +26,8 @@ class Evidence:
     link: LinkFacts | None = None
     rtt_ms: float = 0.0
     """Of the link, as asked for; 0: loopback."""
+    rate_mbit: float | None = None
+    """Of the link's bottleneck, each way; None: none was asked for."""
     load_cpus: int = 1
     """CPUs that generator and relay share."""
     beside_cpus: int = 1

@@ -1,6 +1,7 @@
-"""Was it the link? Its lateness, its own losses, and the CPU it shares with the generator."""
+"""Was it the link? Its lateness, its own losses, its rate, and the CPU it shares with the generator."""
 
 from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.measurement import WayFacts
 from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds, percent
 
 LATE_TOLD, LATE_INVALID = 0.1, 0.5
@@ -11,6 +12,33 @@ PAUSE_MS = 10.0
 """Virtual machines pause for 3 to 9 ms, and a server on them pauses as well: a p99 is doubtful then, not the run."""
 FULL = 0.95
 """Of the CPUs that generator and relay share: what is left goes to waking up."""
+
+BROAD = 0.9
+"""Of the rate of a bottleneck: what is left is lost to losses and to TCP's looking for it."""
+
+
+def full(evidence: Evidence) -> Flag | None:
+    """The bottleneck carried all it can one way: whoever answers, no more comes through."""
+    link, rate = evidence.link, evidence.rate_mbit
+    if link is None or not rate or not evidence.facts.duration_s:
+        return None
+    ways = ((link.there, "to the server"), (link.back, "back"))
+    share, towards = max((_carried(way, evidence.facts.duration_s) / rate, towards) for way, towards in ways)
+    if share < BROAD:
+        return None
+    return Flag(
+        FlagKind.LINK_FULL,
+        Severity.NOTE,
+        f"The link was the limit: it carried {percent(min(share, 1.0))} of its {count(rate)} Mbit/s {towards}.",
+        "Servers differ here only in what they send. To see them, give the link a higher rate, or lower the load.",
+        {"share": share, "rate_mbit": rate},
+    )
+
+
+def _carried(way: WayFacts, seconds: float) -> float:
+    """Megabits a second that came out at the other end; what was lost was as large as the rest."""
+    out = way.packets - (way.lost or 0) - way.dropped
+    return way.bytes * (out / max(way.packets, 1)) * 8e-6 / seconds
 
 
 def late(evidence: Evidence) -> Flag | None:
@@ -69,4 +97,4 @@ def crowded(evidence: Evidence) -> Flag | None:
     )
 
 
-CHECKS: tuple[Check, ...] = (crowded, late, overran)
+CHECKS: tuple[Check, ...] = (crowded, late, overran, full)

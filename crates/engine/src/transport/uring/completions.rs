@@ -9,6 +9,7 @@ use io_uring::{cqueue, opcode};
 use super::Uring;
 use super::flights::Landing;
 use crate::transport::label::{Operation, label};
+use crate::transport::stamps::Stamps;
 use crate::transport::{Event, Reading, Token};
 
 impl Uring {
@@ -25,6 +26,12 @@ impl Uring {
             return events.push(Event::NotConnected(token, error));
         }
         self.connects.end(token.slot);
+        if self.stamped.is_some()
+            && let Some(link) = self.link(token)
+        {
+            // Without them the moment of reading is taken, which is what other systems have.
+            let _ = Stamps::ask(&link.socket);
+        }
         self.receive(token);
         events.push(Event::Connected(token));
     }

@@ -39,6 +39,7 @@ impl Drop for Uring {
                 ManuallyDrop::drop(&mut self.requests);
                 ManuallyDrop::drop(&mut self.flights);
                 ManuallyDrop::drop(&mut self.target);
+                ManuallyDrop::drop(&mut self.stamped);
             }
         }
         // Otherwise operations may still be under way: memory they know is leaked rather than reused under them.
