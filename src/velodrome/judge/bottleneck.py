@@ -29,6 +29,8 @@ MOSTLY = 0.5
 """A round trip that is so much of the latency, or looks at sockets that find bytes unsent so often."""
 REPEATED = 0.001
 """Segments sent again, per request: a network loses some."""
+DELAYED_MS = 35.0, 60.0
+"""Linux acknowledges after 40 ms what it has not been able to acknowledge with an answer (`TCP_DELACK_MIN`)."""
 
 Found = tuple[Limit, str]
 
@@ -161,16 +163,12 @@ def _closed(told: Evidence) -> Found:
 
 def _queue(told: Evidence, times: float) -> Found:
     """An answer takes so many times what it takes alone: requests wait, and no thread of the server is busy."""
+    if (pieces := _in_pieces(told)) is not None:
+        return pieces
     as_long = f"an answer took {quantity.number(times, 2)} times as long as the fastest"
     if told.server is not None:
         why = _server_why(told.server)
         return Limit.SERVER, f"The server was the limit: requests wait in it for each other ({as_long}){why}."
-    if told.mean_ms and (told.arriving_ms or 0.0) >= MOSTLY * told.mean_ms:
-        return Limit.UNKNOWN, (
-            f"Cannot tell the link from the server: of the {quantity.milliseconds(told.mean_ms)} ms of an answer, "
-            f"{quantity.milliseconds(told.arriving_ms or 0.0)} are from its first byte to its last. Its rate makes "
-            "them so long, or the server writes slowly: load it from its own machine to see which."
-        )
     if times >= QUEUES_SURELY:
         return Limit.SERVER, (
             f"The server was the limit: on average {as_long}, so requests waited in it for each other."
@@ -179,6 +177,29 @@ def _queue(told: Evidence, times: float) -> Found:
         f"Cannot tell the server from the connections: on average {as_long}. Use -c {2 * told.at_once}: if the rate "
         "rises, it was the connections (-c auto finds where it stops)."
     )
+
+
+def _in_pieces(told: Evidence) -> Found | None:
+    """Most of the time of an answer is from its first byte to its last: it did not wait for others, it came slowly."""
+    mean, arriving = told.mean_ms, told.arriving_ms or 0.0
+    if mean is None or arriving < MOSTLY * mean:
+        return None
+    share = (
+        f"of the {quantity.milliseconds(mean)} ms of an answer, {quantity.milliseconds(arriving)} are from its "
+        "first byte to its last"
+    )
+    if told.server is None:
+        return Limit.UNKNOWN, (
+            f"Cannot tell the link from the server: {share}. The link's rate makes them so long, or the server writes "
+            "slowly: load it from its own machine to see which."
+        )
+    delayed = ""
+    if DELAYED_MS[0] <= arriving <= DELAYED_MS[1]:
+        delayed = (
+            ". Some 40 ms are what a delayed acknowledgement and Nagle's algorithm make of an answer that is written "
+            "in pieces: write it at once, or set TCP_NODELAY"
+        )
+    return Limit.SERVER, f"The server was the limit: it writes its answers in pieces, and {share}{delayed}."
 
 
 def _no_queue(told: Evidence, mean: float) -> Found:

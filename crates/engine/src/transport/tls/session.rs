@@ -93,19 +93,30 @@ impl Session {
     }
 }
 
+/// Why a certificate is not trusted.
+fn distrusted(fault: &CertificateError) -> String {
+    match fault {
+        CertificateError::UnknownIssuer => "nobody that is trusted here has issued it".into(),
+        // Somebody that is trusted has the issuer's name, and a key of another kind.
+        CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "nobody that is trusted here has issued it, only one of that name".into()
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
+            "it is signed in a way that is not known here".into()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it names another host".into()
+        }
+        other => format!("{other}"),
+    }
+}
+
 /// A failure of TLS, with the cure where there is one. `open`: the handshake was complete.
 #[cold]
 pub fn explained(error: &Error, open: bool) -> io::Error {
     let (kind, why) = match error {
         Error::InvalidCertificate(fault) => {
-            let fault = match fault {
-                CertificateError::UnknownIssuer => {
-                    "nobody that is trusted here has issued it".into()
-                }
-                CertificateError::NotValidForName
-                | CertificateError::NotValidForNameContext { .. } => "it names another host".into(),
-                other => format!("{other}"),
-            };
+            let fault = distrusted(fault);
             let cure = "name its authority with --cacert FILE, or accept any with --insecure";
             let kind = io::ErrorKind::PermissionDenied;
             (
