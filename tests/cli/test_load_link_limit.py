@@ -1,4 +1,7 @@
-"""Whether the limit was the link, provoked: velodrome's own relay between a load and a server that could do more."""
+"""Whether the limit was the link, provoked: velodrome's own relay between a load and a server that could do more.
+
+Where other programs keep the generator from its CPU it is the limit, and rightly said to be: hence a few attempts.
+"""
 
 import json
 import subprocess
@@ -46,7 +49,15 @@ def served(kind: str, link: Link) -> Iterator[tuple[Site, str]]:
 
 
 def limit(between: Site, url: str, *words: str) -> dict[str, Any]:
-    """What a load from the near end says of its limit."""
+    """What a load from the near end says of its limit; of a few in which that was the generator, the last."""
+    for _ in range(3):
+        found = once(between, url, *words)
+        if found["at"] != "generator":
+            break
+    return found
+
+
+def once(between: Site, url: str, *words: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "velodrome", "load", url, *words]
     with entered(between.client):
         ended = subprocess.run(
@@ -108,7 +119,9 @@ def test_a_trial_notes_that_its_link_carried_all_it_can(load: Load, is_full: boo
     large = Recipe("large", "answers with much", (Body(10_000, on_wire=True),))
     contestant = Contestant("hostile", {"does": "answer"})
     trial = replace(
-        made.trial(load=load, recipe=large), contestant=contestant, link=Link(rate_mbit=8.0, jitter_ms=0.01)
+        made.trial(load=load, recipe=large),
+        contestant=contestant,
+        link=Link(1.0, jitter_ms=0.01, rate_mbit=8.0),
     )
     lab = replace(short_race.lab(choose), start_seconds=5.0)
     (result,) = run_heat(Heat((trial,)), lab)
