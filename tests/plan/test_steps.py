@@ -23,9 +23,9 @@ from velodrome.guest.recipe import (
     to_plain,
 )
 from velodrome.plan.findings import Findings
-from velodrome.plan.schema import WANTED
 from velodrome.plan.steps import read_step, told
 from velodrome.plan.toml_map import TomlMap
+from velodrome.plan.wanted import WANTED
 
 EXAMPLES: dict[type, tuple[Step, str]] = {
     Cpu: (Cpu(2000), "computes for 2 ms"),

@@ -1,5 +1,6 @@
 """What a search among settings asks and is told (`judge/tuning/` searches, `track/tuning.py` measures)."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -32,6 +33,11 @@ class Candidate:
     def label(self) -> str:
         """`gunicorn-gthread[threads=16,workers=2]`."""
         return self.contestant.label
+
+    @property
+    def slots_each(self) -> int | None:
+        """Requests one of its processes can serve at once; None: as many as come."""
+        return None if self.slots is None else self.slots // self.processes
 
 
 @dataclass(frozen=True)
@@ -70,13 +76,21 @@ class Told:
 
 
 @dataclass(frozen=True)
+class FewSlots:
+    """What a look at a process of fewer slots gave."""
+
+    slots: int
+    cpu_us: float
+
+
+@dataclass(frozen=True)
 class Looked:
     """What the first short look at a stack says of the app on it."""
 
     alone_ms: float
     """What an answer takes when nobody is before it."""
     cpu_us: float
-    """A request costs under load."""
+    """A request costs under load, in a process of as many slots as there are."""
     rps: float
     """Of the closed loop that was looked at."""
     memory_bytes: int | None
@@ -85,6 +99,21 @@ class Looked:
     at_once: float | None
     """Requests that one process had in work at most, where something but CPU and slots stopped it; None: nothing did.
     """
+    slots: int | None = None
+    """Of the process that was looked at; None: as many as it wants."""
+    few: "FewSlots | None" = None
+    """The same with no more slots than it needs; None: it needs them all, or there is nothing to choose."""
+
+    def costs_us(self, slots: int | None) -> float:
+        """Return what a request costs in a process of so many slots: between the two that were looked at by the
+        logarithm of their number, since threads cost each other a switch and a lock now and then.
+        """
+        if self.few is None or slots is None or self.slots is None or slots >= self.slots:
+            return self.cpu_us
+        if slots <= self.few.slots:
+            return self.few.cpu_us
+        part = math.log(slots / self.few.slots) / math.log(self.slots / self.few.slots)
+        return self.few.cpu_us + part * (self.cpu_us - self.few.cpu_us)
 
     @property
     def wait_ms(self) -> float:

@@ -8,8 +8,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from velodrome.model.problem import Problem
-from velodrome.plan.schema import Table, wanted
+from velodrome.plan.schema import Table
 from velodrome.plan.toml_map import Path, TomlMap
+from velodrome.plan.wanted import wanted
 
 _ITEMS = {
     "checks": ("a check", "a [[claims.checks]] table with metric, of and a bound"),

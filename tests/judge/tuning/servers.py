@@ -33,6 +33,8 @@ BYTES_US = {
     "waitress": 1.8,
 }
 """CPU for a kilobyte of answer."""
+SWITCHING = {"gunicorn-sync": 0.0, "waitress": 0.1}
+"""Of that, what each doubling of threads adds."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Servers:
         """CPU of a request."""
         stack = candidate.contestant.stack
         threads = (candidate.slots or 1) / candidate.processes
-        switching = 1 + 0.03 * math.log2(max(threads, 1)) if stack != "gunicorn-sync" else 1.0
+        switching = 1 + SWITCHING.get(stack, 0.03) * math.log2(max(threads, 1))
         own = COST_US[stack] * switching + BYTES_US[stack] * self.app.kilobytes
         crowded = 1 + 0.02 * max(candidate.processes / CPUS - 1, 0)
         return (self.app.cpu_us + own) * crowded / self.trait(candidate)

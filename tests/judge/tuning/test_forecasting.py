@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.judge.tuning.forecasting import forecast, looked
+from velodrome.judge.tuning.forecasting import enough, forecast, looked, seen_with_few
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Ask, Candidate, Looked, Told
 
@@ -47,3 +47,35 @@ def test_the_lowest_bound_applies() -> None:
 
 def test_what_answered_nothing_is_no_look() -> None:
     assert looked(ONE, Told(ALONE), Told(MANY), 2) is None
+
+
+def threads(count: int) -> Candidate:
+    return Candidate(Contestant("threaded", {"threads": count}), processes=1, slots=count)
+
+
+THREADED = [threads(count) for count in (4, 16, 64, 256)]
+
+
+def test_fewer_slots_are_looked_at_where_they_hold_what_was_in_work() -> None:
+    quick = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
+    assert quick is not None
+    assert enough(THREADED, quick) == THREADED[0]
+    waits = looked(THREADED[-1], Told(ALONE, 16.0, mean_ms=60.0), Told(MANY, 526.0, cpu_us=200), 1)
+    assert waits is not None
+    assert enough(THREADED, waits) == THREADED[2]
+    assert enough([threads(256)], quick) is None
+
+
+def test_a_request_costs_what_a_process_of_so_many_threads_makes_of_it() -> None:
+    look = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
+    assert look is not None
+    look = seen_with_few(look, THREADED[0], Told(MANY, 10_000.0, cpu_us=100))
+    assert [look.costs_us(count) for count in (1, 4, 256, 1_000, None)] == [100, 100, 180, 180, 180]
+    assert 100 < look.costs_us(16) < look.costs_us(64) < 180
+    assert forecast(THREADED[0], look, 1).rps == pytest.approx(10_000)
+
+
+def test_a_look_at_fewer_slots_that_came_to_nothing_changes_nothing() -> None:
+    look = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
+    assert look is not None
+    assert seen_with_few(look, THREADED[0], Told(MANY, failed="its process ended")) == look

@@ -138,7 +138,7 @@ def arm(candidate: Candidate, forecast: Forecast, look: Looked, goal: Goal, memo
         case Goal.CAPACITY:
             known = Rates(forecast.rps)
         case Goal.CPU:
-            known = Costs(look.cpu_us)
+            known = Costs(look.costs_us(candidate.slots_each))
         case _:
             known = Costs(forecast.memory_bytes or look.memory_bytes or 1.0)
     texts = {knob: value for knob, value in candidate.contestant.knobs.items() if isinstance(value, str)}

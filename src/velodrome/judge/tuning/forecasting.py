@@ -7,9 +7,11 @@ Network Models», Computing Surveys 10, 1978, the asymptotic bounds).
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from velodrome.model import quantity
-from velodrome.model.tuning import Candidate, Forecast, Looked, Told
+from velodrome.model.tuning import Candidate, FewSlots, Forecast, Looked, Told
 
 BUSY = 0.8
 """A process that used so much of its CPU was stopped by that."""
@@ -35,18 +37,38 @@ def looked(candidate: Candidate, alone: Told, loaded: Told, cpus: int) -> Looked
         memory_bytes=loaded.memory_bytes or alone.memory_bytes,
         processes=candidate.processes,
         at_once=max(in_work / candidate.processes, 1.0) if stopped else None,
+        slots=candidate.slots_each,
     )
+
+
+def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
+    """Return the candidate of fewest slots that hold what the looked at one had in work; None: that one itself."""
+    needs = look.rps * look.alone_ms / 1000
+    able = [
+        (one.slots_each, one.label, one)
+        for one in candidates
+        if one.processes == look.processes
+        and one.slots_each is not None
+        and look.slots is not None
+        and needs / look.processes < one.slots_each < look.slots
+    ]
+    return min(able)[2] if able else None
+
+
+def seen_with_few(look: Looked, candidate: Candidate, loaded: Told) -> Looked:
+    """Return a look with what a load of fewer slots said."""
+    if candidate.slots_each is None or not loaded.cpu_us or loaded.spoilt or loaded.failed:
+        return look
+    return replace(look, few=FewSlots(candidate.slots_each, loaded.cpu_us))
 
 
 def forecast(candidate: Candidate, look: Looked, cpus: int) -> Forecast:
     """Return the lowest bound that applies to a candidate."""
-    stay_s = max(look.alone_ms, look.cpu_us / 1000) / 1000
+    cpu_us = look.costs_us(candidate.slots_each)
+    stay_s = max(look.alone_ms, cpu_us / 1000) / 1000
     could = min(candidate.processes, cpus)
     bounds = [
-        (
-            could / (look.cpu_us / 1e6),
-            f"{could} CPU{'' if could == 1 else 's'} ÷ {quantity.number(look.cpu_us)} µs",
-        )
+        (could / (cpu_us / 1e6), f"{could} CPU{'' if could == 1 else 's'} ÷ {quantity.number(cpu_us)} µs")
     ]
     if candidate.slots is not None:
         held = quantity.milliseconds(stay_s * 1000)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from velodrome.judge.tuning.arms import SLACK, Arm, arm
 from velodrome.judge.tuning.finishing import Finish, behind
-from velodrome.judge.tuning.forecasting import forecast, looked
+from velodrome.judge.tuning.forecasting import enough, forecast, looked, seen_with_few
 from velodrome.judge.tuning.knowing import Rates
 from velodrome.model import quantity
 from velodrome.model.tuning import Ask, Candidate, Entry, Fate, Goal, Looked, Told, Tuned
@@ -81,7 +81,7 @@ class _Race:
     # --- looking and asking
 
     def _look(self, stack: str, candidates: Sequence[Candidate]) -> None:
-        """Load the smallest of a stack twice: alone, and by many."""
+        """Load the smallest of a stack twice, alone and by many; by many with fewer slots too, if they may do."""
         one = min(candidates, key=lambda each: (each.processes, -(each.slots or 0)))
         alone = self._measured(one, Ask(ALONE_S, connections=1))
         loaded = alone
@@ -92,6 +92,8 @@ class _Race:
             why = loaded.failed or loaded.spoilt or "it answered nothing right"
             self.lost += [Entry(each, Fate.FAILED, why, 0, None, None, None, None) for each in candidates]
             return
+        if (few := enough(candidates, look)) is not None:
+            look = seen_with_few(look, few, self._measured(few, Ask(LOOK_S, connections=LOOK_CONNECTIONS)))
         self.looks[stack] = look
         for each in candidates:
             self._enter(each, look)

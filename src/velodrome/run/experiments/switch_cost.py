@@ -1,6 +1,6 @@
 """What a switch costs in CPU time: of generators, greenlets, tasks of asyncio, threads and processes.
 
-Facts by kind of switch (`guest/experiments/switch_cost.py` tells how each is done): `ns.KIND` is the median of some
+Facts by kind of switch (`guest/experiments/switch_kinds.py` tells how each is done): `ns.KIND` is the median of some
 repeats, `low_ns.KIND` and `high_ns.KIND` the quartiles, `times.KIND` the median over that of a generator. Then, by
 kind of flow, `interrupted.KIND`: whether one that works without a pause is made to let others work.
 """
