@@ -13,7 +13,7 @@ from dataclasses import replace
 from velodrome.model import quantity
 from velodrome.model.tuning import Candidate, FewSlots, Forecast, Looked, Told
 
-BUSY = 0.8
+BUSY = 0.7
 """A process that used so much of its CPU was stopped by that."""
 UNUSED = 0.7
 """A closed loop of which so many were not in work at once was stopped by something."""
