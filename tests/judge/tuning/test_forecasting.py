@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.judge.tuning.forecasting import enough, forecast, looked, seen_with_few
+from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Ask, Candidate, Looked, Told
 
@@ -79,3 +79,12 @@ def test_a_look_at_fewer_slots_that_came_to_nothing_changes_nothing() -> None:
     look = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
     assert look is not None
     assert seen_with_few(look, THREADED[0], Told(MANY, failed="its process ended")) == look
+
+
+def test_a_server_whose_requests_wait_is_looked_at_by_as_many_as_keep_its_cpu_busy() -> None:
+    assert crowd(ONE, Told(ALONE, 900.0, mean_ms=1.1, cpu_us=1_000)) == 32
+    assert crowd(ONE, Told(ALONE, 95.0, mean_ms=10.5, cpu_us=300)) == 140
+    assert crowd(ONE, Told(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 512
+    assert crowd(threads(64), Told(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 128
+    assert crowd(threads(4), Told(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 32
+    assert crowd(ONE, Told(ALONE, 16.0, mean_ms=60.0)) == 32

@@ -46,9 +46,6 @@ class Finish:
 
     def _preferred(self, leader: Arm | None) -> Arm | None:
         """Return the leader, or who does nearly as much with clearly less memory."""
-        if leader is not None and leader.plain is not None and leader.lower < leader.plain.mid:
-            # What it differs in decides nothing, unless it clearly does.
-            leader = leader.plain
         if leader is None or leader.memory_bytes is None or self.goal is Goal.MEMORY:
             return leader
         limit = CHEAPER * leader.memory_bytes

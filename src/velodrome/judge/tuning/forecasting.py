@@ -17,8 +17,20 @@ BUSY = 0.7
 """A process that used so much of its CPU was stopped by that."""
 UNUSED = 0.7
 """A closed loop of which so many were not in work at once was stopped by something."""
+LEAST_CROWD, MOST_CROWD, CROWDED = 32, 512, 4.0
+"""Connections of the look, and how many times those that would be in work by what a request took alone."""
 SHARED = 0.35
 """Of a process's memory that another worker of the same server adds, at least; forked ones share the rest."""
+
+
+def crowd(candidate: Candidate, alone: Told) -> int:
+    """Return how many connections show what it can do: enough to keep a CPU busy while most of them wait.
+
+    A request costs less the busier a server is, so that what it took alone is too much.
+    """
+    held = 2 * candidate.slots if candidate.slots is not None else MOST_CROWD
+    in_work = (alone.mean_ms or 0.0) * 1000 / alone.cpu_us if alone.cpu_us else 0.0
+    return max(LEAST_CROWD, min(round(CROWDED * in_work), held, MOST_CROWD))
 
 
 def looked(candidate: Candidate, alone: Told, loaded: Told, cpus: int) -> Looked | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from velodrome.judge.tuning.arms import SLACK, Arm, arm
 from velodrome.judge.tuning.finishing import Finish, behind
-from velodrome.judge.tuning.forecasting import enough, forecast, looked, seen_with_few
+from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
 from velodrome.judge.tuning.knowing import Rates
 from velodrome.model import quantity
 from velodrome.model.tuning import Ask, Candidate, Entry, Fate, Goal, Looked, Told, Tuned
@@ -28,7 +28,6 @@ FIRST = 0.8
 """Of a forecast, the rate that is asked first while nobody leads."""
 LOW = 0.05
 """Of a forecast, the rate that must hold if any does."""
-LOOK_CONNECTIONS = 32
 ALONE_S, LOOK_S = 0.7, 1.0
 SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end, if the budget allows."""
@@ -86,14 +85,14 @@ class _Race:
         alone = self._measured(one, Ask(ALONE_S, connections=1))
         loaded = alone
         if not (alone.failed or alone.spoilt):
-            loaded = self._measured(one, Ask(LOOK_S, connections=LOOK_CONNECTIONS))
+            loaded = self._measured(one, Ask(LOOK_S, connections=crowd(one, alone)))
         look = looked(one, alone, loaded, self.wanted.cpus)
         if look is None or loaded.failed:
             why = loaded.failed or loaded.spoilt or "it answered nothing right"
             self.lost += [Entry(each, Fate.FAILED, why, 0, None, None, None, None) for each in candidates]
             return
         if (few := enough(candidates, look)) is not None:
-            look = seen_with_few(look, few, self._measured(few, Ask(LOOK_S, connections=LOOK_CONNECTIONS)))
+            look = seen_with_few(look, few, self._measured(few, Ask(LOOK_S, connections=crowd(few, alone))))
         self.looks[stack] = look
         for each in candidates:
             self._enter(each, look)
@@ -133,7 +132,12 @@ class _Race:
     @property
     def _leader(self) -> Arm | None:
         running = [one for one in self.arms if one.running and one.known.holds]
-        return max(running, key=lambda one: one.mid, default=None)
+        best = max(running, key=lambda one: one.mid, default=None)
+        plain = best.plain if best is not None else None
+        if best is None or plain is None or plain.out is not None:
+            return best
+        # What it differs in decides nothing, unless it clearly does.
+        return best if best.lower > plain.known.interval.high else plain
 
     def _contends(self, one: Arm) -> bool:
         """Whether it may be clearly better than the leader."""
