@@ -45,7 +45,7 @@ def test_what_cannot_be_shown_is_one_sentence(log: Path, tmp_path: Path) -> None
         ((), "nothing says what is asked; name a log"),
         (("--access-log", log, "--openapi", log), "--access-log and --openapi each say what is asked"),
         (("--access-log", log, "--methods", "GET,FETCH"), "--methods GET,FETCH: 'FETCH' is no method"),
-        (("--openapi", log), "access.log: it is no JSON"),
+        (("--openapi", log), "access.log: it is no OpenAPI document"),
     ):
         ended = run("requests", *words)
         assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)

@@ -1,5 +1,6 @@
 """Which setting to deploy, as text: answer, why, what would change it, proof, what to paste; and `velodrome/tune/1`."""
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +19,8 @@ FOR = {
     Goal.CPU: "the least CPU",
     Goal.MEMORY: "the least memory",
 }
+WHY = 64
+"""Letters of a reason, cut between words."""
 SHOWN = 12
 """Candidates in the table; the JSON document has all."""
 
@@ -149,7 +152,7 @@ def _table(found: Recommendation) -> list[str]:
             _value(goal, one),
             quantity.memory(one.memory_bytes),
             str(one.trials),
-            visible(one.why)[:60],
+            textwrap.shorten(visible(one.why), WHY, placeholder=" …"),
         )
         for one in shown
     ]

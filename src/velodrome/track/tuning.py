@@ -144,8 +144,10 @@ class Benches:
         if self._bench is None or self._bench.trial.contestant != candidate.contestant:
             self._stop()
             trial = replace(self._template, contestant=candidate.contestant)
-            alone_ms = self._alone_ms.get(candidate.contestant.stack, 0.0)
-            self._bench = Bench(trial, self._lab, alone_ms=alone_ms)
+            known = self._alone_ms.get(candidate.contestant.stack)
+            # Once of a stack is enough.
+            told = self._follower.preparing if known is None else _unheard
+            self._bench = Bench(trial, self._lab, alone_ms=known or 0.0, told=told)
         return self._bench
 
     def _stop(self) -> None:
@@ -169,6 +171,10 @@ class Benches:
         if measured is None:
             return Told(ask, failed=sample.spoilt)
         return replace(_facts(ask, measured), spoilt=sample.spoilt)
+
+
+def _unheard(_: str) -> None:
+    """Say nothing again."""
 
 
 def _facts(ask: Ask, measured: Measurement) -> Told:
