@@ -5,7 +5,6 @@ tune(Asked(trial, stacks, Goal.CAPACITY, Demands(must=(slo,))), lab, follower)
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
@@ -18,6 +17,7 @@ from velodrome.judge.tuning.leaking import leak
 from velodrome.judge.tuning.racing import Wanted
 from velodrome.judge.tuning.racing import tune as raced
 from velodrome.judge.tuning.sensitivity import changes
+from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError
@@ -25,7 +25,7 @@ from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned
+from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding
 from velodrome.plan.candidates import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
@@ -39,7 +39,8 @@ GRID_LOADS = 15
 SHARE = 0.2
 """Of the loads that the whole grid would take, no more are made."""
 LEAST_LOADS = 24
-PROOF_S = 8.0
+PROOF_S, PROOFS = 8.0, 3
+"""How long the last load is, and how often it is made where the condition does not hold in it."""
 PROOF = 0.8
 """Of the lower end of what the best can do, the rate of the last load."""
 RESERVED_S = 20.0
@@ -102,7 +103,11 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
             lambda: time.monotonic() < until,
             lambda best: refined(best, by_name[best.contestant.stack]),
         )
-        proof = _proof(tuned.best, asked, benches) if tuned.best else None
+        proof = None
+        if tuned.best:
+            proof, why = _proof(tuned.best, asked, benches)
+            if why:
+                tuned = replace(tuned, ending=TuneEnding.SPENT, because=why)
     return _recommendation(asked, tuned, proof, cpus, lab, seconds=time.monotonic() - began)
 
 
@@ -189,13 +194,20 @@ def _facts(ask: Ask, measured: Measurement) -> Told:
     )
 
 
-def _proof(best: Entry, asked: Asked, benches: Benches) -> Measurement | None:
-    """Load the recommended setting once more, longer, at the rate it is for."""
+def _proof(best: Entry, asked: Asked, benches: Benches) -> tuple[Measurement | None, str]:
+    """Load the recommended setting once more, longer, at the rate it is for; return why that proves nothing."""
     rate = asked.rate or (PROOF * best.value.low if best.value else 0.0)
-    measured = None
-    with suppress(NoServerError):
-        _, measured = benches.bench(best.candidate).rate(rate, asked.demands, PROOF_S)
-    return measured
+    measured, why = None, ""
+    for _ in range(PROOFS):
+        try:
+            probe, measured = benches.bench(best.candidate).rate(rate, asked.demands, PROOF_S)
+        except NoServerError as error:
+            return None, f"loaded once more, {error.reason}"
+        if probe.held:
+            return measured, ""
+        came = probe.why or probe.spoilt
+        why = f"{came[:1].lower()}{came[1:]}"
+    return measured, f"loaded {PROOFS} times more at {quantity.rate(rate)}, it never held: {why.rstrip('.')}"
 
 
 def _recommendation(

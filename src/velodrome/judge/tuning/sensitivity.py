@@ -13,8 +13,8 @@ from velodrome.model import quantity
 from velodrome.model.recommendation import Reason
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Looked, Tuned
 
-WAITS = 0.2
-"""Of its time a request must wait so much before a third party's latency is worth a sentence."""
+WAITS, LEAST_WAIT_MS = 0.2, 1.0
+"""Of its time a request must wait so much, and this at least, before a third party's latency is worth a sentence."""
 LONGER = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 CLEARLY = 1.1
 OUT = (Fate.FAILED, Fate.TOO_BIG)
@@ -30,7 +30,7 @@ def changes(tuned: Tuned, cpus: int, rate: float = 0.0) -> tuple[Reason, ...]:
 
 def _of_wait(tuned: Tuned, best: Entry, cpus: int) -> Iterator[Reason]:
     look = tuned.looks[best.candidate.contestant.stack]
-    if look.wait_ms < WAITS * look.alone_ms or tuned.goal is not Goal.CAPACITY:
+    if look.wait_ms < max(WAITS * look.alone_ms, LEAST_WAIT_MS) or tuned.goal is not Goal.CAPACITY:
         return
     now = _able(tuned, best, cpus, 1.0)
     for factor in LONGER:
