@@ -26,6 +26,8 @@ INDIFFERENT = 0.03
 """Better by less than this is not better: repeats on a small machine differ by it."""
 FIRST = 0.8
 """Of a forecast, the rate that is asked first while nobody leads."""
+UNSEEN = 1.6
+"""Times what a look lets expect of a stack, an open loop may show: none is out before it was asked once."""
 LOW = 0.05
 """Of a forecast, the rate that must hold if any does."""
 ALONE_S, LOOK_S = 0.7, 1.0
@@ -144,7 +146,10 @@ class _Race:
         leader = self._leader
         if one.out is not None or one is leader or one.capped:
             return False
-        return leader is None or one.upper > leader.mid * (1 + INDIFFERENT)
+        stack = one.candidate.contestant.stack
+        seen = any(other.trials for other in self.arms if other.candidate.contestant.stack == stack)
+        upper = one.upper if seen else one.upper * UNSEEN
+        return leader is None or upper > leader.mid * (1 + INDIFFERENT)
 
     def _ask(self, one: Arm) -> Ask:
         steps = self.wanted.seconds
