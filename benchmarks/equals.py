@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from velodrome.cli.judge import read
 from velodrome.guest.catalog import stacks
 from velodrome.judge.claims.finding_cells import Evidence
 from velodrome.judge.figures.number import Missing, Series
@@ -19,6 +18,7 @@ from velodrome.judge.figures.taking import TAKING
 from velodrome.model.claim import Figure
 from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
+from velodrome.run.racing.store import read
 
 STUDY = Path(__file__).with_suffix(".toml")
 METRICS = ("throughput_rps", "cpu_us", "memory_bytes", "mean_ms", "p50_ms", "p90_ms", "p99_ms")

@@ -27,7 +27,6 @@ from velodrome.model.app import App
 from velodrome.model.condition_text import read
 from velodrome.model.errors import NoServerError
 from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.request import Request
 from velodrome.model.search import Probe, Sample
@@ -35,7 +34,7 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Told
 from velodrome.plan.candidates import REFINED, grid
 from velodrome.run.lab import Lab
-from velodrome.track import apps, capacity, tuning
+from velodrome.track import apps, bench, capacity, tuning
 
 FOLDER = Path(__file__).with_name("tuned")
 STACKS = ("gunicorn-gevent", "gunicorn-sync", "waitress")
@@ -86,8 +85,7 @@ def served(name: str) -> tuple[App, Lab]:
 
 
 def trial(app: App, contestant: Contestant) -> Trial:
-    limits = Limits(CPUS)
-    return Trial("regret", app.path, app.recipe, contestant, Load(Closed(1), 1.0), limits, 0, app=app)
+    return bench.trial_of("regret", app.recipe, contestant, Limits(CPUS), app=app)
 
 
 def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from velodrome.cli.judge import read
 from velodrome.guest.catalog import stacks
 from velodrome.judge.differing.diffing import diff
 from velodrome.judge.differing.sides import Pairing, Sides
@@ -22,6 +21,7 @@ from velodrome.judge.figures.cell import Cell
 from velodrome.model.difference import Change, Diff, Side
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
+from velodrome.run.racing.store import read
 
 STUDY = Path(__file__).with_suffix(".toml")
 TIMES = 100

@@ -9,17 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.shop_repository import commit, git
 
 PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
-SHOP = """
-import time
-
-def application(environ, start_response):
-    time.sleep({seconds})
-    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
-    return [b"ok"]
-"""
-ME = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 def workflows() -> list[Any]:
@@ -82,7 +74,7 @@ def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
         "PATH": f"{tools}:{os.environ['PATH']}",
         "GITHUB_BASE_REF": "main",
         "GITHUB_OUTPUT": str(output),
-        "APP": "shop:application",
+        "APP": "shop:app",
         "REQUEST": "GET /",
         "RATE": "40",
         "THRESHOLD": "p50 +50%",
@@ -107,16 +99,14 @@ def step(script: str, folder: Path, env: dict[str, str]) -> None:
 
 
 def run(*words: str) -> None:
-    subprocess.run(words, check=True, env=os.environ | ME)
+    subprocess.run(words, check=True)
 
 
 def made(origin: Path, seconds: float) -> None:
     """Make a repository with a branch `change` in which the app waits so long."""
     origin.mkdir()
-    run("git", "-C", str(origin), "init", "--quiet", "-b", "main")
+    git(origin, "init", "--quiet", "-b", "main")
     for branch, waits in (("main", 0.002), ("change", seconds)):
         if branch != "main":
-            run("git", "-C", str(origin), "checkout", "--quiet", "-b", branch)
-        (origin / "shop.py").write_text(SHOP.format(seconds=waits) + f"# {branch}\n")
-        run("git", "-C", str(origin), "add", ".")
-        run("git", "-C", str(origin), "commit", "--quiet", "-m", branch)
+            git(origin, "checkout", "--quiet", "-b", branch)
+        commit(origin, branch, waits, end=f"# {branch}\n")

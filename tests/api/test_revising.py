@@ -1,40 +1,18 @@
 """`velodrome.diff` races two revisions of an app, as `velodrome diff HEAD~1 HEAD --app` does."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.shop_repository import slower
 
 import velodrome as vd
 from velodrome.model.errors import GitError, RevisionError
-
-SHOP = """
-import time
-
-def app(environ, start_response):
-    time.sleep({seconds})
-    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
-    return [b"ok"]
-"""
-ME = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
-
-def git(folder: Path, *arguments: str) -> None:
-    subprocess.run(["git", "-C", str(folder), *arguments], check=True, env=os.environ | ME)
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A repository whose last commit made the app wait 20 ms instead of 2."""
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    git(folder, "init", "--quiet")
-    for seconds in (0.002, 0.02):
-        (folder / "shop.py").write_text(SHOP.format(seconds=seconds))
-        git(folder, "add", ".")
-        git(folder, "commit", "--quiet", "-m", f"wait {seconds}")
-    return folder
+    return slower(tmp_path / "shop")
 
 
 @pytest.mark.exhaustive

@@ -1,48 +1,20 @@
 """Two revisions of an app, raced against each other as a user asks for it."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.shop_repository import SHOP, git, slower
 
 from velodrome.cli.main import main
 from velodrome.judge.differing.looks import looks, next_look
 from velodrome.run.apps.revisions import PREFIX
 
-SHOP = """
-import time
-
-def app(environ, start_response):
-    time.sleep({seconds})
-    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
-    return [b"ok"]
-"""
-ME = {
-    "GIT_AUTHOR_NAME": "a",
-    "GIT_AUTHOR_EMAIL": "a@b",
-    "GIT_COMMITTER_NAME": "a",
-    "GIT_COMMITTER_EMAIL": "a@b",
-}
-
-
-def git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | ME).stdout
-
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A repository whose last commit made the app wait 20 ms instead of 2."""
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    git(folder, "init", "--quiet")
-    for seconds in (0.002, 0.02):
-        (folder / "shop.py").write_text(SHOP.format(seconds=seconds))
-        git(folder, "add", ".")
-        git(folder, "commit", "--quiet", "-m", f"wait {seconds}")
-    return folder
+    return slower(tmp_path / "shop")
 
 
 def velodrome(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -17,7 +17,7 @@ from velodrome.report import diff_junit, diff_markdown, diff_rows
 
 
 @dataclass(frozen=True)
-class Differences:
+class Differences(frames.Tabled):
     """What changed, and whether thresholds were kept."""
 
     diff: Diff
@@ -73,14 +73,6 @@ class Differences:
             }
             for one in self.diff.differences
         ]
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_pandas(self.rows())
-
-    def to_polars(self) -> Any:
-        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_polars(self.rows())
 
     def __repr__(self) -> str:
         return f"<{self.diff.change.value}: {self.diff.sentence}>"

@@ -24,7 +24,7 @@ PERCENTILES = (50, 90, 99, 99.9)
 
 
 @dataclass(frozen=True)
-class Loaded:
+class Loaded(frames.Tabled):
     """What came of a load. A figure compared with a limit is surely on one side of it, or InsufficientDataError."""
 
     target: str
@@ -117,14 +117,6 @@ class Loaded:
             }
             for number, one in enumerate(self.blocks.every)
         ]
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_pandas(self.rows())
-
-    def to_polars(self) -> Any:
-        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_polars(self.rows())
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, (self.throughput, self.p50, self.p99, self.errors)))

@@ -20,7 +20,7 @@ HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(frames.Tabled):
     """A race that was run."""
 
     path: Path
@@ -45,14 +45,6 @@ class Run:
     def rows(self) -> list[frames.Row]:
         """Return one row a trial."""
         return list(map(_row, self.results.trials))
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_pandas(self.rows())
-
-    def to_polars(self) -> Any:
-        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_polars(self.rows())
 
     def __repr__(self) -> str:
         study = self.results.header.study

@@ -17,32 +17,23 @@ from velodrome.model.condition import Condition
 from velodrome.model.condition_text import read
 from velodrome.model.errors import UsageError
 from velodrome.model.interval import Interval
-from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
-from velodrome.model.tuning import Candidate, Goal, Told
+from velodrome.model.tuning import Goal
 from velodrome.report import capacity_text, tune_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
 from velodrome.track.loading import common
+from velodrome.track.quiet import Quiet
 
 STUDY = "api"
 """The study that trials of a search are of."""
 
 
-class _Quiet:
-    """Hears how a search goes, and says nothing."""
-
-    def preparing(self, text: str) -> None: ...
-    def tried(self, probe: Probe, measured: Measurement | None) -> None: ...
-    def sampled(self, sample: Sample, measured: Measurement | None) -> None: ...
-    def told(self, candidate: Candidate, told: Told) -> None: ...
-
-
 @dataclass(frozen=True)
-class Capacity:
+class Capacity(frames.Tabled):
     """What a search for the highest rate, or for the knee of a closed loop, came to."""
 
     title: str
@@ -70,14 +61,6 @@ class Capacity:
         tried: Sequence[Probe | Sample] = search.probes if isinstance(search, RateFound) else search.samples
         return [asdict(one) for one in tried]
 
-    def to_pandas(self) -> Any:
-        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_pandas(self.rows())
-
-    def to_polars(self) -> Any:
-        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_polars(self.rows())
-
     def __repr__(self) -> str:
         return f"<{self.title}: {self.sentence}>"
 
@@ -86,7 +69,7 @@ class Capacity:
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(frames.Tabled):
     """Which setting to deploy, the runner-up, and what would change its mind."""
 
     recommendation: Recommendation
@@ -122,14 +105,6 @@ class Tuning:
             }
             for one in self.recommendation.tuned.entries
         ]
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a `pandas.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_pandas(self.rows())
-
-    def to_polars(self) -> Any:
-        """Return the rows as a `polars.DataFrame`. Raises MissingLibraryError."""
-        return frames.to_polars(self.rows())
 
     def document(self) -> dict[str, Any]:
         """Return the answer as plain values, as `velodrome tune --json` prints it."""
@@ -173,11 +148,11 @@ def capacity(
     found: RateCapacity | Knee
     if closed:
         length = searching.KNEE_S if duration is None else seconds_of(duration)
-        found = searching.knee(trial, lab, _Quiet(), seconds=length, wait_s=wait_s)
+        found = searching.knee(trial, lab, Quiet(), seconds=length, wait_s=wait_s)
     else:
         length = bench.SECONDS if duration is None else seconds_of(duration)
         demands = Demands(must=_conditions(slo))
-        found = searching.highest(trial, lab, demands, _Quiet(), seconds=length, wait_s=wait_s)
+        found = searching.highest(trial, lab, demands, Quiet(), seconds=length, wait_s=wait_s)
     return Capacity(f"{who.called(lab.stacks[name].title)} · {one.path}", found)
 
 
@@ -210,7 +185,7 @@ def tune(
     trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits_of(cpus, memory), app=one)
     demands = Demands(must=_conditions(slo))
     asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
-    return Tuning(tuning.tune(asked, lab, _Quiet(), None if wait else 0.0))
+    return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
 
 
 def _looked_at(app: object, requests: Asks, of_app: Mapping[str, Any]) -> tuple[App, Lab]:

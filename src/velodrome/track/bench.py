@@ -72,7 +72,7 @@ class Bench:
         seconds: float = SECONDS,
         alone_ms: float = 0.0,
         *,
-        told: Callable[[str], None] = lambda _: None,
+        told: Callable[[str], None] | None = None,
     ) -> None:
         """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
 
@@ -191,7 +191,7 @@ class Bench:
                     reason = why.reason.removeprefix(f"{label}: ")
                     raise AppAnswersWrongError(app.path, label, reason, why.last_lines[-8:]) from why
                 raise NoServerError(label, why.reason, why.last_lines) from why
-            if self._booted.wrong and not self.boots:
+            if self._told is not None and self._booted.wrong and not self.boots:
                 self._told(warning(self.trial.contestant.label, self._booted.wrong))
             self.boots += 1
         return self._booted

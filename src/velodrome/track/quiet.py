@@ -1,9 +1,12 @@
-"""Follows a race without a word, for whoever wants only its results."""
+"""Follows a race or a search without a word, for whoever wants only its results."""
 
 from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.measurement import Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
+from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
+from velodrome.model.tuning import Candidate, Told
 
 
 class Quiet:
@@ -29,3 +32,12 @@ class Quiet:
 
     def finished(self, result: Result) -> None:
         """Told each result."""
+
+    def tried(self, probe: Probe, measured: Measurement | None) -> None:
+        """Told each rate of a search."""
+
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
+        """Told each closed loop of a search."""
+
+    def told(self, candidate: Candidate, told: Told) -> None:
+        """Told each load of a tuning."""

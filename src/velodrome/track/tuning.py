@@ -151,7 +151,7 @@ class Benches:
             trial = replace(self._template, contestant=candidate.contestant)
             known = self._alone_ms.get(candidate.contestant.stack)
             # Once of a stack is enough.
-            told = self._follower.preparing if known is None else _unheard
+            told = self._follower.preparing if known is None else None
             self._bench = Bench(trial, self._lab, alone_ms=known or 0.0, told=told)
         return self._bench
 
@@ -176,10 +176,6 @@ class Benches:
         if measured is None:
             return Told(ask, failed=sample.spoilt)
         return replace(_facts(ask, measured), spoilt=sample.spoilt)
-
-
-def _unheard(_: str) -> None:
-    """Say nothing again."""
 
 
 def _facts(ask: Ask, measured: Measurement) -> Told:

@@ -56,15 +56,16 @@ def looked(candidate: Candidate, alone: Told, loaded: Told, cpus: int) -> Looked
 def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
     """Return the candidate of fewest slots that hold what the looked at one had in work; None: that one itself."""
     needs = look.rps * look.alone_ms / 1000
+    if look.slots is None:
+        return None
     able = [
-        (one.slots_each, one.label, one)
+        one
         for one in candidates
-        if one.processes == look.processes
-        and one.slots_each is not None
-        and look.slots is not None
-        and needs / look.processes < one.slots_each < look.slots
+        if one.slots is not None
+        and one.processes == look.processes
+        and needs < one.slots < look.slots * one.processes
     ]
-    return min(able)[2] if able else None
+    return min(able, key=lambda one: (one.slots or 0, one.label), default=None)
 
 
 def seen_with_few(look: Looked, candidate: Candidate, loaded: Told) -> Looked:

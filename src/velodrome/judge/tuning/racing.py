@@ -237,16 +237,15 @@ class _Race:
         loads: Counter[str] = Counter()
         while True:
             self._laps()
-            left = any(self._contends(one) for one in self._rivals())
             leader = self._leader
-            wide = [
+            wide = (
                 one
                 for one in (leader, *behind(self.arms, leader, held=False)[:1])
                 if one is not None and self._is_wide(one) and loads[one.candidate.label] < SETTLING
-            ]
-            if not wide or self._spent():
-                return left
-            one = wide[0]
+            )
+            one = next(wide, None)
+            if one is None or self._spent():
+                return any(self._contends(rival) for rival in self._rivals())
             loads[one.candidate.label] += 1
             ask = self._ask(one)
             if isinstance(one.known, Rates):
