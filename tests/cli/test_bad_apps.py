@@ -103,6 +103,14 @@ def test_one_that_never_ends_an_answer_is_told_what_to_look_for(tmp_path: Path, 
 
 
 @pytest.mark.exhaustive
+def test_tuning_ends_after_two_stacks_that_wait_for_it_in_vain(tmp_path: Path) -> None:
+    three = (*TWO, "--stack", "gunicorn-gevent")
+    number, told = ended(tmp_path, "tune", "hangs:application", *three)
+    assert number == LAB, told
+    assert "takes the connection but does not finish an answer. See what it waits for" in told
+
+
+@pytest.mark.exhaustive
 @pytest.mark.measured
 def test_one_that_grows_past_its_limit_is_told_so_and_is_no_winner(tmp_path: Path) -> None:
     number, told = ended(

@@ -190,7 +190,7 @@ class Bench:
                 if app is not None and why.kind is FailureKind.WRONG_ANSWER:
                     reason = why.reason.removeprefix(f"{label}: ")
                     raise AppAnswersWrongError(app.path, label, reason, why.last_lines[-8:]) from why
-                raise NoServerError(label, why.reason, why.last_lines) from why
+                raise NoServerError(label, why.reason, why.last_lines, tried=not why.kind.is_missing) from why
             if self._told is not None and self._booted.wrong and not self.boots:
                 self._told(warning(self.trial.contestant.label, self._booted.wrong))
             self.boots += 1

@@ -59,5 +59,4 @@ def _told(app: App, label: str, error: ImpossibleError) -> AppAnswersWrongError 
     reason, last_lines = error.reason.removeprefix(f"{label}: "), error.last_lines[-8:]
     if error.kind is FailureKind.WRONG_ANSWER:
         return AppAnswersWrongError(app.path, label, reason, last_lines)
-    tried = error.kind not in (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
-    return AppNotServedError(app.path, label, reason, last_lines, tried=tried)
+    return AppNotServedError(app.path, label, reason, last_lines, tried=not error.kind.is_missing)

@@ -20,7 +20,7 @@ from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import written
-from velodrome.model.errors import AppAnswersWrongError, NoServerError
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
@@ -78,7 +78,7 @@ class Asked:
 def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0) -> Recommendation:
     """Search the best setting. A stack that does not start is out.
 
-    Raises BusyError, LimitError, DriverError, AppAnswersWrongError.
+    Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError.
     """
     began = time.monotonic()
     limits = asked.trial.limits
@@ -118,7 +118,8 @@ class Benches:
         self._template, self._lab, self._demands, self._follower = template, lab, demands, follower
         self._bench: Bench | None = None
         self._alone_ms: dict[str, float] = {}
-        self._wrong: set[str] = set()
+        self._refused: dict[str, AppAnswersWrongError | AppNotServedError] = {}
+        """By stack, until one serves the app."""
 
     def __enter__(self) -> Self:
         return self
@@ -129,18 +130,16 @@ class Benches:
         self._stop()
 
     def measure(self, candidate: Candidate, ask: Ask) -> Told:
-        """Make one load and say what it gave. Raises AppAnswersWrongError once an app does so on several stacks."""
+        """Make one load and say what it gave.
+
+        Raises AppAnswersWrongError or AppNotServedError once several stacks could not serve an app, and none could.
+        """
         try:
             told = self._told(self.bench(candidate), ask)
-        except NoServerError as error:
+        except (NoServerError, AppAnswersWrongError) as error:
             self._stop()
-            told = Told(ask, failed=error.reason)
-        except AppAnswersWrongError as error:
-            self._stop()
-            self._wrong.add(candidate.contestant.stack)
-            if len(self._wrong) >= MOST_WRONG:
-                raise
-            told = Told(ask, failed=str(error))
+            self._doubt_app(candidate.contestant.stack, error)
+            told = Told(ask, failed=error.reason if isinstance(error, NoServerError) else str(error))
         self._follower.told(candidate, told)
         return told
 
@@ -154,6 +153,19 @@ class Benches:
             told = self._follower.preparing if known is None else None
             self._bench = Bench(trial, self._lab, alone_ms=known or 0.0, told=told)
         return self._bench
+
+    def _doubt_app(self, stack: str, error: NoServerError | AppAnswersWrongError) -> None:
+        app = self._template.app
+        if app is None or self._alone_ms or (isinstance(error, NoServerError) and not error.tried):
+            return
+        if isinstance(error, NoServerError):
+            self._refused[stack] = AppNotServedError(app.path, stack, error.reason, error.last_lines)
+        else:
+            self._refused[stack] = error
+        if len(self._refused) >= MOST_WRONG:
+            every = list(self._refused.values())
+            # A wrong answer tells most.
+            raise next((one for one in every if isinstance(one, AppAnswersWrongError)), every[0]) from error
 
     def _stop(self) -> None:
         if self._bench is not None:

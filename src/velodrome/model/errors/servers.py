@@ -50,10 +50,15 @@ class ServerNotReadyError(VelodromeError):
 
 
 class NoServerError(VelodromeError):
-    """Raised when what is to be loaded again and again cannot be served, or not any more."""
+    """Raised when what is to be loaded again and again cannot be served, or not any more.
 
-    def __init__(self, label: str, reason: str, last_lines: Sequence[str] = ()) -> None:
-        self.reason = reason
+    `tried`: its server was started, so it may be the app.
+    """
+
+    def __init__(
+        self, label: str, reason: str, last_lines: Sequence[str] = (), *, tried: bool = True
+    ) -> None:
+        self.reason, self.last_lines, self.tried = reason, tuple(last_lines), tried
         tail = "".join(f"\n  {line}" for line in last_lines)
         said = reason if reason.startswith(label) else f"{label}: {reason}"
         super().__init__(f"{said.rstrip('.')}." + (f" Its last lines:{tail}" if tail else ""))

@@ -18,6 +18,11 @@ class FailureKind(StrEnum):
     LOAD = "load"
     STOP = "stop"
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether something of the machine was missing, so that no server of it was started."""
+        return self in (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
+
 
 @dataclass(frozen=True)
 class Failed:

@@ -12,7 +12,7 @@ from velodrome import _native
 from velodrome.model.errors import RaceInterruptedError
 from velodrome.model.experiment import Experiment
 from velodrome.model.flag import FlagKind
-from velodrome.model.measurement import Failed, FailureKind
+from velodrome.model.measurement import Failed
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.trial import Heat, Trial
@@ -28,8 +28,6 @@ from velodrome.run.racing.opening import proven, refuse_impossible, stoppable
 from velodrome.run.racing.preparing import prepared
 from velodrome.run.racing.store import Store
 
-RETRIED = (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
-"""Failures that `resume` tries again: what was missing may be there now."""
 SPOILT = frozenset({FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED})
 """Flags that tell of the machine at that moment, and of nothing that was measured."""
 
@@ -151,7 +149,8 @@ def _open(race: Race) -> tuple[Store, Results]:
 def _again(result: Result, redo: bool) -> bool:
     """Return whether a resumed race measures something that it has a result of once more."""
     if isinstance(result, Failed):
-        return result.failure in RETRIED
+        # What was missing may be there now.
+        return result.failure.is_missing
     return redo and bool(result.doubts & SPOILT)
 
 
