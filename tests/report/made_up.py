@@ -6,10 +6,11 @@ Figures are drawn from a fixed seed, so every report made of them is the same ea
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from velodrome.guest.recipe import Body, Call, Recipe
+from velodrome.guest.stacks.uvicorn import stack as uvicorn
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
@@ -51,6 +52,10 @@ class Runner:
     def contestant(self) -> Contestant:
         return Contestant(self.stack, dict(self.knobs))
 
+    @property
+    def called(self) -> str:
+        return self.contestant.called(replace(uvicorn, name=self.stack, title=self.title))
+
 
 RUNNERS = (
     Runner("granian-rsgi", "granian · rsgi", 41_200, 31),
@@ -88,7 +93,7 @@ STUDY = Study(
     limits=Limits(cpus=1),
     sources=("Three endpoints that published comparisons disagree about.",),
 )
-CALLED = {runner.contestant.label: runner.contestant.called(runner.title) for runner in RUNNERS}
+CALLED = {runner.contestant.label: runner.called for runner in RUNNERS}
 PLACEMENT = Placement((0,), (1,), (1,), False, "affinity and rlimits", ("no cgroup is writable here",))
 MACHINE: Mapping[str, str | int | float | list[int] | None] = {
     "cpu": "made-up processor at 2.5 GHz",

@@ -1,7 +1,3 @@
-import json
-import math
-
-import pytest
 from tests.judge import made
 
 from velodrome.judge.search.scalability import scalability
@@ -59,11 +55,3 @@ def test_without_a_peak_nothing_is_made_up() -> None:
     told = "\n".join(capacity_text.lines(knee(0.0), TITLE))
     assert "peaks at" not in told
     assert "No peak within what was tried, because κ may be 0" in told
-
-
-@pytest.mark.parametrize("found", [rate(Ending.CONVERGED, Interval(404, 412, 420)), knee(0.0005), knee(0.0)])
-def test_the_document_is_json_without_infinities(found: RateCapacity | Knee) -> None:
-    document = json.loads(json.dumps(capacity_text.document(found, TITLE), allow_nan=False))
-    assert document["schema"] == "velodrome/capacity/1"
-    assert document["best"]["throughput_rps"] == 404.0
-    assert math.isclose(document["seconds"], found.seconds)

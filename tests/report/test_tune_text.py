@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 from tests.judge import made
@@ -102,17 +101,6 @@ def test_where_nothing_holds_the_reason_is_told_and_nothing_to_paste() -> None:
     told = "\n".join(tune_text.lines(nobody))
     assert "p99 was 900 ms" in told
     assert "Dockerfile" not in told
-
-
-def test_the_document_is_json_with_every_candidate() -> None:
-    document = json.loads(json.dumps(tune_text.document(recommended())))
-    assert document["schema"] == "velodrome/tune/1"
-    assert document["ending"] == "settled"
-    assert len(document["candidates"]) == 5
-    assert document["recommended"]["knobs"] == {"threads": 16, "workers": 2}
-    assert document["recommended"]["called"] == "gunicorn · gthread ×2, 16 threads"
-    assert set(document["files"]) == {"gunicorn.conf.py", "app.service", "Dockerfile"}
-    assert document["proof"]["throughput_rps"] == 300.0
 
 
 def test_a_load_is_a_line_without_control_codes() -> None:

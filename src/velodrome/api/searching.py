@@ -21,7 +21,7 @@ from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
-from velodrome.report import capacity_text, tune_text
+from velodrome.report import capacity_text, tune_json, tune_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
@@ -108,7 +108,7 @@ class Tuning(frames.Tabled):
 
     def document(self) -> dict[str, Any]:
         """Return the answer as plain values, as `velodrome tune --json` prints it."""
-        return tune_text.document(self.recommendation)
+        return tune_json.document(self.recommendation)
 
     def __repr__(self) -> str:
         return f"<{self.recommendation.of}: {self.sentence}>"
@@ -153,7 +153,7 @@ def capacity(
         length = bench.SECONDS if duration is None else seconds_of(duration)
         demands = Demands(must=_conditions(slo))
         found = searching.highest(trial, lab, demands, Quiet(), seconds=length, wait_s=wait_s)
-    return Capacity(f"{who.called(lab.stacks[name].title)} · {one.path}", found)
+    return Capacity(f"{who.called(lab.stacks[name])} · {one.path}", found)
 
 
 def tune(

@@ -138,7 +138,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
             python=options.python or platform.python_version(),
             trials=sum(len(heat.trials) for heat in laid_out.heats),
             seconds=timing.race_s(laid_out.heats, stacks),
-            called={one.label: one.called(stacks[one.stack].title) for one in asked.contestants},
+            called={one.label: one.called(stacks[one.stack]) for one in asked.contestants},
         )
         plan = race.Race(
             asked,

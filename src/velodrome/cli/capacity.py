@@ -19,7 +19,7 @@ from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, Sample
 from velodrome.model.trial import Trial
-from velodrome.report import capacity_text, search_text
+from velodrome.report import capacity_json, capacity_text, search_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity
 from velodrome.track.bench import SECONDS
@@ -101,9 +101,9 @@ def command(
         if one.app is not None:
             apps.stacks_for(one.app, one.lab, (who.stack,))  # refuses one that cannot serve it
         found = search.run(one.trial(NAME, who, limits), one.lab)
-        title = f"{who.called(server.stacks[who.stack].title)} · {one.label}"
+        title = f"{who.called(server.stacks[who.stack])} · {one.label}"
     if as_json:
-        print(json.dumps(capacity_text.document(found, title)))
+        print(json.dumps(capacity_json.document(found, title)))
     else:
         print("\n".join(capacity_text.lines(found, title)))
     sys.exit({Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(found.ending, CANNOT_TELL))

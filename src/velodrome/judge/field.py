@@ -77,7 +77,7 @@ def runners(
     for label, own in sorted(by_label.items()):
         contestant = own[0].trial.contestant
         stack = stacks.get(contestant.stack)
-        called = contestant.called(stack.title if stack else contestant.stack)
+        called = contestant.called(stack)
         python = "" if contestant.python else own[0].trial.python
         found.append(
             Runner(

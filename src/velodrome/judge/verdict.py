@@ -111,7 +111,7 @@ def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[st
     seen: dict[tuple[str, str, str, str], tuple[str, list[int]]] = {}
     for one in results:
         stack = stacks.get(one.trial.contestant.stack)
-        called = one.trial.contestant.called(stack.title if stack else one.trial.contestant.stack)
+        called = one.trial.contestant.called(stack)
         if isinstance(one, Failed):
             reasons = [(one.failure.value, f"failed: {one.reason}")]
         else:
@@ -131,7 +131,7 @@ def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:
         stack = stacks.get(contestant.stack)
         reason = serves(stack, question.recipe) if stack else None
         if stack and reason:
-            reasons.setdefault((question.name, reason), []).append(contestant.called(stack.title))
+            reasons.setdefault((question.name, reason), []).append(contestant.called(stack))
     return [sentence(f"{listed(who)} left out of {where}: {why}") for (where, why), who in reasons.items()]
 
 

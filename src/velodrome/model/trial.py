@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from velodrome.guest.recipe import Recipe
-from velodrome.guest.stack import KnobValue
+from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
@@ -35,14 +35,19 @@ class Contestant:
         python = f"@{self.python}" if self.python else ""
         return self.stack + (f"[{knobs}]" if knobs else "") + python + packages
 
-    def called(self, title: str) -> str:
-        """Return how it is read in a sentence, given its stack's title: `gunicorn · gevent ×2, 4 threads`."""
+    def called(self, stack: Stack | None) -> str:
+        """Return how it is read in a sentence: `gunicorn · gevent ×2, 4 threads`. None: a stack that is not known."""
+        title = stack.title if stack else self.stack
         workers = f" ×{self.knobs['workers']}" if "workers" in self.knobs else ""
-        rest = [
-            f"{value} {knob}" if isinstance(value, int) else value
-            for knob, value in sorted(self.knobs.items())
-            if knob != "workers"
-        ]
+        rest = []
+        for knob, value in sorted(self.knobs.items()):
+            if isinstance(value, int):
+                rest += [f"{value} {knob}"] if knob != "workers" else []
+            elif stack and (usual := f" · {stack.knobs.get(knob)}") in title:
+                # A title that says the usual choice says the other one in its place.
+                title = title.replace(usual, f" · {value}")
+            else:
+                rest.append(value)
         versions = [f"Python {self.python}"] if self.python else []
         versions += [f"{package} {version}" for package, version in sorted(self.packages.items())]
         return ", ".join([f"{title}{workers}", *rest, *versions])

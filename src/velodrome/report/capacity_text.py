@@ -1,20 +1,16 @@
-"""How much a contestant can do, as text: the answer, at what cost, what bounds it; and `velodrome/capacity/1`."""
+"""How much a contestant can do, as text: the answer, at what cost, what bounds it."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from velodrome.model import quantity
 from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
 from velodrome.model.interval import Interval
 from velodrome.model.measurement import Measurement
 from velodrome.model.scalability import Peak, Scalability
-from velodrome.model.search import RateFound
 from velodrome.report import search_text
 from velodrome.report.typeset import plural, visible
 
-SCHEMA = "velodrome/capacity/1"
 LAW = "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1))"
 
 
@@ -33,51 +29,6 @@ def lines(found: RateCapacity | Knee, title: str) -> list[str]:
     if isinstance(found, Knee):
         told += ["", *(f" {line}" for line in _law(found.law))]
     return [*told, "", f" {plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."]
-
-
-def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
-    """Return what a program reads."""
-    search = found.found
-    of_rate = isinstance(search, RateFound)
-    searched = {
-        key: value for key, value in asdict(search).items() if key not in {"probes", "samples", "ending"}
-    }
-    return {
-        "schema": SCHEMA,
-        "sought": "rate" if of_rate else "connections",
-        "of": title,
-        "ending": search.ending.value,
-        "conditions": list(found.conditions) if isinstance(found, RateCapacity) else [],
-        **searched,
-        "sentence": sentence(found),
-        "bound": asdict(found.bottom) if found.bottom else None,
-        "law": _finite(asdict(found.law)) if isinstance(found, Knee) and found.law else None,
-        "tried": [
-            asdict(one) for one in (search.probes if isinstance(search, RateFound) else search.samples)
-        ],
-        "best": of_measurement(found.best) if found.best else None,
-        "trials": found.trials,
-        "seconds": found.seconds,
-    }
-
-
-def of_measurement(measured: Measurement) -> dict[str, Any]:
-    """Return what one load gave and cost, as a program reads it."""
-    facts, server = measured.load, measured.server
-    return {
-        "load": asdict(measured.trial.load),
-        "throughput_rps": facts.throughput_rps,
-        "latency_ms": {"due": asdict(facts.due), "sent": asdict(facts.sent)},
-        "errors": facts.requests - facts.ok,
-        "requests": facts.requests,
-        "cpu_us_per_request": measured.cpu_us_per_request,
-        "server_cpus": server.cpu_s / facts.duration_s if facts.duration_s else None,
-        "memory_bytes": measured.memory_bytes,
-        "command": list(measured.command),
-        "python": measured.python,
-        "packages": dict(measured.packages),
-        "flags": [{"kind": flag.kind.value, "sentence": flag.sentence} for flag in measured.flags],
-    }
 
 
 def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
@@ -143,10 +94,3 @@ def _short(value: float) -> str:
     if math.isinf(value):
         return "∞"
     return f"{value:.2g}".replace("-", "−") if abs(value) < 0.01 else quantity.number(value)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: an end that is not known is null."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value

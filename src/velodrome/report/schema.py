@@ -10,9 +10,11 @@ from pydantic import TypeAdapter
 from velodrome.guest.recipe import STEPS
 from velodrome.model import load_document
 from velodrome.model import results as results_file
+from velodrome.model.capacity_document import CapacityDocument
 from velodrome.model.difference import Diff
 from velodrome.model.load_document import LoadDocument
 from velodrome.model.search_document import SearchDocument
+from velodrome.model.tune_document import TuneDocument
 from velodrome.model.verdict import Verdict
 from velodrome.report import diff_json
 from velodrome.report.json import SCHEMA, written
@@ -87,6 +89,17 @@ def search() -> dict[str, Any]:
     return {"$schema": DIALECT, "title": "Search", **found}
 
 
+def capacity() -> dict[str, Any]:
+    """Return the schema of what `velodrome capacity --json` prints."""
+    found = TypeAdapter[Any](CapacityDocument).json_schema(mode="serialization")
+    return {"$schema": DIALECT, "title": "Capacity", **found}
+
+
+def tune() -> dict[str, Any]:
+    """Return the schema of what `velodrome tune --json` prints."""
+    return {"$schema": DIALECT, **TypeAdapter(TuneDocument).json_schema(mode="serialization")}
+
+
 def documents() -> dict[str, str]:
     """Return the text of each schema by the name of its file."""
     made = {
@@ -94,6 +107,8 @@ def documents() -> dict[str, str]:
         "verdict.schema.json": verdict(),
         "load.schema.json": load(),
         "search.schema.json": search(),
+        "capacity.schema.json": capacity(),
+        "tune.schema.json": tune(),
         "diff.schema.json": diff(),
     }
     return {name: written(plain) for name, plain in made.items()}

@@ -1,19 +1,15 @@
-"""Which setting to deploy, as text: answer, why, what would change it, proof, what to paste; and `velodrome/tune/1`."""
+"""Which setting to deploy, as text: answer, why, what would change it, proof, what to paste."""
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from velodrome.model import quantity
 from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
-from velodrome.report import capacity_text, deployment
+from velodrome.report import pasting
 from velodrome.report.columns import columns
-from velodrome.report.deployment import Wishes
 from velodrome.report.typeset import plural, visible
 
-SCHEMA = "velodrome/tune/1"
 FOR = {
     Goal.CAPACITY: "the most answers a second",
     Goal.CPU: "the least CPU",
@@ -69,7 +65,7 @@ def lines(found: Recommendation) -> list[str]:
     told += ["", f" {_took(found)}"]
     if found.before:
         told += ["", " Before it:", *(f"   {line}" for line in visible_lines(found.before))]
-    for file in _files(found):
+    for file in pasting.files(found):
         told += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
     return [line.rstrip() for line in told]
 
@@ -77,35 +73,6 @@ def lines(found: Recommendation) -> list[str]:
 def visible_lines(text: str) -> list[str]:
     """Return lines that hold what a user called their app."""
     return [visible(line) for line in text.splitlines()]
-
-
-def document(found: Recommendation) -> dict[str, Any]:
-    """Return what a program reads."""
-    tuned = found.tuned
-    return {
-        "schema": SCHEMA,
-        "of": found.of,
-        "goal": tuned.goal.value,
-        "rate": found.rate or None,
-        "conditions": list(found.conditions),
-        "limits": asdict(found.limits),
-        "ending": tuned.ending.value,
-        "because": tuned.because,
-        "sentence": sentence(found),
-        "recommended": _entry(tuned.best, found.title),
-        "runner_up": _entry(tuned.runner_up, found.runner_up),
-        "candidates": [_entry(one, "") for one in tuned.entries],
-        "looks": {name: asdict(look) for name, look in tuned.looks.items()},
-        "mind": [asdict(one) for one in found.mind],
-        "growth": asdict(found.growth) if found.growth else None,
-        "proof": capacity_text.of_measurement(found.proof) if found.proof else None,
-        "before": found.before,
-        "command": deployment.command_line(found.command, _wishes(found)) if found.command else "",
-        "files": {one.name: one.text for one in _files(found)},
-        "trials": tuned.trials,
-        "grid_trials": found.grid_trials,
-        "seconds": found.seconds,
-    }
 
 
 def _about(found: Recommendation) -> Iterator[str]:
@@ -128,7 +95,7 @@ def _about(found: Recommendation) -> Iterator[str]:
     if found.growth is not None:
         yield _growth(found.growth)
     if found.command:
-        yield f"deploy:  {visible(deployment.command_line(found.command, _wishes(found)))}"
+        yield f"deploy:  {visible(pasting.command_line(found))}"
 
 
 def _growth(growth: Growth) -> str:
@@ -184,37 +151,3 @@ def _value(goal: Goal, entry: Entry) -> str:
         return f"{quantity.memory(mid)} [{quantity.memory(low)}, {quantity.memory(high)}]"
     unit = "/s" if goal is Goal.CAPACITY else " µs a request"
     return f"{quantity.number(mid)}{unit} [{quantity.number(low)}, {quantity.number(high)}]"
-
-
-def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
-    if one is None:
-        return None
-    contestant = one.candidate.contestant
-    return {
-        "label": contestant.label,
-        **({"called": called} if called else {}),
-        "stack": contestant.stack,
-        "knobs": dict(contestant.knobs),
-        "fate": one.fate.value,
-        "why": one.why,
-        "trials": one.trials,
-        "value": asdict(one.value) if one.value else None,
-        "memory_bytes": one.memory_bytes,
-        "grew_bytes": one.grew_bytes,
-        "forecast": asdict(one.forecast) if one.forecast else None,
-    }
-
-
-def _wishes(found: Recommendation) -> Wishes:
-    cpus = found.limits.cpus
-    return Wishes(
-        cpus if isinstance(cpus, int) else None,
-        found.limits.memory_bytes,
-        found.growth.requests_to_restart if found.growth else None,
-        found.python or deployment.PYTHON,
-        found.cwd or deployment.FOLDER,
-    )
-
-
-def _files(found: Recommendation) -> tuple[deployment.File, ...]:
-    return deployment.files(found.command, _wishes(found)) if found.command else ()

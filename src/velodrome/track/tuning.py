@@ -226,7 +226,7 @@ def _recommendation(
     def called(one: Entry | None) -> str:
         if one is None:
             return ""
-        return one.candidate.contestant.called(lab.stacks[one.candidate.contestant.stack].title)
+        return one.candidate.contestant.called(lab.stacks[one.candidate.contestant.stack])
 
     app = asked.trial.app
     pasted = _pasted(best.candidate.contestant, proof, app, lab) if best and proof else ""
