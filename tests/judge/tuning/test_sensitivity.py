@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates
 
 from velodrome.judge.tuning.racing import Wanted, tune
@@ -46,3 +48,14 @@ def test_an_app_that_computes_has_no_third_party() -> None:
 def test_nothing_recommended_changes_nothing() -> None:
     nobody = Tuned(Goal.CAPACITY, TuneEnding.NEVER, "too slow", (), {}, 3, 2)
     assert changes(nobody, CPUS) == ()
+
+
+def test_arithmetic_that_allows_less_than_was_measured_is_not_told() -> None:
+    best = replace(
+        tuned(), entries=(entry(THREADS, Fate.BEST, 700, 762), entry(TASKS, Fate.RUNNER_UP, 690, 600))
+    )
+    assert any("arithmetic allows this one 762" in one.sentence for one in changes(best, CPUS))
+    slow = replace(
+        tuned(), entries=(entry(THREADS, Fate.BEST, 800, 762), entry(TASKS, Fate.RUNNER_UP, 690, 600))
+    )
+    assert not any("arithmetic" in one.sentence for one in changes(slow, CPUS))

@@ -60,13 +60,11 @@ def _of_wait(tuned: Tuned, best: Entry, cpus: int) -> Iterator[Reason]:
 def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reason]:
     if tuned.goal is Goal.CAPACITY:
         if best.value is not None and best.forecast is not None:
-            yield Reason(
-                "rate",
-                best.value.high,
-                "",
-                f"above {quantity.rate(best.value.high)} none of these carries it; arithmetic allows this one "
-                f"{best.forecast.arithmetic}",
-            )
+            most = best.value.high
+            # A first look in a slow moment forecasts less than was measured since: then arithmetic tells nothing.
+            more = best.forecast.rps > most
+            allows = f"; arithmetic allows this one {best.forecast.arithmetic}" if more else ""
+            yield Reason("rate", most, "", f"above {quantity.rate(most)} none of these carries it{allows}")
         return
     if best.forecast is None:
         return
