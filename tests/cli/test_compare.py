@@ -1,6 +1,11 @@
 """`velodrome compare` takes an app from its name to what to paste, and says at once where that cannot be."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 from tests.cli.running import velodrome
@@ -20,6 +25,8 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
     (answer,) = json.loads((tmp_path / "out" / "verdict.json").read_text())["answers"]
     for standing in answer["standings"]:
         assert standing["deploy"].endswith(" plain:application")
+        assert "# needs in its environment: SHOP_NAME\n" in standing["deploy"]
+        assert "--graceful-timeout" not in standing["deploy"]
         assert standing["again"].startswith("velodrome compare plain:application --stack ")
     assert (tmp_path / "set-up").exists()
     assert (tmp_path / "torn-down").exists()
@@ -47,6 +54,32 @@ def test_a_setup_that_fails_ends_it_before_anything(tmp_path: Path) -> None:
     ended = velodrome(tmp_path, *PLAIN, *SHORT, "--setup", "echo no database; false")
     assert ended.returncode == 3
     assert "no database" in ended.stderr
+
+
+def terminated(where: Path, began: str, *words: str) -> int:
+    """Run `velodrome compare` and end it by SIGTERM once a file that matches is there; return its exit code."""
+    command = [sys.executable, "-m", "velodrome", "compare", *words, "--teardown", "touch torn-down"]
+    env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
+    with subprocess.Popen(command, cwd=where, env=env, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 30
+        while not list(where.glob(began)) and time.monotonic() < until:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(30)
+
+
+def test_the_one_after_runs_when_the_one_before_is_terminated(tmp_path: Path) -> None:
+    words = ("plain:application", "--setup", "touch began; sleep 600")
+    assert terminated(tmp_path, "began", *words) == 130
+    assert (tmp_path / "torn-down").exists()
+
+
+def test_the_one_after_runs_when_the_first_look_is_terminated_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text("import time\n\ntime.sleep(600)\n")
+    assert terminated(tmp_path, "cache/looks/look-*", "hanging:app") == 130
+    assert (tmp_path / "torn-down").exists()
+    assert list(tmp_path.glob("cache/looks/look-*")) == []
 
 
 def test_what_cannot_be_asked_for_is_told_with_the_cure(tmp_path: Path) -> None:

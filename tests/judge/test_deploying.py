@@ -41,6 +41,28 @@ APP = "velodrome.guest.interfaces.asgi:app"
             ),
             "python -m hypercorn -b 127.0.0.1:8000 'asgi:yourmodule:make_app()'",
         ),
+        (
+            ("/e/bin/python", "-m", "granian", "--port=40123", "--no-ws", "--workers=2", APP),
+            "python -m granian --port=8000 --workers=2 yourmodule:app",
+        ),
+        (
+            (
+                "/e/bin/python",
+                "-m",
+                "gunicorn",
+                "--log-level",
+                "warning",
+                "--timeout=120",
+                "--threads=4",
+                APP,
+            ),
+            "python -m gunicorn --threads=4 yourmodule:app",
+        ),
+        # What one server takes for a laboratory's setting may be another's own.
+        (
+            ("/e/bin/python", "-m", "server", "--timeout=120", APP),
+            "python -m server --timeout=120 yourmodule:app",
+        ),
         (("/e/bin/python", "-m", "velodrome.guest.stacks.tornado", "40123"), "velodrome stacks show mine"),
         ((), "velodrome stacks show mine"),
     ],

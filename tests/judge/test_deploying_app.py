@@ -4,10 +4,11 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.judge.deploying_app import deploy
-from velodrome.model.app import App
+from velodrome.model.app import App, ThirdParty
 from velodrome.model.trial import Contestant
 
 PYTHON = "/shop/.venv/bin/python"
+SERVED = ("wsgi", "asgi", "rsgi")
 
 
 def pasted(app: App, stack: str, **knobs: int) -> str:
@@ -29,6 +30,32 @@ def test_a_server_that_is_there_is_not_installed_again() -> None:
     line = pasted(app, "gunicorn-sync")
     assert line.startswith("python -m gunicorn ")
     assert "--no-control-socket" not in line
+
+
+LABORATORY = ("timeout=", "timeout-", "graceful", "-log", "control-socket", "kill-", "no-ws")
+
+
+@pytest.mark.parametrize("stack", [name for name, one in catalog.stacks().items() if one.interface in SERVED])
+def test_no_server_is_deployed_as_a_laboratory_wants_it(stack: str) -> None:
+    app = App("shop:app", catalog.stack(stack).interface, PYTHON, "/shop")
+    line = pasted(app, stack).replace("--timeout-keep-alive=", "--keep-alive=")
+    assert line.split("\n")[-1].startswith("python ")
+    assert not [part for part in LABORATORY if part in line]
+
+
+def test_variables_are_named_before_the_command_and_their_values_nowhere() -> None:
+    app = App(
+        "shop:app",
+        "wsgi",
+        PYTHON,
+        "/shop",
+        packages={"waitress": "3.0.2"},
+        variables=("DATABASE_URL",),
+        third_parties=(ThirdParty("PAYMENTS_URL", "50ms"),),
+    )
+    needs, line = pasted(app, "waitress").split("\n")
+    assert needs == "# needs in its environment: DATABASE_URL, PAYMENTS_URL"
+    assert line.startswith("python -m waitress ")
 
 
 def test_waitress_is_told_by_its_own_command_line() -> None:

@@ -1,11 +1,15 @@
 import json
 
-from velodrome.report.deployment import Wishes, command_line, files
+import pytest
+
+from velodrome.report.deployment import Full, Wishes, command_line, files, replaces_workers, server_of
 
 GUNICORN = (
-    "python -m gunicorn --bind=127.0.0.1:8000 --workers=2 --backlog=2048 --worker-class=gthread --timeout=120 "
-    "--graceful-timeout=2 --keep-alive=75 --no-control-socket --log-level=warning --threads=16 shop.wsgi:application"
+    "python -m gunicorn --bind=127.0.0.1:8000 --workers=2 --backlog=2048 --worker-class=gthread --keep-alive=75 "
+    "--threads=16 shop.wsgi:application"
 )
+GRANIAN = "python -m granian --interface=wsgi --port=8000 --workers=2 shop.wsgi:application"
+WAITRESS = "python -m waitress --port=8000 --threads=4 shop.wsgi:application"
 UVICORN = "python -m uvicorn --host=127.0.0.1 --port=8000 --workers=2 --loop=uvloop shop:app"
 
 
@@ -23,7 +27,6 @@ def test_gunicorn_gets_its_file_as_python_reads_it() -> None:
     assert config["bind"] == "127.0.0.1:8000"
     assert config["wsgi_app"] == "shop.wsgi:application"
     assert "graceful_timeout" not in config
-    assert "loglevel" not in config
 
 
 def test_a_unit_holds_the_limits_and_runs_where_the_app_is() -> None:
@@ -50,13 +53,65 @@ def test_variables_before_the_command_stay_variables() -> None:
     assert command_line(command, Wishes()) == command
 
 
-def test_workers_of_an_app_that_leaks_are_replaced() -> None:
-    wishes = Wishes(requests_to_restart=20_000)
-    assert "--max-requests=20000 --max-requests-jitter=2000 shop.wsgi:application" in command_line(
-        GUNICORN, wishes
+def test_names_of_variables_are_there_to_be_filled_in_and_values_nowhere() -> None:
+    found = texts(UVICORN, Wishes(variables=("DATABASE_URL", "SECRET_KEY")))
+    unit = found["app.service"].splitlines()
+    at = unit.index("EnvironmentFile=/etc/app.env")
+    assert unit[at - 1].startswith("# Holds DATABASE_URL, SECRET_KEY: ")
+    docker = found["Dockerfile"].splitlines()
+    at = docker.index("ENV DATABASE_URL=")
+    assert docker[at - 1].startswith("# Given when it is run")
+    assert docker[at + 1] == "ENV SECRET_KEY="
+    assert "EnvironmentFile" not in texts(UVICORN, Wishes())["app.service"]
+
+
+def test_a_unit_takes_percents_and_dollars_and_blanks_for_what_they_are() -> None:
+    command = (
+        "MODE='50% of $it' python -m uvicorn --log-config='a b.ini' --root-path=/$x%20 'shop:make(\"it\")'"
     )
-    assert "--limit-max-requests=20000 shop:app" in command_line(UVICORN, wishes)
-    assert "max_requests = 20000" in texts(GUNICORN, wishes)["gunicorn.conf.py"]
+    wishes = Wishes(python="/srv/50%/bin/python", folder="/srv/50%")
+    unit = texts(command, wishes)["app.service"].splitlines()
+    assert "WorkingDirectory=/srv/50%%" in unit
+    assert 'Environment="MODE=50%% of $it"' in unit
+    (line,) = (one for one in unit if one.startswith("ExecStart="))
+    assert line == (
+        'ExecStart=/srv/50%%/bin/python -m uvicorn "--log-config=a b.ini" --root-path=/$$x%%20 '
+        '"shop:make(\\"it\\")"'
+    )
+
+
+def test_a_container_takes_variables_for_what_they_are() -> None:
+    docker = texts("MODE='50% of $it' " + UVICORN, Wishes())["Dockerfile"]
+    assert 'ENV MODE="50% of \\$it"' in docker.splitlines()
+
+
+FULL = Wishes(full=Full(20_000, 210 * 2**20))
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (GUNICORN, "--max-requests=20000 --max-requests-jitter=2000"),
+        (UVICORN, "--limit-max-requests=20000"),
+        (GRANIAN, "--workers-max-rss=210"),
+    ],
+)
+def test_workers_of_an_app_that_leaks_are_replaced(command: str, options: str) -> None:
+    *before, app = command.split()
+    assert command_line(command, FULL) == " ".join([*before, options, app])
+    assert replaces_workers(command)
+
+
+def test_the_file_of_gunicorn_replaces_workers_too_and_a_unit_starts_anew_what_ends_for_it() -> None:
+    assert "max_requests = 20000" in texts(GUNICORN, FULL)["gunicorn.conf.py"]
+    assert "Restart=always" in texts(UVICORN, FULL)["app.service"]
+
+
+@pytest.mark.parametrize("command", [WAITRESS, "python serve.py"])
+def test_a_server_that_cannot_replace_workers_is_known_for_it(command: str) -> None:
+    assert command_line(command, FULL) == command
+    assert not replaces_workers(command)
+    assert server_of(WAITRESS) == "waitress"
 
 
 def test_a_program_that_is_written_is_started_by_its_file() -> None:

@@ -82,11 +82,22 @@ def test_the_least_cpu_is_told_at_its_rate() -> None:
 
 
 def test_growing_memory_is_told_with_what_to_do() -> None:
-    leaks = replace(recommended(), growth=Growth(4_100.0, 300.0, 740.0, 20_000))
+    leaks = replace(recommended(), growth=Growth(4_100.0, 300.0, 740.0, 20_000, 210_000_000))
     told = "\n".join(tune_text.lines(leaks))
     assert "Memory rose by 4.1 kB with every request: at 300/s the limit is reached after 12 min" in told
-    assert "replace a worker after 20 000 requests" in told
+    assert "replace a worker after 20 000 requests (with 210 MB)." in told
     assert "--max-requests=20000 --max-requests-jitter=2000 shop.wsgi:application" in told
+
+
+def test_a_server_that_cannot_replace_a_worker_is_told_to_be_so() -> None:
+    command = "python -m waitress --port=8000 --threads=4 shop.wsgi:application"
+    growth = Growth(4_100.0, 300.0, 740.0, 20_000, 210_000_000)
+    told = "\n".join(tune_text.lines(replace(recommended(), growth=growth, command=command)))
+    assert (
+        "waitress has no option to replace a worker: until then restart it before one has served 20 000"
+        in told
+    )
+    assert f"deploy:  {command}\n" in told
 
 
 def test_where_nothing_holds_the_reason_is_told_and_nothing_to_paste() -> None:

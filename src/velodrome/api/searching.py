@@ -21,7 +21,7 @@ from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
-from velodrome.report import capacity_text, tune_json, tune_text
+from velodrome.report import capacity_text, pasting, tune_json, tune_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
@@ -82,7 +82,7 @@ class Tuning(frames.Tabled):
     @property
     def command(self) -> str:
         """The command line to deploy; empty: nothing can be recommended."""
-        return self.recommendation.command
+        return pasting.command_line(self.recommendation)
 
     @property
     def text(self) -> str:

@@ -10,6 +10,7 @@ from velodrome.judge.load_figures import figures
 from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
 from velodrome.model.bottleneck import Limit
 from velodrome.model.errors import NothingAnsweredError
+from velodrome.model.measurement import ended_rps
 from velodrome.model.search import Probe, Sample
 from velodrome.run import engine
 
@@ -92,8 +93,15 @@ class Trials:
         limit = document["limit"]
         if limit["at"] in {Limit.GENERATOR, Limit.CONNECTIONS}:
             return Probe(rate, None, spoilt=limit["sentence"])
-        told = (document["requests"], document["ok"], document["throughput_rps"])
-        return probe(Tried(rate, *told, figures(document), watched.rising), self.demands)
+        ended = ended_rps(
+            document["throughput_rps"],
+            document["duration_s"],
+            sum(second["errors"] for second in document["series"]),
+            document["outcomes"],
+        )
+        return probe(
+            Tried(rate, document["outcomes"], ended, figures(document), watched.rising), self.demands
+        )
 
     def _recover(self) -> None:
         """Wait until the server has done with what it was asked too much."""

@@ -107,7 +107,7 @@ def _chosen(one: Served, names: list[str]) -> tuple[Stack, ...]:
         able_names = apps.stacks_for(one.app, one.lab)
         fits = [each for each in able_names if each in named or not names]
         return tuple(every[each] for each in fits or apps.stacks_for(one.app, one.lab, named))
-    stacks = [every[each] for each in named] or [*tuning.servers_of(tuple(every.values()), DEPLOYED)]
+    stacks = [every[each] for each in named] or [*apps.servers_of(tuple(every.values()), DEPLOYED)]
     able = tuple(each for each in stacks if catalog.serves(each, one.recipe) is None)
     if not able:
         why = catalog.serves(stacks[0], one.recipe)

@@ -1,4 +1,7 @@
-"""The command line to paste: what was run here, made general."""
+"""The command line to paste: what was run here, made general, without what only a laboratory wants of a server.
+
+Every line that is to be deployed is made here or in `deploying_app.py`, so that none has such an option.
+"""
 
 import re
 import shlex
@@ -10,6 +13,19 @@ _APP = re.compile(r"velodrome\.guest\.interfaces\.\w+:(\w+)")
 _HOST, _PORT = "127.0.0.1", "8000"
 _AS_THEIRS = {"velodrome.guest.stacks.waitress": "waitress"}
 """Modules of ours that only start a server as its own module does, with the same options."""
+_QUIET = ("--log-level", "--no-access-log")
+LABORATORY = {
+    "gunicorn": (*_QUIET, "--timeout", "--graceful-timeout", "--no-control-socket"),
+    "uvicorn": (*_QUIET, "--timeout-graceful-shutdown", "--timeout-worker-healthcheck"),
+    "granian": (*_QUIET, "--workers-kill-timeout", "--http1-header-read-timeout", "--no-ws"),
+    "hypercorn": (*_QUIET, "--graceful-timeout"),
+}
+"""By server: options that a race needs and a deployment does not. In a race servers end within seconds, although that
+ends live requests; are late because they are overloaded, and not to be replaced for it; write nothing; keep connections
+that a load leaves idle; and speak no more than what is asked.
+"""
+SWITCHES = "--no-"
+"""Options that begin so have no value."""
 
 
 def deploy(command: Sequence[str], stack: str) -> str:
@@ -32,7 +48,23 @@ def deploy(command: Sequence[str], stack: str) -> str:
             general = f"--port={_PORT}"
         words.append(general)
         previous = word
-    return look if any("velodrome" in word for word in words) else shlex.join(words)
+    return look if any("velodrome" in word for word in words) else shlex.join(deployed(words))
+
+
+def deployed(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line (`python -m server …`) without what only a laboratory wants of that server."""
+    left_out = LABORATORY.get(words[2], ()) if len(words) > 2 and words[1] == "-m" else ()
+    found: list[str] = []
+    is_value = False
+    for word in words:
+        option, equals, _ = word.partition("=")
+        if option in left_out:
+            is_value = not equals and not option.startswith(SWITCHES)
+        elif not is_value:
+            found.append(word)
+        else:
+            is_value = False
+    return found
 
 
 def _port_of(command: Sequence[str]) -> str | None:

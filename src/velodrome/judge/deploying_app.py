@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping
 
 from velodrome.guest.stack import Launch, Process, Stack, Written
+from velodrome.judge.deploying import deployed
 from velodrome.model.app import App
 from velodrome.model.trial import Contestant
 
@@ -22,16 +23,24 @@ def deploy(app: App, contestant: Contestant, stack: Stack, packages: Mapping[str
     """Return lines to paste; `packages` are the versions that it ran with."""
     knobs = stack.settings(contestant.knobs)
     needed = _missing(app, stack, packages)
+    names = variables_of(app)
+    needs = [f"# needs in its environment: {', '.join(names)}"] if names else []
     install = [f"{INSTALL} {' '.join(needed)}"] if needed else []
     source = _source(app, stack)
     launch = Launch(HOST, PORT, f"{FILE}:app" if source else app.told(stack.interface), knobs, packages)
     if stack.script is not None:
-        return "\n".join([*install, *_file(stack.script(launch, written(app))), f"python {FILE}.py"])
+        source = stack.script(launch, written(app))
+        return "\n".join([*install, *_file(source), *needs, f"python {FILE}.py"])
     process = stack.command(launch)
     line = _line(process, stack, app)
     if line is None:
         return f"velodrome stacks show {stack.name}"
-    return "\n".join([*install, *(_file(source) if source else ()), line])
+    return "\n".join([*install, *(_file(source) if source else ()), *needs, line])
+
+
+def variables_of(app: App) -> tuple[str, ...]:
+    """Return the names of the environment variables that an app was given, those of its third parties among them."""
+    return tuple(dict.fromkeys((*app.variables, *(one.variable for one in app.third_parties))))
 
 
 def written(app: App) -> Written:
@@ -87,7 +96,7 @@ def _line(process: Process, stack: Stack, app: App) -> str | None:
         return None
     settings = {"DJANGO_SETTINGS_MODULE": app.path} if app.form == "django" else {}
     variables = [f"{name}={shlex.quote(value)}" for name, value in {**settings, **process.env}.items()]
-    return " ".join([*variables, shlex.join(["python", *words])])
+    return " ".join([*variables, shlex.join(deployed(["python", *words]))])
 
 
 def _missing(app: App, stack: Stack, packages: Mapping[str, str]) -> list[str]:

@@ -17,6 +17,8 @@ class Growth:
     """At that rate until the limit is reached; None: there is no limit."""
     requests_to_restart: int
     """After so many requests a worker is better replaced."""
+    bytes_to_restart: int
+    """The memory it has then."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Recommendation:
     """Of its memory; None: it did not rise."""
     mind: tuple[Reason, ...]
     before: str
-    """Lines to paste before the command: packages to install, a file to write; empty: none."""
+    """Lines to paste before the command: packages to install, a file to write, what it needs; empty: none."""
     command: str
     """To paste, with the user's own app; empty: a stack has no command line of its own."""
     python: str
@@ -61,3 +63,5 @@ class Recommendation:
     grid_trials: int
     """Loads that measuring the whole grid would have taken, about."""
     seconds: float
+    variables: tuple[str, ...] = ()
+    """Names of the environment variables that the app was given."""

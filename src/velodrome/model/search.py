@@ -30,6 +30,8 @@ class Probe:
     """What broke, or why it cannot be told: a sentence without its end."""
     spoilt: str = ""
     """Why the trial says nothing of the server: the generator was the limit."""
+    everywhere: bool = False
+    """Whether it breaks at any rate for the same reason, so that there is none to look for."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ class Ask:
     """One load of a candidate: an open loop at a rate, or a closed one."""
 
     seconds: float
+    """At least: what a percentile needs, or a service that waits long, is on top."""
     rate: float = 0.0
     """0: a closed loop."""
     connections: int = 0
@@ -56,6 +57,7 @@ class Told:
 
     ask: Ask
     throughput_rps: float = 0.0
+    """Answers a second, right or wrong: how many may be wrong is for `held` to say."""
     held: bool | None = None
     """Whether the rate held; of a closed loop, and where it cannot be told, None."""
     why: str = ""
@@ -65,7 +67,7 @@ class Told:
     mean_ms: float | None = None
     """From sent."""
     cpu_us: float | None = None
-    """Of the server, a request."""
+    """Of the server, an answer."""
     memory_bytes: int | None = None
     grew_bytes: float | None = None
     """Memory that each request left behind, where it clearly rose; None: it did not."""
@@ -73,6 +75,8 @@ class Told:
     """Why it says nothing of the server."""
     failed: str = ""
     """Why the candidate cannot be served, or died."""
+    everywhere: bool = False
+    """Whether it breaks at any rate for the same reason (`why`), and so does its whole stack."""
 
 
 @dataclass(frozen=True)

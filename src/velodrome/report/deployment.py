@@ -1,8 +1,8 @@
 """Files to paste for a setting: gunicorn.conf.py, a systemd unit, a Dockerfile's CMD; made of the command line.
 
-    files(command, Wishes(memory_bytes=10**9, cpus=2, requests_to_restart=20_000))
+    files(command, Wishes(memory_bytes=10**9, cpus=2, full=Full(20_000, 10**8)))
 
-What only a laboratory wants of a server (to end within two seconds, to be quiet) is left out of them.
+The command line is one to deploy already: `judge/deploying.py` leaves out what only a laboratory wants.
 """
 
 import json
@@ -13,25 +13,23 @@ from dataclasses import dataclass
 
 PYTHON = "/srv/app/.venv/bin/python"
 FOLDER = "/srv/app"
+ENVIRONMENT = "/etc/app.env"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - inside a container that is what has to be listened on
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
-LABORATORY = (
-    "--graceful-timeout",
-    "--timeout-graceful-shutdown",
-    "--timeout-worker-healthcheck",
-    "--workers-kill-timeout",
-    "--no-control-socket",
-    "--log-level",
-)
-"""Options that a race needs and a deployment does not."""
-RESTARTING = {
-    "gunicorn": ("--max-requests", "--max-requests-jitter"),
-    "uvicorn": ("--limit-max-requests", ""),
-    "hypercorn": ("--max-requests", "--max-requests-jitter"),
-}
-"""By server: the option that replaces a worker after so many requests, and the one that spreads this."""
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./%$-]+")
+MIB = 2**20
 CONFIGURED = {"keep_alive": "keepalive", "log_level": "loglevel"}
 """Settings of gunicorn whose name is not that of their option."""
+
+
+@dataclass(frozen=True)
+class Full:
+    """When a worker has to be replaced, because memory rises with each request."""
+
+    requests: int
+    """That it has served."""
+    memory_bytes: int
+    """That it has."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,12 @@ class Wishes:
 
     cpus: int | None = None
     memory_bytes: int | None = None
-    requests_to_restart: int | None = None
-    """Because memory rises with each; None: it does not."""
+    full: Full | None = None
+    """None: memory does not rise."""
     python: str = PYTHON
     folder: str = FOLDER
+    variables: tuple[str, ...] = ()
+    """Names of environment variables that the app needs; their values are not known here."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,17 @@ def command_line(command: str, wishes: Wishes) -> str:
     )
 
 
+def server_of(command: str) -> str:
+    """Return which program a command line starts."""
+    _, words = _split(command)
+    return words[2] if len(words) > 3 and words[1] == "-m" else " ".join(words[:2])
+
+
+def replaces_workers(command: str) -> bool:
+    """Return whether the server of a command line can be told to replace a worker."""
+    return bool(_replacing(server_of(command), Full(1, MIB)))
+
+
 def files(command: str, wishes: Wishes) -> tuple[File, ...]:
     """Return what can be pasted; nothing where a stack has no command line of its own."""
     variables, words = _parted(command, wishes)
@@ -73,24 +84,41 @@ def files(command: str, wishes: Wishes) -> tuple[File, ...]:
         found.append(File("gunicorn.conf.py", _gunicorn(words)))
         started = ["python", "-m", "gunicorn", "--config=gunicorn.conf.py"]
     found.append(File("app.service", _unit([wishes.python, *started[1:]], variables, wishes)))
-    found.append(File("Dockerfile", _docker(words, variables)))
+    found.append(File("Dockerfile", _docker(words, variables, wishes)))
     return tuple(found)
 
 
-def _parted(command: str, wishes: Wishes) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that stand before a command line, and its words as they are to be deployed."""
+def _split(command: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that stand before a command line, and its words."""
     words = shlex.split(command)
     variables: dict[str, str] = {}
     while words and _VARIABLE.match(words[0]):
         name, _, value = words.pop(0).partition("=")
         variables[name] = value
-    words = [word for word in words if word.partition("=")[0] not in LABORATORY]
-    options = RESTARTING.get(words[2]) if len(words) > 3 and words[1] == "-m" else None
-    if wishes.requests_to_restart and options:
-        count, spread = wishes.requests_to_restart, wishes.requests_to_restart // 10
-        more = [f"{options[0]}={count}", *([f"{options[1]}={spread}"] if options[1] and spread else [])]
-        words = [*words[:-1], *more, words[-1]]
     return variables, words
+
+
+def _parted(command: str, wishes: Wishes) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that stand before a command line, and its words as they are to be deployed."""
+    variables, words = _split(command)
+    if wishes.full is not None:
+        words = [*words[:-1], *_replacing(server_of(command), wishes.full), words[-1]]
+    return variables, words
+
+
+def _replacing(server: str, full: Full) -> list[str]:
+    """Return the options by which a server replaces a worker that is full; none where it cannot."""
+    spread = full.requests // 10
+    match server:
+        case "gunicorn" | "hypercorn":
+            jitter = [f"--max-requests-jitter={spread}"] if spread else []
+            return [f"--max-requests={full.requests}", *jitter]
+        case "uvicorn":
+            return [f"--limit-max-requests={full.requests}"]
+        case "granian":
+            # It counts no requests: it looks at the memory of each worker.
+            return [f"--workers-max-rss={max(full.memory_bytes // MIB, 1)}"]
+    return []
 
 
 def _gunicorn(words: list[str]) -> str:
@@ -109,17 +137,25 @@ def _unit(words: list[str], variables: Mapping[str, str], wishes: Wishes) -> str
         limits.append(f"CPUQuota={wishes.cpus * 100}%")
     if wishes.memory_bytes is not None:
         limits.append(f"MemoryMax={wishes.memory_bytes}")
+    needed = []
+    if wishes.variables:
+        about = f"# Holds {', '.join(wishes.variables)}: a line NAME=value for each, readable by root alone."
+        needed = [about, f"EnvironmentFile={ENVIRONMENT}"]
+    # The program is no place for variables, so that its dollars are dollars.
+    started = [_of_unit(words[0]), *(_of_unit(word).replace("$", "$$") for word in words[1:])]
     return "\n".join(
         [
             "[Unit]",
             "After=network.target",
             "",
             "[Service]",
-            f"WorkingDirectory={wishes.folder}",
-            *(f"Environment={name}={value}" for name, value in variables.items()),
-            f"ExecStart={shlex.join(words)}",
+            f"WorkingDirectory={wishes.folder.replace('%', '%%')}",
+            *(f"Environment={_of_unit(f'{name}={value}')}" for name, value in variables.items()),
+            *needed,
+            f"ExecStart={' '.join(started)}",
             "KillSignal=SIGTERM",
-            "Restart=on-failure",
+            # Also after an end without an error: uvicorn without workers ends so to be replaced.
+            "Restart=always",
             # A listen queue and a descriptor for each connection: the usual limit is 1 024.
             "LimitNOFILE=65536",
             *limits,
@@ -131,7 +167,25 @@ def _unit(words: list[str], variables: Mapping[str, str], wishes: Wishes) -> str
     )
 
 
-def _docker(words: list[str], variables: Mapping[str, str]) -> str:
+def _of_unit(word: str) -> str:
+    """Return a word as a unit file takes it (systemd.syntax(7)): not as a shell does, and `%` names something."""
+    word = word.replace("%", "%%")
+    if _PLAIN.fullmatch(word):
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _docker(words: list[str], variables: Mapping[str, str], wishes: Wishes) -> str:
     everywhere = [word.replace("127.0.0.1", EVERYWHERE) for word in words]
-    lines = [*(f"ENV {name}={value}" for name, value in variables.items()), "EXPOSE 8000"]
-    return "\n".join([*lines, f"CMD {json.dumps(everywhere)}", ""])
+    lines = [f"ENV {name}={_of_docker(value)}" for name, value in variables.items()]
+    if wishes.variables:
+        lines += ["# Given when it is run, so that no value is in the image: docker run --env-file app.env"]
+        lines += [f"ENV {name}=" for name in wishes.variables]
+    return "\n".join([*lines, "EXPOSE 8000", f"CMD {json.dumps(everywhere)}", ""])
+
+
+def _of_docker(value: str) -> str:
+    """Return a value as an ENV line takes it, which fills in variables."""
+    if re.fullmatch(r"[A-Za-z0-9_@+=:,./%-]+", value):
+        return value
+    return '"' + re.sub(r'(["\\$])', r"\\\1", value) + '"'

@@ -79,6 +79,8 @@ def of_rate(found: RateFound, what: str) -> str:
             least = found.interval.low if found.interval else 0.0
             return f"The highest rate {what} is at least {_rate(least)}: {because}."
         case Ending.NEVER:
+            if not found.probes or found.probes[-1].everywhere:
+                return f"There is no rate {what}: {because}."
             lowest = _rate(min(one.rate for one in found.probes))
             return f"There is no rate {what}, because even at {lowest} {because}."
         case _:

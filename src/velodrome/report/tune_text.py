@@ -29,7 +29,7 @@ def asked(candidate: Candidate, told: Told) -> str:
     elif told.ask.rate:
         came = "held" if told.held else f"broke  {told.why}"
     else:
-        came = f"{quantity.rate(told.throughput_rps)}"
+        came = f"{quantity.rate(told.throughput_rps)}" + (f"  {told.why}" if told.why else "")
     return visible(f"{candidate.label:<44} {load:>14}  {came}")
 
 
@@ -93,19 +93,25 @@ def _about(found: Recommendation) -> Iterator[str]:
         for flag in proof.flags:
             yield f"⚑ {visible(flag.sentence)}"
     if found.growth is not None:
-        yield _growth(found.growth)
+        yield _growth(found.growth, visible(pasting.server_that_keeps_workers(found)))
     if found.command:
         yield f"deploy:  {visible(pasting.command_line(found))}"
 
 
-def _growth(growth: Growth) -> str:
+def _growth(growth: Growth, keeps: str) -> str:
     each = quantity.memory(growth.bytes_per_request)
     said = f"⚑ Memory rose by {each} with every request"
     if growth.seconds_to_limit is not None:
         after = quantity.duration(growth.seconds_to_limit)
         said += f": at {quantity.rate(growth.at_rps)} the limit is reached after {after}"
     restart = quantity.grouped(growth.requests_to_restart)
-    return f"{said}. Find the leak; until then replace a worker after {restart} requests."
+    if keeps:
+        return (
+            f"{said}. Find the leak; {keeps} has no option to replace a worker: until then restart it before one has "
+            f"served {restart} requests."
+        )
+    has = quantity.memory(growth.bytes_to_restart)
+    return f"{said}. Find the leak; until then replace a worker after {restart} requests (with {has})."
 
 
 def _table(found: Recommendation) -> list[str]:

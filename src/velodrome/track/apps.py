@@ -7,12 +7,13 @@ lab = lab_for(asked)
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
 from velodrome.model.app import App, ThirdParty
 from velodrome.model.errors import (
     AppVariableError,
@@ -30,6 +31,7 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab, ProfileOf
+from velodrome.run.racing.opening import stoppable
 from velodrome.run.third_party import in_process
 
 START_SECONDS = 30.0
@@ -131,14 +133,17 @@ def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None =
     )
 
 
-def commands_around(asked: Asked, setup: str, teardown: str) -> AbstractContextManager[object]:
+@contextmanager
+def commands_around(asked: Asked, setup: str, teardown: str) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs and with what it sees.
 
-    Raises InterpreterNotFoundError, AppVariableError, and in the block what `commands.around` does.
+    SIGTERM ends the block as Ctrl-C does, so that the second runs then, too. Raises InterpreterNotFoundError,
+    AppVariableError, and what `commands.around` does.
     """
     path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
     variables = {"PATH": path, **values(asked.env)}
-    return commands.around(setup, teardown, folder(asked.cwd), variables)
+    with stoppable(), commands.around(setup, teardown, folder(asked.cwd), variables):
+        yield
 
 
 def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
@@ -147,7 +152,7 @@ def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
     Stacks of one framework's own recipes (`flask-gunicorn-sync`) are not meant: they bring their own app. Raises
     UnknownNameError, NoStackFitsError.
     """
-    fits = tuple(name for name, one in lab.stacks.items() if one.interface in app.interfaces)
+    fits = tuple(one.name for one in servers_of(lab.stacks.values(), app.interfaces))
     for name in only:
         if name not in lab.stacks:
             raise UnknownNameError("stack", name, tuple(lab.stacks))
@@ -155,6 +160,11 @@ def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
     if unfit or not fits:
         raise NoStackFitsError(app.path, app.interfaces, unfit, fits)
     return tuple(only) or fits
+
+
+def servers_of(stacks: Iterable[Stack], interfaces: Sequence[str]) -> tuple[Stack, ...]:
+    """Return the stacks that call an app by one of these interfaces."""
+    return tuple(one for one in stacks if one.interface in interfaces)
 
 
 def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

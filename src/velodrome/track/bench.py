@@ -16,10 +16,19 @@ from typing import Self
 
 from velodrome.guest.recipe import Recipe
 from velodrome.judge.load_figures import figures_of
-from velodrome.judge.search.holding import Backlog, Demands, Tried, probe
+from velodrome.judge.search.failing import (
+    ALONE_S,
+    ENOUGH,
+    ENOUGH_S,
+    FAILING,
+    OneByOne,
+    share_failed,
+    wrong_anyway,
+)
+from velodrome.judge.search.holding import Backlog, Demands, Tried, fell_behind, probe
 from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, NoServerError
+from velodrome.model.errors import NoServerError
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
@@ -31,6 +40,7 @@ from velodrome.run.racing.boot import Booted, ImpossibleError, boot
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.recovering import recovered
 from velodrome.run.racing.trial import measure
+from velodrome.track.refusing import refused
 from velodrome.track.standing import warning
 
 SECONDS = 3.0
@@ -39,7 +49,6 @@ WARMUP_S = 0.5
 WAITS, MOST_WARMUP_S = 2.0, 2.0
 """Of an open loop on top, so many times what an answer takes alone: its connections are opened in this time."""
 DRAIN_S = 0.5
-ALONE_S = 0.7
 CONNECTIONS = 1000
 """An open loop may open so many, or more where the service's own wait needs them."""
 SPARE = 1.5
@@ -84,6 +93,9 @@ class Bench:
         self._booted: Booted | None = None
         self._number = 0
         self._alone_ms = alone_ms
+        self._alone = OneByOne()
+        self._surely = False
+        """Whether it was asked one after the other until that shows how much is answered wrongly at any rate."""
         self._told = told
         self.boots = 0
 
@@ -105,24 +117,29 @@ class Bench:
         self._booted = None
         self._running.close()
 
-    def alone(self) -> Measurement:
+    def alone(self, seconds: float = ALONE_S) -> Measurement:
         """Measure one connection: what a request takes when nobody is before it.
 
         Raises NoServerError; AppAnswersWrongError where an app answers, and not as it is to.
         """
-        load = Load(Closed(1), duration_s=ALONE_S, warmup_s=0.1, drain_s=self._drain_s())
-        if (wait_s := self.trial.recipe.wait_ms / 1000) > ALONE_S / 2:
-            load = replace(load, duration_s=3 * wait_s)
-        found = self._measured(load)
+        wait_s = self.trial.recipe.wait_ms / 1000
+        found = self._one_by_one(3 * wait_s if wait_s > seconds / 2 else seconds)
         if isinstance(found, Failed) or not found.load.answers or not found.load.sent.mean:
             raise NoServerError(self.trial.contestant.label, _why_nothing(found), found.last_lines)
         self._alone_ms = found.load.sent.mean
         return found
 
+    def wrong_anyway(self, demands: Demands) -> str:
+        """Return which share of answers is wrong at any rate, and what to do; empty: not so much that it is known."""
+        return wrong_anyway(self._alone, demands.every)
+
     def rate(
         self, rate: float, demands: Demands, seconds: float | None = None
     ) -> tuple[Probe, Measurement | None]:
-        """Measure an open loop, given up early where the backlog rises. Raises NoServerError."""
+        """Measure an open loop, given up early where the backlog rises.
+
+        Raises NoServerError, or AppAnswersWrongError where it had to be booted again and does not answer as it did.
+        """
         watched = Backlog(rate)
 
         def heard(event: LoadEvent) -> bool:
@@ -140,13 +157,16 @@ class Bench:
         found = self._measured(load, heard)
         if isinstance(found, Failed):
             return Probe(rate, False, self._died(found)), None
-        told = _of_rate(rate, found, watched, demands)
-        if not told.held:
+        if not (told := _of_rate(rate, found, watched, demands, self._alone)).held:
             self._recover()
+        kept_up = watched.rising is None and not fell_behind(rate, found.load.ended_rps)
+        if kept_up and self._is_in_doubt(found, demands):
+            self._ask_surely()
+            told = _of_rate(rate, found, watched, demands, self._alone)
         return told, found
 
     def connections(self, count: int, seconds: float | None = None) -> tuple[Sample, Measurement | None]:
-        """Measure a closed loop. Raises NoServerError."""
+        """Measure a closed loop. Raises as `rate` does."""
         load = Load(Closed(count), seconds or self.seconds, WARMUP_S, drain_s=self._drain_s())
         found = self._measured(load)
         if isinstance(found, Failed):
@@ -154,11 +174,28 @@ class Bench:
         flag = of_the_lab(found) or of_the_moment(found)
         return Sample(count, found.load.throughput_rps, flag.sentence if flag else ""), found
 
+    def _one_by_one(self, seconds: float) -> Measurement | Failed:
+        load = Load(Closed(1), duration_s=seconds, warmup_s=0.1, drain_s=self._drain_s())
+        found = self._measured(load)
+        if isinstance(found, Measurement):
+            self._alone = self._alone.and_of(found.load.outcomes)
+        return found
+
+    def _is_in_doubt(self, found: Measurement, demands: Demands) -> bool:
+        """Whether a rate that was kept up with breaks by wrong answers, and it is not known whether all others do."""
+        failed = share_failed(found.load.outcomes, demands.every)
+        return not self._surely and failed > FAILING and not self.wrong_anyway(demands)
+
+    def _ask_surely(self) -> None:
+        """Ask one after the other often enough to show how much is answered wrongly at any rate."""
+        self._surely = True
+        self._one_by_one(min(max(ENOUGH * self._alone_ms / 1000, ALONE_S), ENOUGH_S))
+
     def _drain_s(self) -> float:
         return DRAIN_S + self.trial.recipe.wait_ms / 1000
 
     def _measured(self, load: Load, also: OnEvent | None = None) -> Measurement | Failed:
-        """Measure a load, again where the machine had something else to do. Raises NoServerError."""
+        """Measure a load, again where the machine had something else to do. Raises as `rate` does."""
         for _ in range(AGAIN + 1):
             booted = self._serving()
             self._number += 1
@@ -188,8 +225,7 @@ class Bench:
                 self._running.close()
                 label, app = self.trial.contestant.label, self.trial.app
                 if app is not None and why.kind is FailureKind.WRONG_ANSWER:
-                    reason = why.reason.removeprefix(f"{label}: ")
-                    raise AppAnswersWrongError(app.path, label, reason, why.last_lines[-8:]) from why
+                    raise refused(app, label, why.kind, why.reason, why.last_lines) from why
                 raise NoServerError(label, why.reason, why.last_lines, tried=not why.kind.is_missing) from why
             if self._told is not None and self._booted.wrong and not self.boots:
                 self._told(warning(self.trial.contestant.label, self._booted.wrong))
@@ -205,19 +241,10 @@ class Bench:
             self.stop()
 
 
-def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands) -> Probe:
+def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands, alone: OneByOne) -> Probe:
     facts = found.load
-    told = probe(
-        Tried(
-            rate,
-            facts.requests,
-            facts.ok,
-            facts.throughput_rps,
-            figures_of(facts, open_loop=True),
-            watched.rising,
-        ),
-        demands,
-    )
+    figures = figures_of(facts, open_loop=True)
+    told = probe(Tried(rate, facts.outcomes, facts.ended_rps, figures, watched.rising, alone), demands)
     # What held although others took CPU holds without them.
     flag = of_the_lab(found) or (None if told.held else of_the_moment(found))
     return Probe(rate, None, spoilt=flag.sentence) if flag is not None else told

@@ -18,7 +18,7 @@ from velodrome.judge.search.scalability import scalability
 from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
 from velodrome.model.condition import comparisons, written
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import Probe, Sample
+from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.follower import Preparing
@@ -62,8 +62,8 @@ def highest(
 ) -> RateCapacity:
     """Search the highest rate at which what is demanded holds and the server keeps up.
 
-    Where `asked.first` is 0 a short look tells what to try first. Raises NoServerError, BusyError, LimitError and
-    DriverError.
+    Where `asked.first` is 0 a short look tells what to try first. Raises NoServerError, BusyError, LimitError,
+    DriverError, and AppAnswersWrongError where an app, booted for the first time or once more, does not answer.
     """
     began = time.monotonic()
     best: Measurement | None = None
@@ -81,21 +81,21 @@ def highest(
         Bench(trial, ready, seconds, told=follower.preparing) as bench,
     ):
         alone = bench.alone()
-        if not asked.first:
-            asked = _looked(asked, alone, bench, demands)
-        found = highest_rate(measure, asked)
-        told = tuple(map(written, (*demands.must, *demands.must_not)))
+        if why := bench.wrong_anyway(demands):
+            found = RateFound(Ending.NEVER, None, why, ())
+        else:
+            found = highest_rate(measure, asked if asked.first else _looked(asked, alone, bench, demands))
+        told = tuple(map(written, demands.every))
         bottom = _bottom(best, trial, lab)
         return RateCapacity(told, found, best, bottom, bench.trials, time.monotonic() - began)
 
 
 def _looked(asked: RateSearch, alone: Measurement, bench: Bench, demands: Demands) -> RateSearch:
     """Return a search that begins where a short look says."""
-    rps = alone.load.throughput_rps
-    facts = (alone.load.requests, alone.load.ok, rps)
-    every = (*demands.must, *demands.must_not)
-    of_load = any(one.metric.statistic in OF_LOAD for condition in every for one in comparisons(condition))
-    tried = Tried(rps, *facts, figures_of(alone.load, open_loop=False))
+    rps = alone.load.ended_rps
+    names = {one.metric.statistic for condition in demands.every for one in comparisons(condition)}
+    of_load = not names.isdisjoint(OF_LOAD)
+    tried = Tried(rps, alone.load.outcomes, rps, figures_of(alone.load, open_loop=False))
     if not of_load and probe(tried, demands).held is False:
         # What breaks with nobody before it breaks at every rate: a few requests a second show that.
         few = max(asked.lowest, LITTLE * rps)
@@ -115,7 +115,7 @@ def knee(
 ) -> Knee:
     """Search the connections at which throughput stops rising, and fit the Universal Scalability Law to all of them.
 
-    Raises NoServerError, BusyError, LimitError, DriverError.
+    Raises as `highest` does.
     """
     began = time.monotonic()
     best: Measurement | None = None

@@ -22,6 +22,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.track.apps import stacks_for
+from velodrome.track.refusing import Refused, most_telling
 from velodrome.track.standing import standing, warning
 
 LEAST_S = 0.5
@@ -142,7 +143,7 @@ def rehearse(
 def _rehearse(
     app: App, link: Link | None, comparison: Comparison, lab: Lab, told: Callable[[str], None]
 ) -> None:
-    failed: list[AppAnswersWrongError | AppNotServedError] = []
+    failed: list[Refused] = []
     for one in comparison.contestants(app):
         told(f"{name_of(app)} is asked on {one.label}")
         try:
@@ -155,5 +156,4 @@ def _rehearse(
         if sum(isinstance(error, AppAnswersWrongError) or error.tried for error in failed) >= MOST_WRONG:
             break
     if failed:
-        # A wrong answer tells most.
-        raise next((error for error in failed if isinstance(error, AppAnswersWrongError)), failed[0])
+        raise most_telling(failed)

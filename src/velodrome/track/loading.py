@@ -6,25 +6,21 @@
 Several blocks, because one span alone cannot tell how sure its figures are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from velodrome.guest.stack import KnobValue
+from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
-from velodrome.model.errors import (
-    AppAnswersWrongError,
-    AppNotServedError,
-    NothingAnsweredError,
-    UsageError,
-)
+from velodrome.model.errors import NothingAnsweredError, UsageError
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import Failed, FailureKind
+from velodrome.model.measurement import Failed
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.racing.trial import run_heat
 from velodrome.track.apps import Asked, lab_for, look, stacks_for
+from velodrome.track.refusing import refused
 from velodrome.track.standing import QUESTION, UNLIMITED
 
 BLOCKS = 5
@@ -93,6 +89,13 @@ def common(stacks: Sequence[str]) -> str:
     return next((one for one in COMMON if one in stacks), stacks[0])
 
 
+def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
+    """Return stacks with the common ones before the others, which stay in their order."""
+    return tuple(
+        sorted(stacks, key=lambda one: COMMON.index(one.name) if one.name in COMMON else len(COMMON))
+    )
+
+
 def load_app(
     asked: Asked, terms: Terms, stack: str = "", knobs: Mapping[str, KnobValue] | None = None
 ) -> Blocks:
@@ -110,9 +113,7 @@ def load_app(
     with closing(run_heat(Heat(tuple(trials)), lab)) as results:
         for one in results:
             if isinstance(one, Failed):
-                wrong = one.failure is FailureKind.WRONG_ANSWER
-                error = AppAnswersWrongError if wrong else AppNotServedError
-                raise error(app.path, name, one.reason.removeprefix(f"{name}: "), one.last_lines[-8:])
+                raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)
             found.append(Block.of(one))
     return Blocks(terms.loads[0], tuple(found))
 

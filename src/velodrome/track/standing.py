@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import FailureKind
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.boot import Booted, ImpossibleError, boot
+from velodrome.track.refusing import refused
 
 QUESTION = "app"
 """Name of the question where nothing but one app is asked about."""
@@ -43,7 +42,7 @@ def standing(
         try:
             booted = boot(trial, lab, running)
         except ImpossibleError as error:
-            raise _told(app, contestant.label, error) from error
+            raise refused(app, contestant.label, error.kind, error.reason, error.last_lines) from error
         yield booted
 
 
@@ -53,10 +52,3 @@ def warning(label: str, wrong: str) -> str:
         f"warning: on {label} not all that is asked is answered right: {wrong}. It is measured all the same and these "
         "answers count as errors; correct the app or the request, or leave it out"
     )
-
-
-def _told(app: App, label: str, error: ImpossibleError) -> AppAnswersWrongError | AppNotServedError:
-    reason, last_lines = error.reason.removeprefix(f"{label}: "), error.last_lines[-8:]
-    if error.kind is FailureKind.WRONG_ANSWER:
-        return AppAnswersWrongError(app.path, label, reason, last_lines)
-    return AppNotServedError(app.path, label, reason, last_lines, tried=not error.kind.is_missing)

@@ -4,7 +4,7 @@ tune(Asked(trial, stacks, Goal.CAPACITY, Demands(must=(slo,))), lab, follower)
 """
 
 import time
-from collections.abc import Sequence
+from collections import deque
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from velodrome.guest.stack import Stack
 from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
-from velodrome.judge.search.holding import FELL_BEHIND, Demands
+from velodrome.judge.search.holding import Demands, fell_behind
 from velodrome.judge.tuning.leaking import leak
 from velodrome.judge.tuning.racing import Wanted
 from velodrome.judge.tuning.racing import tune as raced
@@ -20,7 +20,7 @@ from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import written
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError
+from velodrome.model.errors import AppAnswersWrongError, NoServerError
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
@@ -33,6 +33,8 @@ from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.opening import opened
 from velodrome.track.bench import Bench
 from velodrome.track.comparing import MOST_WRONG
+from velodrome.track.loading import common_first
+from velodrome.track.refusing import Refused, most_telling, not_served
 
 GRID_LOADS = 15
 """A search for the highest rate of one candidate takes about so many loads, and the whole grid that for each."""
@@ -43,8 +45,12 @@ PROOF_S, PROOFS = 8.0, 3
 """How long the last load is, and how often it is made where the condition does not hold in it."""
 PROOF = 0.8
 """Of the lower end of what the best can do, the rate of the last load."""
-RESERVED_S = 20.0
-"""Of the budget, for that."""
+RESERVED_S, RESERVED = 20.0, 1 / 3
+"""Of the budget, for the first of these: so long, and no more than this part."""
+LOOKS = 0.5
+"""Of the time that is left then, what looks at stacks may take: what was only looked at is no answer."""
+LATELY = 5
+"""So many loads are remembered, to tell how long the next may take."""
 KEPT_FREE = 0.5
 """Of the memory that is left at first, what leaks may take before a worker is replaced."""
 
@@ -85,7 +91,7 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
     # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
     template = replace(asked.trial, limits=Limits(limits.cpus))
     cpus = len(placement.place(lab.cpus, template.limits).server_cpus)
-    every = grid(asked.stacks, cpus)
+    every = grid(common_first(asked.stacks), cpus)
     firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in every}
     most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(every)))
     wanted = Wanted(asked.goal, cpus, asked.rate, limits.memory_bytes, most)
@@ -94,21 +100,52 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
         Benches(template, ready, asked.demands, follower) as benches,
     ):
         # Environments are made once; the budget is for what is measured.
-        until = time.monotonic() + asked.budget_s - RESERVED_S
+        budget = Budget(time.monotonic(), asked.budget_s)
         by_name = {stack.name: stack for stack in asked.stacks}
         tuned = raced(
             benches.measure,
             every,
             wanted,
-            lambda: time.monotonic() < until,
+            lambda: budget.allows(benches.next_s),
             lambda best: refined(best, by_name[best.contestant.stack]),
+            looks_on=lambda: budget.allows_look(benches.look_s),
         )
         proof = None
         if tuned.best:
-            proof, why = _proof(tuned.best, asked, benches)
+            proof, why = _proof(tuned.best, asked, benches, budget)
             if why:
                 tuned = replace(tuned, ending=TuneEnding.SPENT, because=why)
     return _recommendation(asked, tuned, proof, cpus, lab, seconds=time.monotonic() - began)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The time to measure in, of which a part is kept for the proof."""
+
+    began: float
+    """On the clock of `time.monotonic`."""
+    seconds: float
+
+    @property
+    def racing_s(self) -> float:
+        """What the race may take."""
+        return self.seconds - min(RESERVED_S, RESERVED * self.seconds)
+
+    def allows(self, seconds: float) -> bool:
+        """Return whether the race may do something that takes so long."""
+        return self._spent_s + seconds < self.racing_s
+
+    def allows_look(self, seconds: float) -> bool:
+        """Return whether one more stack may be looked at, which takes so long."""
+        return self._spent_s + seconds < LOOKS * self.racing_s
+
+    def allows_proof(self, seconds: float) -> bool:
+        """Return whether there is time left for a proof that takes so long."""
+        return self._spent_s + seconds < self.seconds
+
+    @property
+    def _spent_s(self) -> float:
+        return time.monotonic() - self.began
 
 
 class Benches:
@@ -118,8 +155,22 @@ class Benches:
         self._template, self._lab, self._demands, self._follower = template, lab, demands, follower
         self._bench: Bench | None = None
         self._alone_ms: dict[str, float] = {}
-        self._refused: dict[str, AppAnswersWrongError | AppNotServedError] = {}
+        self._refused: dict[str, Refused] = {}
         """By stack, until one serves the app."""
+        self._took: deque[float] = deque(maxlen=LATELY)
+        self._looking: dict[str, float] = {}
+        self._most_rps = 0.0
+
+    @property
+    def next_s(self) -> float:
+        """How long the next load may take: as the longest of the last few, or as its percentiles need."""
+        needs = self._demands.seconds(self._most_rps, 0.0) if self._most_rps else 0.0
+        return max([needs, *self._took])
+
+    @property
+    def look_s(self) -> float:
+        """How long a look at a stack may take: as the longest so far."""
+        return max(self._looking.values(), default=0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -134,14 +185,23 @@ class Benches:
 
         Raises AppAnswersWrongError or AppNotServedError once several stacks could not serve an app, and none could.
         """
+        began = time.monotonic()
         try:
             told = self._told(self.bench(candidate), ask)
         except (NoServerError, AppAnswersWrongError) as error:
             self._stop()
-            self._doubt_app(candidate.contestant.stack, error)
-            told = Told(ask, failed=error.reason if isinstance(error, NoServerError) else str(error))
+            self._doubt_app(candidate.contestant, error)
+            told = Told(ask, failed=error.reason)
+        self._note(candidate, told, time.monotonic() - began)
         self._follower.told(candidate, told)
         return told
+
+    def _note(self, candidate: Candidate, told: Told, took_s: float) -> None:
+        self._took.append(took_s)
+        if not told.ask.rate:
+            stack = candidate.contestant.stack
+            self._looking[stack] = self._looking.get(stack, 0.0) + took_s
+        self._most_rps = max(self._most_rps, told.throughput_rps)
 
     def bench(self, candidate: Candidate) -> Bench:
         """Return the bench of a candidate."""
@@ -154,18 +214,14 @@ class Benches:
             self._bench = Bench(trial, self._lab, alone_ms=known or 0.0, told=told)
         return self._bench
 
-    def _doubt_app(self, stack: str, error: NoServerError | AppAnswersWrongError) -> None:
+    def _doubt_app(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
         app = self._template.app
         if app is None or self._alone_ms or (isinstance(error, NoServerError) and not error.tried):
             return
-        if isinstance(error, NoServerError):
-            self._refused[stack] = AppNotServedError(app.path, stack, error.reason, error.last_lines)
-        else:
-            self._refused[stack] = error
+        told = error if isinstance(error, AppAnswersWrongError) else not_served(app, who.label, error)
+        self._refused[who.stack] = told
         if len(self._refused) >= MOST_WRONG:
-            every = list(self._refused.values())
-            # A wrong answer tells most.
-            raise next((one for one in every if isinstance(one, AppAnswersWrongError)), every[0]) from error
+            raise most_telling([*self._refused.values()]) from error
 
     def _stop(self) -> None:
         if self._bench is not None:
@@ -178,12 +234,19 @@ class Benches:
             if measured is None:
                 return Told(ask, failed=probe.why)
             facts = _facts(ask, measured)
-            overdone = measured.load.throughput_rps < FELL_BEHIND * ask.rate
-            return replace(facts, held=probe.held, why=probe.why, overdone=overdone, spoilt=probe.spoilt)
+            return replace(
+                facts,
+                held=probe.held,
+                why=probe.why,
+                overdone=fell_behind(ask.rate, facts.throughput_rps),
+                spoilt=probe.spoilt,
+                everywhere=probe.everywhere,
+            )
         if ask.connections == 1:
-            alone = bench.alone()
+            alone = bench.alone(ask.seconds)
             self._alone_ms[bench.trial.contestant.stack] = alone.load.sent.mean or 0.0
-            return _facts(ask, alone)
+            why = bench.wrong_anyway(self._demands)
+            return replace(_facts(ask, alone), why=why, everywhere=bool(why))
         sample, measured = bench.connections(ask.connections, ask.seconds)
         if measured is None:
             return Told(ask, failed=sample.spoilt)
@@ -191,31 +254,37 @@ class Benches:
 
 
 def _facts(ask: Ask, measured: Measurement) -> Told:
-    found = leak(measured)
+    found, load = leak(measured), measured.load
     return Told(
         ask,
-        throughput_rps=measured.load.throughput_rps,
-        mean_ms=measured.load.sent.mean,
-        cpu_us=measured.cpu_us_per_request,
+        throughput_rps=load.ended_rps,
+        mean_ms=load.sent.mean,
+        cpu_us=measured.server.cpu_s * 1e6 / (load.ended_rps * load.duration_s) if load.ended_rps else None,
         memory_bytes=measured.memory_bytes,
         grew_bytes=found.bytes_per_request if found else None,
     )
 
 
-def _proof(best: Entry, asked: Asked, benches: Benches) -> tuple[Measurement | None, str]:
-    """Load the recommended setting once more, longer, at the rate it is for; return why that proves nothing."""
+def _proof(best: Entry, asked: Asked, benches: Benches, budget: Budget) -> tuple[Measurement | None, str]:
+    """Load the recommended setting once more, longer, at the rate it is for; return why that proves nothing.
+
+    Where it does not hold it is loaded again while there is time.
+    """
     rate = asked.rate or (PROOF * best.value.low if best.value else 0.0)
-    measured, why = None, ""
-    for _ in range(PROOFS):
+    measured, why, times, took_s = None, "", 0, 0.0
+    while times < PROOFS and (not times or budget.allows_proof(took_s)):
+        began = time.monotonic()
         try:
             probe, measured = benches.bench(best.candidate).rate(rate, asked.demands, PROOF_S)
-        except NoServerError as error:
-            return None, f"loaded once more, {error.reason}"
+        except (NoServerError, AppAnswersWrongError) as error:
+            return measured, f"loaded once more, {error.reason}"
         if probe.held:
             return measured, ""
         came = probe.why or probe.spoilt
         why = f"{came[:1].lower()}{came[1:]}"
-    return measured, f"loaded {PROOFS} times more at {quantity.rate(rate)}, it never held: {why.rstrip('.')}"
+        times, took_s = times + 1, time.monotonic() - began
+    more = "once" if times == 1 else f"{times} times"
+    return measured, f"loaded {more} more at {quantity.rate(rate)}, it never held: {why.rstrip('.')}"
 
 
 def _recommendation(
@@ -248,6 +317,7 @@ def _recommendation(
         cwd=app.cwd if app else "",
         grid_trials=GRID_LOADS * tuned.candidates,
         seconds=seconds,
+        variables=deploying_app.variables_of(app) if app else (),
     )
 
 
@@ -267,11 +337,10 @@ def _growth(best: Entry, proof: Measurement, limit: int | None) -> Growth | None
     now = proof.memory_bytes
     # Without a limit a server may double before its workers are replaced.
     room = max((limit if limit is not None else 2 * now) - now, now // 10)
-    requests = KEPT_FREE * room / found.bytes_per_request / best.candidate.processes
+    processes = best.candidate.processes
+    each = KEPT_FREE * room / processes
     to_limit = found.seconds_to(limit, now, found.at_rps) if limit is not None else None
-    return Growth(found.bytes_per_request, found.at_rps, to_limit, max(int(float(f"{requests:.1g}")), 100))
-
-
-def servers_of(stacks: Sequence[Stack], interfaces: Sequence[str]) -> tuple[Stack, ...]:
-    """Return the stacks that call an app by one of these interfaces."""
-    return tuple(one for one in stacks if one.interface in interfaces)
+    requests = max(int(float(f"{each / found.bytes_per_request:.1g}")), 100)
+    # Of a worker by itself, as its server sees it: pages that it shares are counted in each.
+    has = proof.server.rss_peak_bytes / processes
+    return Growth(found.bytes_per_request, found.at_rps, to_limit, requests, round(has + each))

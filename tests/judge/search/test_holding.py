@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from velodrome.judge.search import backlog, holding
+from velodrome.judge.search.failing import OneByOne
 from velodrome.judge.search.holding import Backlog, Demands, Tried
 from velodrome.model.condition import Figure, Figures
 from velodrome.model.condition_text import read
@@ -18,7 +19,7 @@ def figures(**values: float | None) -> Figures:
     return look_up
 
 
-KEPT_UP = Tried(100.0, requests=300, ok=300, throughput_rps=99.0, figures=figures(p99=10.0, errors=0.0))
+KEPT_UP = Tried(100.0, {"ok": 300}, ended_rps=99.0, figures=figures(p99=10.0, errors=0.0))
 SLO = Demands(must=(read("p99 < 200ms and errors < 0.1%"),))
 FAIL_IF = Demands(must_not=(read("p99 >= 200ms"),))
 
@@ -49,8 +50,8 @@ def test_half_a_condition_that_is_broken_needs_no_other_half() -> None:
     ("change", "why"),
     [
         (lambda one: replace(one, rising=backlog.Slope(42.0, 1.0)), "the backlog rose by 42.0/s"),
-        (lambda one: replace(one, throughput_rps=80.0), "only 80.0/s were answered right"),
-        (lambda one: replace(one, ok=290), "3.3 % of the requests failed"),
+        (lambda one: replace(one, ended_rps=80.0), "only 80.0/s were answered"),
+        (lambda one: replace(one, outcomes={"ok": 290, "timeout": 10}), "3.3 % of the requests failed"),
     ],
 )
 def test_a_server_that_does_not_keep_up_is_told_without_conditions(
@@ -58,6 +59,37 @@ def test_a_server_that_does_not_keep_up_is_told_without_conditions(
 ) -> None:
     found = holding.probe(change(KEPT_UP), Demands())
     assert (found.held, found.why) == (False, why)
+
+
+WRONG = replace(KEPT_UP, outcomes={"ok": 285, "bad_status": 15}, figures=figures(p99=10.0, errors=0.05))
+"""One answer in twenty is wrong, and the server keeps up."""
+
+
+@pytest.mark.parametrize("text", ["errors < 10%", "p99 < 200ms and errors < 10%", "bad_status < 10%"])
+def test_how_many_may_be_wrong_is_for_the_condition_on_it_to_say(text: str) -> None:
+    tried = replace(WRONG, figures=figures(p99=10.0, errors=0.05, bad_status=0.05))
+    assert holding.probe(tried, Demands(must=(read(text),))).held is True
+
+
+@pytest.mark.parametrize("text", ["p99 < 200ms", "timeout < 10%"])
+def test_what_no_condition_names_may_be_wrong_in_one_request_of_a_hundred(text: str) -> None:
+    demands = Demands(must=(read(text),))
+    tried = replace(WRONG, figures=figures(p99=10.0, timeout=0.0))
+    found = holding.probe(tried, demands)
+    assert (found.held, found.why, found.everywhere) == (False, "5.0 % of the requests failed", False)
+    few = replace(tried, outcomes={"ok": 298, "bad_status": 2})
+    assert holding.probe(few, demands).held is True
+
+
+def test_what_is_wrong_with_nobody_before_it_is_wrong_at_any_rate() -> None:
+    tried = replace(WRONG, alone=OneByOne({"ok": 188, "bad_status": 12}))
+    found = holding.probe(tried, Demands(must=(read("p99 < 200ms"),)))
+    assert found.held is False
+    assert found.everywhere
+    assert found.why == (
+        "6.0 % of the answers are wrong at any rate: say errors < 10% or correct the requests"
+    )
+    assert holding.probe(tried, Demands(must=(read("errors < 10%"),))).held is True
 
 
 def test_a_trial_is_long_enough_for_the_percentile_that_is_named() -> None:

@@ -130,3 +130,9 @@ def test_trials_without_any_order_spend_the_budget_and_say_so() -> None:
     )
     assert found.ending in {Ending.SPENT, Ending.NEVER, Ending.CANNOT, Ending.BEYOND}
     assert len(found.probes) <= 25
+
+
+def test_what_breaks_at_any_rate_is_not_searched() -> None:
+    why = "6 % of the answers are wrong at any rate"
+    found = highest_rate(lambda rate: Probe(rate, False, why, everywhere=True), RateSearch(first=100))
+    assert (found.ending, found.because, len(found.probes)) == (Ending.NEVER, why, 1)

@@ -146,6 +146,66 @@ def test_time_that_runs_out_is_told_with_the_best_so_far() -> None:
     assert any(one.fate in {Fate.UNTRIED, Fate.ALIKE} for one in found.entries)
 
 
+def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None:
+    servers = Servers(APPS[0], 1)
+    found = tune(servers, GRID, CAPACITY, looks_on=lambda: len(servers.asked) < 4)
+    looked = list(dict.fromkeys(one.contestant.stack for one in GRID))[:2]
+    assert {label.partition("[")[0] for label, _ in servers.asked} <= set(looked)
+    unseen = [one for one in found.entries if one.candidate.contestant.stack not in looked]
+    assert {(one.fate, one.why) for one in unseen} == {
+        (Fate.UNTRIED, "its stack was not looked at: the time (--budget) was spent")
+    }
+    assert found.best is not None
+    assert found.ending is TuneEnding.SPENT
+    assert "--budget" in found.because
+
+
+def test_however_late_it_is_one_stack_is_looked_at_and_asked_for_a_rate() -> None:
+    servers = Servers(APPS[0], 1)
+    found = tune(servers, GRID, CAPACITY, goes_on=lambda: False, looks_on=lambda: False)
+    assert found.best is not None
+    assert 0 < sum(ask.rate > 0 for _, ask in servers.asked) <= 3
+
+
+def test_no_time_is_no_proof_that_nothing_holds() -> None:
+    servers = Servers(APPS[1], 3, slo_ms=50.0)
+    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.asked) < 16)
+    assert found.ending is TuneEnding.CANNOT
+    assert "--budget" in found.because
+    assert "p99 was 612 ms" in found.because
+
+
+def test_what_is_wrong_at_any_rate_ends_a_stack_at_its_first_load() -> None:
+    servers = Servers(APPS[0], 1)
+    why = "6 % of the answers are wrong at any rate: say errors < 10% or correct the requests"
+
+    def measure(candidate: Candidate, ask: Ask) -> Told:
+        return replace(servers(candidate, ask), why=why, everywhere=True)
+
+    found = tune(measure, GRID, CAPACITY)
+    assert found.ending is TuneEnding.NEVER
+    assert found.because == why
+    assert len(servers.asked) == len({one.contestant.stack for one in GRID})
+
+
+def test_what_turns_out_to_be_wrong_at_any_rate_later_ends_its_whole_stack() -> None:
+    servers = Servers(APPS[0], 1)
+
+    def measure(candidate: Candidate, ask: Ask) -> Told:
+        told = servers(candidate, ask)
+        if ask.rate and candidate.contestant.stack == "granian-wsgi":
+            return replace(told, held=False, why="6 % of the answers are wrong at any rate", everywhere=True)
+        return told
+
+    found = tune(measure, GRID, CAPACITY)
+    assert found.best is not None
+    assert found.best.candidate.contestant.stack != "granian-wsgi"
+    fates = {one.fate for one in found.entries if one.candidate.contestant.stack == "granian-wsgi"}
+    assert fates == {Fate.CANNOT}
+    asked = [label for label, ask in servers.asked if ask.rate and label.startswith("granian")]
+    assert len(asked) == 1
+
+
 def test_candidates_that_arithmetic_puts_out_are_never_started() -> None:
     servers = Servers(APPS[1], 1)
     found = tune(servers, GRID, CAPACITY)

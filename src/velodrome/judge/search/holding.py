@@ -1,8 +1,10 @@
 """Whether a rate held: what one trial of an open loop says, by its conditions and by whether the server kept up.
 
-    holding.probe(Tried(rate=500, requests=1500, ok=1500, throughput_rps=499, figures=look_up), Demands(must=(slo,)))
+    holding.probe(Tried(rate=500, outcomes={"ok": 1500}, ended_rps=499, figures=look_up), Demands(must=(slo,)))
 
-A search asks it of every trial, wherever the trial was made: on a URL, or on a server booted for it.
+A search asks it of every trial, wherever the trial was made: on a URL, or on a server booted for it. Whether the
+server kept up is told by all that came to an end, right or wrong: how many may be wrong is for conditions on errors to
+say, and where there is none, for a demand that goes without saying.
 """
 
 from collections.abc import Mapping
@@ -11,6 +13,7 @@ from typing import Any
 
 from velodrome.judge.load_figures import requests_needed
 from velodrome.judge.search import backlog
+from velodrome.judge.search.failing import FAILING, NOBODY_ASKED, OneByOne, share_failed, wrong_anyway
 from velodrome.model import quantity
 from velodrome.model.condition import Condition, Figures, comparisons, decide
 from velodrome.model.condition_said import because
@@ -21,9 +24,8 @@ LONGEST_S = 60.0
 SPARE = 1.3
 """So many times the requests a percentile needs are asked."""
 FELL_BEHIND = 0.95
-"""An open loop that got less than this part of its rate was asked for too much, with or without conditions."""
-FAILING = 0.01
-"""Without conditions a rate does not hold if so many requests fail."""
+"""An open loop of which less than this part of its rate came to an end was asked for too much, with or without
+conditions."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,14 @@ class Demands:
     must: tuple[Condition, ...] = ()
     must_not: tuple[Condition, ...] = ()
 
+    @property
+    def every(self) -> tuple[Condition, ...]:
+        """All conditions."""
+        return (*self.must, *self.must_not)
+
     def seconds(self, rate: float, least: float) -> float:
         """Return how long a trial is: long enough for the percentiles that are named, if that is bearable."""
-        named = (one.metric for condition in (*self.must, *self.must_not) for one in comparisons(condition))
+        named = (one.metric for condition in self.every for one in comparisons(condition))
         needed = max((requests_needed(metric) for metric in named), default=1)
         return max(least, min(SPARE * needed / rate, LONGEST_S))
 
@@ -45,21 +52,33 @@ class Tried:
     """What a trial of a rate gave."""
 
     rate: float
-    requests: int
-    ok: int
-    throughput_rps: float
+    outcomes: Mapping[str, int]
+    """How many of its requests ended how."""
+    ended_rps: float
+    """Requests that came to an end within it, right or wrong, per second."""
     figures: Figures
     rising: backlog.Slope | None = None
     """How its backlog rose, where it was ended because of that."""
+    alone: OneByOne = NOBODY_ASKED
+    """The same server, asked one request after the other."""
 
 
 def probe(tried: Tried, demands: Demands) -> Probe:
     """Return whether a rate held; a trial that says nothing of the server is for the caller to sort out before."""
     broken, untold = _by_conditions(tried, demands)
-    broken = broken or _overdone(tried, demands)
+    broken = broken or _overdone(tried)
     if broken:
         return Probe(tried.rate, False, broken)
+    if (failed := share_failed(tried.outcomes, demands.every)) > FAILING:
+        anyway = wrong_anyway(tried.alone, demands.every)
+        why = anyway or f"{quantity.percent(failed)} of the requests failed"
+        return Probe(tried.rate, False, why, everywhere=bool(anyway))
     return Probe(tried.rate, None, untold) if untold else Probe(tried.rate, True)
+
+
+def fell_behind(rate: float, ended_rps: float) -> bool:
+    """Return whether a server did not keep up with a rate, by what came to an end."""
+    return ended_rps < FELL_BEHIND * rate
 
 
 def _by_conditions(tried: Tried, demands: Demands) -> tuple[str, str]:
@@ -75,15 +94,12 @@ def _by_conditions(tried: Tried, demands: Demands) -> tuple[str, str]:
     return broken, untold
 
 
-def _overdone(tried: Tried, demands: Demands) -> str:
+def _overdone(tried: Tried) -> str:
     """Return how a rate shows to be too high, whatever the conditions."""
     if tried.rising is not None:
         return f"the backlog rose by {quantity.rate(tried.rising.per_s)}"
-    if tried.throughput_rps < FELL_BEHIND * tried.rate:
-        return f"only {quantity.rate(tried.throughput_rps)} were answered right"
-    failed = 1 - tried.ok / max(tried.requests, 1)
-    if not (demands.must or demands.must_not) and failed > FAILING:
-        return f"{quantity.percent(failed)} of the requests failed"
+    if fell_behind(tried.rate, tried.ended_rps):
+        return f"only {quantity.rate(tried.ended_rps)} were answered"
     return ""
 
 

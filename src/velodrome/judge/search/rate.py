@@ -70,6 +70,8 @@ class _Search:
         rate = min(max(self.asked.first, self.asked.lowest), self.asked.highest)
         while not self._spent():
             probe = self._try(rate)
+            if probe.everywhere:
+                return self._ended(Ending.NEVER, probe.why)
             if probe.held is None and not probe.spoilt:
                 if self._tried(rate) >= LEAST_TRIALS:
                     return self._ended(Ending.CANNOT, probe.why)
@@ -136,6 +138,8 @@ class _Search:
                     Ending.SPENT, f"{len(self.probes)} trials were spent: they vary too much", found
                 )
             probe = self._try(known.next())
+            if probe.everywhere:
+                return self._ended(Ending.NEVER, probe.why)
             if probe.spoilt or probe.held is None:
                 spoilt += 1
                 if spoilt > LEAST_TRIALS + 1:

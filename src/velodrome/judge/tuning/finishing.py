@@ -25,8 +25,11 @@ class Finish:
     trials: int
     candidates: int
 
-    def tuned(self, leader: Arm | None, spent: str) -> Tuned:
-        """Return what came of the race; `spent` says what ended it while others might still be better."""
+    def tuned(self, leader: Arm | None, spent: str, *, untried: bool = False) -> Tuned:
+        """Return what came of the race; `spent` says what ended it while others might still be better.
+
+        `untried`: there was no time for all of them.
+        """
         best = self._preferred(leader)
         second = next(iter(behind(self.arms, best)), None)
         entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost]
@@ -34,6 +37,8 @@ class Finish:
         entries.sort(key=lambda one: (rank.index(one.fate), -self._worth(one)))
         if best is None:
             ending, why = self._nobody()
+            if untried and spent and ending is TuneEnding.NEVER:
+                ending, why = TuneEnding.CANNOT, f"after {spent} no rate had held: {why}"
         else:
             why = f"after {spent} others may be as good" if spent else _unsure(best)
             ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
@@ -83,7 +88,8 @@ class Finish:
             closest = max(tried, key=lambda one: one.forecast.rps)
             return TuneEnding.NEVER, f"{closest.candidate.label}: {closest.why or closest.broke}"
         reasons = [*(one.why for one in self.arms if one.why), *(one.why for one in self.lost)]
-        impossible = any(one.out in {Fate.BY_ARITHMETIC, Fate.TOO_BIG} for one in self.arms)
+        fates = {*(one.out for one in self.arms), *(one.fate for one in self.lost)}
+        impossible = not fates.isdisjoint({Fate.BY_ARITHMETIC, Fate.TOO_BIG, Fate.CANNOT})
         ending = TuneEnding.NEVER if impossible else TuneEnding.CANNOT
         return ending, reasons[0] if reasons else "there was nothing to try"
 

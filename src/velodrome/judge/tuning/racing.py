@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from velodrome.judge.search.failing import ALONE_S
 from velodrome.judge.tuning.arms import SLACK, Arm, arm
 from velodrome.judge.tuning.finishing import Finish, behind
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
@@ -30,11 +31,14 @@ UNSEEN = 1.6
 """Times what a look lets expect of a stack, an open loop may show: none is out before it was asked once."""
 LOW = 0.05
 """Of a forecast, the rate that must hold if any does."""
-ALONE_S, LOOK_S = 0.7, 1.0
+LOOK_S = 1.0
 SETTLED = 1.08
 """The ends of the leader's interval are no further apart at the end, if the budget allows."""
 SETTLING, KEPT = 10, 6
 """Loads that the two best may take for that, each; and how many are kept for it."""
+LEAST_ASKED = 3
+"""While no rate has held, so many loads at a rate are made however late it is: without them there is no answer."""
+UNSEEN_WHY = "its stack was not looked at: the time (--budget) was spent"
 
 
 @dataclass(frozen=True)
@@ -62,22 +66,32 @@ class _Race:
     wanted: Wanted
     goes_on: Callable[[], bool]
     refine: Callable[[Candidate], Sequence[Candidate]]
+    looks_on: Callable[[], bool]
     arms: list[Arm] = field(default_factory=list)
     lost: list[Entry] = field(default_factory=list)
     """Candidates of stacks that could not be looked at."""
     looks: dict[str, Looked] = field(default_factory=dict)
     trials: int = 0
+    asked: int = 0
+    """Of these, loads at a rate."""
+    late: bool = False
+    """Whether there was no time to look at every stack."""
 
     def run(self) -> Tuned:
         for stack in dict.fromkeys(one.contestant.stack for one in self.grid):
-            self._look(stack, [one for one in self.grid if one.contestant.stack == stack])
+            candidates = [one for one in self.grid if one.contestant.stack == stack]
+            self.late = self.late or (bool(self.looks) and not self.looks_on())
+            if self.late:
+                self._lose(candidates, Fate.UNTRIED, UNSEEN_WHY)
+            else:
+                self._look(stack, candidates)
         self.arms.sort(key=self._promise)
         self._first_lap()
         self._laps()
         self._refine()
-        spent = self._ended() if self._settle() else ""
+        spent = self._ended() if self._settle() or self.late else ""
         told = Finish(self.wanted.goal, self.arms, self.lost, self.looks, self.trials, len(self.grid))
-        return told.tuned(self._leader, spent)
+        return told.tuned(self._leader, spent, untried=self._is_out_of_time())
 
     # --- looking and asking
 
@@ -86,18 +100,23 @@ class _Race:
         one = min(candidates, key=lambda each: (each.processes, -(each.slots or 0)))
         alone = self._measured(one, Ask(ALONE_S, connections=1))
         loaded = alone
+        if alone.everywhere:
+            self._lose(candidates, Fate.CANNOT, alone.why)
+            return
         if not (alone.failed or alone.spoilt):
             loaded = self._measured(one, Ask(LOOK_S, connections=crowd(one, alone)))
         look = looked(one, alone, loaded, self.wanted.cpus)
         if look is None or loaded.failed:
-            why = loaded.failed or loaded.spoilt or "it answered nothing right"
-            self.lost += [Entry(each, Fate.FAILED, why, 0, None, None, None, None) for each in candidates]
+            self._lose(candidates, Fate.FAILED, loaded.failed or loaded.spoilt or "it answered nothing right")
             return
         if (few := enough(candidates, look)) is not None:
             look = seen_with_few(look, few, self._measured(few, Ask(LOOK_S, connections=crowd(few, alone))))
         self.looks[stack] = look
         for each in candidates:
             self._enter(each, look)
+
+    def _lose(self, candidates: Sequence[Candidate], fate: Fate, why: str) -> None:
+        self.lost += [Entry(each, fate, why, 0, None, None, None, None) for each in candidates]
 
     def _enter(self, candidate: Candidate, look: Looked) -> Arm:
         found = forecast(candidate, look, self.wanted.cpus)
@@ -113,16 +132,22 @@ class _Race:
 
     def _measured(self, candidate: Candidate, ask: Ask) -> Told:
         self.trials += 1
+        self.asked += bool(ask.rate)
         return self.measure(candidate, ask)
 
     def _spent(self, spare: int = 0) -> bool:
-        return self.trials + spare >= self.wanted.most or not self.goes_on()
+        if self.trials + spare >= self.wanted.most:
+            return True
+        return not self.goes_on() and (self._leader is not None or self.asked >= LEAST_ASKED)
+
+    def _is_out_of_time(self) -> bool:
+        return self.late or not self.goes_on()
 
     def _ended(self) -> str:
         """Return what it was that was spent."""
-        if self.goes_on():
-            return f"{self.trials} loads, all that may be made (fewer stacks, --stack, need fewer),"
-        return f"{self.trials} loads in the time there was (more, --budget, may settle it)"
+        if self._is_out_of_time():
+            return f"{self.trials} loads in the time there was (more, --budget, may settle it)"
+        return f"{self.trials} loads, all that may be made (fewer stacks, --stack, need fewer),"
 
     def _promise(self, one: Arm) -> tuple[float, int, int]:
         """Sort the most promising first; of those alike the smallest, which costs least."""
@@ -170,12 +195,21 @@ class _Race:
             if one.out is not None or self._spent():
                 return
             ask = self._ask(one)
-            one.take(self._measured(one.candidate, ask), self.wanted.goal)
+            told = self._measured(one.candidate, ask)
+            one.take(told, self.wanted.goal)
+            if told.everywhere:
+                self._give_up(one.candidate.contestant.stack, told.why)
+                return
             low = ask.rate < FIRST * one.forecast.rps and isinstance(one.known, Rates)
             if self._leader is None and low and one.known.holds is False and one.out is None:
                 one.put_out(Fate.CANNOT, f"even at {quantity.rate(ask.rate)} {one.broke}")
             if one is not self._leader and not self._contends(one):
                 return
+
+    def _give_up(self, stack: str, why: str) -> None:
+        for one in self.arms:
+            if one.candidate.contestant.stack == stack:
+                one.put_out(Fate.CANNOT, why)
 
     # --- laps
 
@@ -262,9 +296,12 @@ def tune(
     wanted: Wanted,
     goes_on: Callable[[], bool] = lambda: True,
     refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
+    *,
+    looks_on: Callable[[], bool] = lambda: True,
 ) -> Tuned:
     """Search the best of a grid; `goes_on` says whether there is time, `refine` who else to try once somebody leads.
 
-    Whatever `measure` raises ends the search.
+    `looks_on` says whether there is time to look at one stack more; they are looked at in the order of the grid, and
+    the first that can be is in any case. Whatever `measure` raises ends the search.
     """
-    return _Race(measure, list(grid), wanted, goes_on, refine).run()
+    return _Race(measure, list(grid), wanted, goes_on, refine, looks_on).run()

@@ -161,6 +161,7 @@ class AppAnswersWrongError(UsageError):
     """Raised when an app answers what it is to be asked with something else than a right answer."""
 
     def __init__(self, app: str, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+        self.reason = reason
         said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
         super().__init__(
             f"{app} does not answer what it is to be asked, so nothing was measured. On {stack}: {reason}.{said}"

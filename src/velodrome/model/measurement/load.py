@@ -6,6 +6,15 @@ from dataclasses import dataclass
 OUTCOMES = ("ok", "refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol", "unfinished")
 
 
+def ended_rps(answered_rps: float, duration_s: float, errors: int, outcomes: Mapping[str, int]) -> float:
+    """Return how many requests came to an end within a span, right or wrong, per second of it.
+
+    `answered_rps` are the right ones, `errors` those of its seconds that ended otherwise, time-outs among them.
+    """
+    wrong = max(errors - outcomes.get("timeout", 0), 0)
+    return answered_rps + wrong / duration_s if duration_s else 0.0
+
+
 @dataclass(frozen=True)
 class Latency:
     """Milliseconds."""
@@ -106,6 +115,12 @@ class LoadFacts:
     def answers(self) -> float:
         """Right answers that arrived within the span; `ok` are those to requests sent in it, whenever they came."""
         return self.throughput_rps * self.duration_s
+
+    @property
+    def ended_rps(self) -> float:
+        """Requests that came to an end within the span, right or wrong, per second of it."""
+        errors = sum(one.errors for one in self.series)
+        return ended_rps(self.throughput_rps, self.duration_s, errors, self.outcomes)
 
     steps: tuple[LoadStep, ...] = ()
     """Of a schedule, each that began."""

@@ -38,19 +38,32 @@ def around(
 ) -> Iterator[tuple[str, ...]]:
     """Run one command before the block and one after it, however it ends; empty ones are none.
 
+    The one after runs also when the one before is interrupted (KeyboardInterrupt), and not when it fails by itself.
     `variables` count before those of our own environment. Raises CommandFailedError when one fails or does not end in
     time; of the one after the block only where the block itself did not raise.
     """
     env = {**os.environ, **variables}
-    with _run("--setup", setup, cwd, env, longest_s) as said:
-        try:
-            yield said
-        except BaseException:
-            with suppress(CommandFailedError), _run("--teardown", teardown, cwd, env, longest_s):
-                pass
-            raise
-        with _run("--teardown", teardown, cwd, env, longest_s):
+
+    def tear_down() -> None:
+        with suppress(CommandFailedError), _run("--teardown", teardown, cwd, env, longest_s):
             pass
+
+    begun = False
+    try:
+        with _run("--setup", setup, cwd, env, longest_s) as said:
+            begun = True
+            try:
+                yield said
+            except BaseException:
+                tear_down()
+                raise
+            with _run("--teardown", teardown, cwd, env, longest_s):
+                pass
+    except KeyboardInterrupt:
+        # Stopped halfway through the first command: there may be something to take down.
+        if not begun:
+            tear_down()
+        raise
 
 
 @contextmanager
