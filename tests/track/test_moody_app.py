@@ -1,4 +1,4 @@
-"""An app that answers one request in twenty wrongly at any rate: as much as is allowed is no limit, and else is told."""
+"""An app that answers one request in twenty wrongly at any rate: allowed, that breaks none; else it is told as such."""
 
 import os
 import sys

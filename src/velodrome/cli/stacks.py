@@ -8,6 +8,7 @@ import typer
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
+from velodrome.judge.deploying import deployed
 from velodrome.model.errors import BrokenPluginError, UnknownKnobError, UnknownNameError
 from velodrome.report import listing
 from velodrome.run.environments import environment
@@ -43,7 +44,9 @@ def show_all(stack: Extra = None) -> None:
 def show_one(
     name: Annotated[str, typer.Argument(help="As `velodrome stacks` lists it.")],
     knob: Annotated[list[str] | None, typer.Argument(help="Settings: workers=4 loop=asyncio")] = None,
-    command: Annotated[bool, typer.Option("--command", help="Only the command line, to paste.")] = False,
+    command: Annotated[
+        bool, typer.Option("--command", help="Only the command line, as it is to be deployed.")
+    ] = False,
     stack: Extra = None,
 ) -> None:
     """Show one stack: its command line with the knobs given, and its environment."""
@@ -52,7 +55,7 @@ def show_one(
     line = shlex.join(["python", *process.argv])
     variables = [f"{key}={shlex.quote(value)}" for key, value in process.env.items()]
     if command:
-        print(" ".join([*variables, line]))
+        print(" ".join([*variables, shlex.join(deployed(["python", *process.argv]))]))
     else:
         listing.stack(
             found,
