@@ -62,8 +62,8 @@ def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reas
         if best.value is not None and best.forecast is not None:
             most = best.value.high
             # A first look in a slow moment forecasts less than was measured since: then arithmetic tells nothing.
-            more = best.forecast.rps > most
-            allows = f"; arithmetic allows this one {best.forecast.arithmetic}" if more else ""
+            higher = best.forecast.rps > most
+            allows = f"; arithmetic allows this one {best.forecast.arithmetic}" if higher else ""
             yield Reason("rate", most, "", f"above {quantity.rate(most)} none of these carries it{allows}")
         return
     if best.forecast is None:
