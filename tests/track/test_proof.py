@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 from tests.judge import made
+from velodrome.track.budget import Budget
 
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.judge.search.holding import Demands
@@ -17,6 +18,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.search import Probe
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal
+from velodrome.track import benches as tracks
 from velodrome.track import tuning
 
 CANDIDATE = Candidate(Contestant("waitress"), processes=1, slots=4)
@@ -51,8 +53,8 @@ class Benches:
 
 
 def proven(benches: Benches, budget_s: float = 600.0) -> tuple[Measurement | None, str]:
-    budget = tuning.Budget(time.monotonic(), budget_s)
-    return tuning._proof(BEST, ASKED, cast(tuning.Benches, benches), budget)
+    budget = Budget(time.monotonic(), budget_s)
+    return tuning._proof(BEST, ASKED, cast(tracks.Benches, benches), budget)
 
 
 def test_what_holds_at_four_fifths_of_what_it_can_do_is_proven_by_one_load() -> None:
@@ -90,11 +92,11 @@ def test_one_load_is_made_however_late_it_is_and_no_more() -> None:
 
 
 def test_a_short_budget_keeps_a_third_for_the_proof_and_looks_take_half_of_the_rest() -> None:
-    budget = tuning.Budget(time.monotonic(), 30.0)
+    budget = Budget(time.monotonic(), 30.0)
     assert budget.racing_s == pytest.approx(20.0)
     assert budget.allows(15.0)
     assert not budget.allows(20.5)
     assert budget.allows_look(9.0)
     assert not budget.allows_look(10.5)
     assert budget.allows_proof(29.0)
-    assert tuning.Budget(time.monotonic(), 600.0).racing_s == 580.0
+    assert Budget(time.monotonic(), 600.0).racing_s == 580.0

@@ -4,15 +4,12 @@ tune(Asked(trial, stacks, Goal.CAPACITY, Demands(must=(slo,))), lab, follower)
 """
 
 import time
-from collections import deque
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Protocol, Self
 
 from velodrome.guest.stack import Stack
 from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
-from velodrome.judge.search.holding import Demands, fell_behind
+from velodrome.judge.search.holding import Demands
 from velodrome.judge.tuning.leaking import leak
 from velodrome.judge.tuning.racing import Wanted
 from velodrome.judge.tuning.racing import tune as raced
@@ -25,16 +22,14 @@ from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding
+from velodrome.model.tuning import Entry, Goal, Tuned, TuneEnding
 from velodrome.plan.candidates import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
-from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.opening import opened
-from velodrome.track.bench import Bench
-from velodrome.track.comparing import MOST_WRONG
+from velodrome.track.benches import Benches, Follower
+from velodrome.track.budget import Budget
 from velodrome.track.loading import common_first
-from velodrome.track.refusing import Refused, most_telling, not_served
 
 GRID_LOADS = 15
 """A search for the highest rate of one candidate takes about so many loads, and the whole grid that for each."""
@@ -45,21 +40,8 @@ PROOF_S, PROOFS = 8.0, 3
 """How long the last load is, and how often it is made where the condition does not hold in it."""
 PROOF = 0.8
 """Of the lower end of what the best can do, the rate of the last load."""
-RESERVED_S, RESERVED = 20.0, 1 / 3
-"""Of the budget, for the first of these: so long, and no more than this part."""
-LOOKS = 0.5
-"""Of the time that is left then, what looks at stacks may take: what was only looked at is no answer."""
-LATELY = 5
-"""So many loads are remembered, to tell how long the next may take."""
 KEPT_FREE = 0.5
 """Of the memory that is left at first, what leaks may take before a worker is replaced."""
-
-
-class Follower(Preparing, Protocol):
-    """Whoever shows the race while it runs."""
-
-    def told(self, candidate: Candidate, told: Told) -> None:
-        """Told each load."""
 
 
 @dataclass(frozen=True)
@@ -116,153 +98,6 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
             if why:
                 tuned = replace(tuned, ending=TuneEnding.SPENT, because=why)
     return _recommendation(asked, tuned, proof, cpus, lab, seconds=time.monotonic() - began)
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The time to measure in, of which a part is kept for the proof."""
-
-    began: float
-    """On the clock of `time.monotonic`."""
-    seconds: float
-
-    @property
-    def racing_s(self) -> float:
-        """What the race may take."""
-        return self.seconds - min(RESERVED_S, RESERVED * self.seconds)
-
-    def allows(self, seconds: float) -> bool:
-        """Return whether the race may do something that takes so long."""
-        return self._spent_s + seconds < self.racing_s
-
-    def allows_look(self, seconds: float) -> bool:
-        """Return whether one more stack may be looked at, which takes so long."""
-        return self._spent_s + seconds < LOOKS * self.racing_s
-
-    def allows_proof(self, seconds: float) -> bool:
-        """Return whether there is time left for a proof that takes so long."""
-        return self._spent_s + seconds < self.seconds
-
-    @property
-    def _spent_s(self) -> float:
-        return time.monotonic() - self.began
-
-
-class Benches:
-    """Measures loads of any candidate; the server of the last one stays up until another is asked."""
-
-    def __init__(self, template: Trial, lab: Lab, demands: Demands, follower: Follower) -> None:
-        self._template, self._lab, self._demands, self._follower = template, lab, demands, follower
-        self._bench: Bench | None = None
-        self._alone_ms: dict[str, float] = {}
-        self._refused: dict[str, Refused] = {}
-        """By stack, until one serves the app."""
-        self._took: deque[float] = deque(maxlen=LATELY)
-        self._looking: dict[str, float] = {}
-        self._most_rps = 0.0
-
-    @property
-    def next_s(self) -> float:
-        """How long the next load may take: as the longest of the last few, or as its percentiles need."""
-        needs = self._demands.seconds(self._most_rps, 0.0) if self._most_rps else 0.0
-        return max([needs, *self._took])
-
-    @property
-    def look_s(self) -> float:
-        """How long a look at a stack may take: as the longest so far."""
-        return max(self._looking.values(), default=0.0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def measure(self, candidate: Candidate, ask: Ask) -> Told:
-        """Make one load and say what it gave.
-
-        Raises AppAnswersWrongError or AppNotServedError once several stacks could not serve an app, and none could.
-        """
-        began = time.monotonic()
-        try:
-            told = self._told(self.bench(candidate), ask)
-        except (NoServerError, AppAnswersWrongError) as error:
-            self._stop()
-            self._doubt_app(candidate.contestant, error)
-            told = Told(ask, failed=error.reason)
-        self._note(candidate, told, time.monotonic() - began)
-        self._follower.told(candidate, told)
-        return told
-
-    def _note(self, candidate: Candidate, told: Told, took_s: float) -> None:
-        self._took.append(took_s)
-        if not told.ask.rate:
-            stack = candidate.contestant.stack
-            self._looking[stack] = self._looking.get(stack, 0.0) + took_s
-        self._most_rps = max(self._most_rps, told.throughput_rps)
-
-    def bench(self, candidate: Candidate) -> Bench:
-        """Return the bench of a candidate."""
-        if self._bench is None or self._bench.trial.contestant != candidate.contestant:
-            self._stop()
-            trial = replace(self._template, contestant=candidate.contestant)
-            known = self._alone_ms.get(candidate.contestant.stack)
-            # Once of a stack is enough.
-            told = self._follower.preparing if known is None else None
-            self._bench = Bench(trial, self._lab, alone_ms=known or 0.0, told=told)
-        return self._bench
-
-    def _doubt_app(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
-        app = self._template.app
-        if app is None or self._alone_ms or (isinstance(error, NoServerError) and not error.tried):
-            return
-        told = error if isinstance(error, AppAnswersWrongError) else not_served(app, who.label, error)
-        self._refused[who.stack] = told
-        if len(self._refused) >= MOST_WRONG:
-            raise most_telling([*self._refused.values()]) from error
-
-    def _stop(self) -> None:
-        if self._bench is not None:
-            self._bench.stop()
-        self._bench = None
-
-    def _told(self, bench: Bench, ask: Ask) -> Told:
-        if ask.rate:
-            probe, measured = bench.rate(ask.rate, self._demands, ask.seconds)
-            if measured is None:
-                return Told(ask, failed=probe.why)
-            facts = _facts(ask, measured)
-            return replace(
-                facts,
-                held=probe.held,
-                why=probe.why,
-                overdone=fell_behind(ask.rate, facts.throughput_rps),
-                spoilt=probe.spoilt,
-                everywhere=probe.everywhere,
-            )
-        if ask.connections == 1:
-            alone = bench.alone(ask.seconds)
-            self._alone_ms[bench.trial.contestant.stack] = alone.load.sent.mean or 0.0
-            why = bench.wrong_anyway(self._demands)
-            return replace(_facts(ask, alone), why=why, everywhere=bool(why))
-        sample, measured = bench.connections(ask.connections, ask.seconds)
-        if measured is None:
-            return Told(ask, failed=sample.spoilt)
-        return replace(_facts(ask, measured), spoilt=sample.spoilt)
-
-
-def _facts(ask: Ask, measured: Measurement) -> Told:
-    found, load = leak(measured), measured.load
-    return Told(
-        ask,
-        throughput_rps=load.ended_rps,
-        mean_ms=load.sent.mean,
-        cpu_us=measured.server.cpu_s * 1e6 / (load.ended_rps * load.duration_s) if load.ended_rps else None,
-        memory_bytes=measured.memory_bytes,
-        grew_bytes=found.bytes_per_request if found else None,
-    )
 
 
 def _proof(best: Entry, asked: Asked, benches: Benches, budget: Budget) -> tuple[Measurement | None, str]:

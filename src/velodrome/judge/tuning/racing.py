@@ -136,9 +136,8 @@ class _Race:
         return self.measure(candidate, ask)
 
     def _spent(self, spare: int = 0) -> bool:
-        if self.trials + spare >= self.wanted.most:
-            return True
-        return not self.goes_on() and (self._leader is not None or self.asked >= LEAST_ASKED)
+        late = not self.goes_on() and (self._leader is not None or self.asked >= LEAST_ASKED)
+        return late or self.trials + spare >= self.wanted.most
 
     def _is_out_of_time(self) -> bool:
         return self.late or not self.goes_on()
@@ -198,18 +197,15 @@ class _Race:
             told = self._measured(one.candidate, ask)
             one.take(told, self.wanted.goal)
             if told.everywhere:
-                self._give_up(one.candidate.contestant.stack, told.why)
+                stack = one.candidate.contestant.stack
+                for other in (other for other in self.arms if other.candidate.contestant.stack == stack):
+                    other.put_out(Fate.CANNOT, told.why)
                 return
             low = ask.rate < FIRST * one.forecast.rps and isinstance(one.known, Rates)
             if self._leader is None and low and one.known.holds is False and one.out is None:
                 one.put_out(Fate.CANNOT, f"even at {quantity.rate(ask.rate)} {one.broke}")
             if one is not self._leader and not self._contends(one):
                 return
-
-    def _give_up(self, stack: str, why: str) -> None:
-        for one in self.arms:
-            if one.candidate.contestant.stack == stack:
-                one.put_out(Fate.CANNOT, why)
 
     # --- laps
 
