@@ -25,10 +25,10 @@ class Finish:
     trials: int
     candidates: int
 
-    def tuned(self, leader: Arm | None, spent: str, *, untried: bool = False) -> Tuned:
+    def tuned(self, leader: Arm | None, spent: str, late: str = "") -> Tuned:
         """Return what came of the race; `spent` says what ended it while others might still be better.
 
-        `untried`: there was no time for all of them.
+        `late` says it where there was no time to try all of them.
         """
         best = self._preferred(leader)
         second = next(iter(behind(self.arms, best)), None)
@@ -37,8 +37,8 @@ class Finish:
         entries.sort(key=lambda one: (rank.index(one.fate), -self._worth(one)))
         if best is None:
             ending, why = self._nobody()
-            if untried and spent and ending is TuneEnding.NEVER:
-                ending, why = TuneEnding.CANNOT, f"after {spent} no rate had held: {why}"
+            if late and ending is TuneEnding.NEVER:
+                ending, why = TuneEnding.CANNOT, f"after {late} no rate had held: {why}"
         else:
             why = f"after {spent} others may be as good" if spent else _unsure(best)
             ending = TuneEnding.SPENT if why else TuneEnding.SETTLED

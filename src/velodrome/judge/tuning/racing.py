@@ -91,7 +91,9 @@ class _Race:
         self._refine()
         spent = self._ended() if self._settle() or self.late else ""
         told = Finish(self.wanted.goal, self.arms, self.lost, self.looks, self.trials, len(self.grid))
-        return told.tuned(self._leader, spent, untried=self._is_out_of_time())
+        untried = self.late or any(one.out is None for one in self.arms)
+        late = self._ended() if untried and self._is_out_of_time() else ""
+        return told.tuned(self._leader, spent, late)
 
     # --- looking and asking
 
