@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 from tests.judge import made
-from velodrome.track.budget import Budget
 
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.judge.search.holding import Demands
@@ -20,6 +19,7 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal
 from velodrome.track import benches as tracks
 from velodrome.track import tuning
+from velodrome.track.budget import Budget
 
 CANDIDATE = Candidate(Contestant("waitress"), processes=1, slots=4)
 BEST = Entry(CANDIDATE, Fate.BEST, "", 9, Interval(1_000, 1_050, 1_100), None, None, None)
