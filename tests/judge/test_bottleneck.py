@@ -26,6 +26,7 @@ CLOSED = Evidence(
     transport="io_uring",
     cpu_share=0.2,
     queued_share=0.001,
+    real_time=False,
     lag_p99_ms=None,
     lagged=False,
     debug=False,

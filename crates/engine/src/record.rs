@@ -31,6 +31,7 @@ use crate::durations::Durations;
 use crate::outcome::{Outcome, Outcomes};
 use crate::transport::Standing;
 use crate::transport::os::CpuTime;
+use crate::transport::priority::Class;
 
 /// How connections fared, counted over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +97,8 @@ pub struct Record {
     pub cpu: CpuTime,
     /// How long this thread waited for a CPU within the span; None: not told.
     pub queued: Option<Nanos>,
+    /// How this thread stood with the scheduler; of a sum, the least of them.
+    pub class: Class,
     /// The span; its end is known when the run is over.
     pub span: Span,
     flight: Flight,
@@ -131,6 +134,7 @@ impl Record {
             waiting: 0,
             cpu: CpuTime::default(),
             queued: None,
+            class: Class::RealTime,
             span: Span {
                 start: Nanos::MAX,
                 end: Nanos::MAX,

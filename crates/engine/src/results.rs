@@ -23,6 +23,7 @@ use crate::protocol::grpc::Kind;
 use crate::record::{self, Record, RoomCounts, Sockets};
 use crate::spec::{LoadSpec, Mode, StepSpec};
 use crate::target::{Target, What};
+use crate::transport::priority::Class;
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
 use phases::{Phases, Told};
@@ -103,6 +104,8 @@ struct Generator {
     compared_every: Option<u64>,
     /// How long its threads waited for a CPU; None: the kernel does not tell.
     run_queue_s: Option<f64>,
+    /// How its threads stood with the scheduler: the least of them.
+    priority: Class,
     saturated: bool,
     threads: u64,
     debug: bool,
@@ -243,6 +246,7 @@ impl LoadResult {
                 dropped_bodies: record.dropped_bodies,
                 compared_every: compared_every(spec, target),
                 run_queue_s: record.queued.map(seconds),
+                priority: record.class,
                 saturated: flags.contains(&"generator-saturated"),
                 threads: spec.threads,
                 debug: cfg!(debug_assertions),

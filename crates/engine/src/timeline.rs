@@ -11,6 +11,7 @@ use crate::outcome::Outcome;
 use crate::protocol::Protocol;
 use crate::record::{Record, Span};
 use crate::slot::State;
+use crate::transport::priority::Priority;
 use crate::transport::{Transport, os};
 use crate::worker::Worker;
 
@@ -35,6 +36,7 @@ struct Phase {
     span_over: bool,
     drain_end: Nanos,
     next_expiry: Nanos,
+    priority: Priority,
 }
 
 impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
@@ -65,6 +67,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.give_up();
         self.count_connections();
         self.record.transport = self.transport.name();
+        self.record.class = phase.priority.class();
         self.look_back();
         Ok(self.record)
     }
@@ -123,6 +126,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             span_over: false,
             drain_end: Nanos::MAX,
             next_expiry: origin + self.orders.timeout,
+            priority: if self.prompt {
+                Priority::enter()
+            } else {
+                Priority::default()
+            },
         }
     }
 

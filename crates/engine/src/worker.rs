@@ -49,6 +49,8 @@ pub struct Worker<P: Protocol, T, C> {
     pub(crate) requests: u64,
     /// Bodies are large: of an answer that is dropped, only the head is worth copying.
     pub(crate) bulky: bool,
+    /// To be on time it enters the real-time class.
+    pub(crate) prompt: bool,
     events: Vec<Event>,
     growing: bool,
 }
@@ -78,8 +80,17 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             connecting: 0,
             requests: 0,
             bulky: false,
+            prompt: false,
             events: Vec::with_capacity(1024),
             growing: false,
+        }
+    }
+
+    /// The same, in the real-time class if that is allowed, as long as it needs little of its CPU.
+    pub fn prompt(self) -> Self {
+        Worker {
+            prompt: true,
+            ..self
         }
     }
 

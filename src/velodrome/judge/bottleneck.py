@@ -63,6 +63,7 @@ def evidence(document: Mapping[str, Any], server: ServerUse | None = None) -> Ev
         transport=generator["transport"],
         cpu_share=generator["cpu_s"] / had_s,
         queued_share=None if queued_s is None else queued_s / had_s,
+        real_time=generator.get("priority") == "real-time",
         lag_p99_ms=document["lag_ms"]["p99"],
         lagged="generator-lagged" in flags,
         debug=generator["debug"],
@@ -259,6 +260,8 @@ def _server_why(server: ServerUse | None) -> str:
 def _facts(told: Evidence) -> str:
     """Return what was looked at: `Generator: 21 % of its core, io_uring, …`."""
     parts = [f"{quantity.percent(told.cpu_share)} of {_cores(told)}, {told.transport}"]
+    if told.real_time:
+        parts.append("real-time priority")
     if told.queued_share is not None:
         parts.append(f"waited {quantity.percent(told.queued_share)} of the time for a CPU")
     if told.lag_p99_ms is not None:

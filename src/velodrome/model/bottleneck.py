@@ -60,6 +60,8 @@ class Evidence:
     """Of the CPU time that the generator's threads could have had."""
     queued_share: float | None
     """Of their time, how much they waited for a CPU."""
+    real_time: bool
+    """Whether they were in the scheduler's real-time class, before all others."""
     lag_p99_ms: float | None
     lagged: bool
     """Whether its lag is a good part of the latency."""

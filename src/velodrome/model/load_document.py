@@ -81,6 +81,7 @@ class Generator(TypedDict):
     dropped_bodies: int
     compared_every: int | None
     run_queue_s: float | None
+    priority: NotRequired[Literal["real-time", "given-up", "normal"]]
     saturated: bool
     threads: int
     debug: bool

@@ -210,6 +210,12 @@ impl<'a> Part<'a> {
         let agenda = Agenda::new(arrivals, requests);
         let worker =
             Worker::<P, _, _>::new(orders, ask, transport, Monotonic, agenda, record, slots);
+        // A closed loop has no moment to miss, and may need all of its CPU.
+        let worker = if spec.is_open() {
+            worker.prompt()
+        } else {
+            worker
+        };
         worker.run(course)
     }
 }

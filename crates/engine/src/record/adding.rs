@@ -43,6 +43,7 @@ impl Record {
             .into_iter()
             .chain(other.queued)
             .reduce(|a, b| a + b);
+        self.class = self.class.max(other.class);
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;
         self.transport = other.transport;

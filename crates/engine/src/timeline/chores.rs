@@ -44,6 +44,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         if now >= self.record.next_turn() {
             self.record.turn(now);
+            phase.priority.look(now);
         }
         if now >= phase.next_expiry {
             phase.next_expiry = self.expire(now);

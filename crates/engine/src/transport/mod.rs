@@ -23,6 +23,7 @@ pub mod multiplexed;
 pub mod os;
 #[cfg_attr(not(target_os = "linux"), path = "poller_portable.rs")]
 pub(crate) mod poller;
+pub mod priority;
 pub mod room;
 pub mod simulated;
 mod socket;

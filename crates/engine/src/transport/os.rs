@@ -102,6 +102,48 @@ pub fn sharpen_timers() {
     };
 }
 
+/// Puts the calling thread, and no child of it, into the real-time class with its lowest priority; false: not allowed, or
+/// not Linux.
+pub fn enter_real_time() -> bool {
+    #[cfg(target_os = "linux")]
+    return schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1);
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Puts the calling thread back among all others.
+pub fn leave_real_time() {
+    #[cfg(target_os = "linux")]
+    schedule(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0);
+}
+
+#[cfg(target_os = "linux")]
+fn schedule(policy: libc::c_int, priority: libc::c_int) -> bool {
+    // SAFETY: all its fields are numbers, for which zero is a value.
+    let mut wanted: libc::sched_param = unsafe { std::mem::zeroed() };
+    wanted.sched_priority = priority;
+    // SAFETY: `wanted` is valid to read from; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const wanted) == 0 }
+}
+
+/// Whether the calling thread is in the real-time class.
+#[cfg(test)]
+pub fn is_real_time() -> bool {
+    // SAFETY: takes a number and touches no memory of ours; 0 is the calling thread.
+    unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO }
+}
+
+/// CPU time of the calling thread so far.
+pub fn thread_cpu() -> Nanos {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+}
+
 /// Makes room for `wanted` open files by raising the soft limit; the error says which limit is in the way and the cure.
 pub fn allow_files(wanted: u64) -> io::Result<()> {
     let mut limit = libc::rlimit {
