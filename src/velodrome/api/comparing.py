@@ -10,7 +10,6 @@ from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.racing import raced
 from velodrome.api.reading import Run
 from velodrome.model.errors import UsageError
-from velodrome.run.profiling.taking import take
 from velodrome.track import apps, comparing
 from velodrome.track.comparing import Terms
 
@@ -54,7 +53,7 @@ def compare(
         seed=seed,
     )
     found = [apps.look(one) for one in asked]
-    lab = apps.lab_for(asked[0], profile=take)
+    lab = apps.lab_for(asked[0])
     comparison = comparing.laid_out(found, terms, lab)
     comparing.rehearse(comparison, lab)
     return raced(comparison.study, comparison.matrix, lab, out, wait)

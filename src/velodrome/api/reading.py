@@ -101,7 +101,7 @@ def _row(one: Result) -> frames.Row:
         "throughput_rps": one.load.throughput_rps,
         **{f"{name}_ms": getattr(one.load.due, name) for name in _LATENCIES},
         "cpu_us": one.cpu_us_per_request,
-        "memory_bytes": one.server.pss_peak_bytes or one.server.rss_peak_bytes,
+        "memory_bytes": one.memory_bytes,
         "requests": one.load.requests,
         "ok": one.load.ok,
         "flags": ", ".join(sorted({flag.kind.value for flag in one.flags})),

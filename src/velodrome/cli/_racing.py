@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from velodrome.cli import judge
-from velodrome.cli._known import known
+from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
 from velodrome.model.link import Link

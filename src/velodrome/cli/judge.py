@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from velodrome.cli._known import known
+from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.verdict import judge

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from velodrome.cli._known import known
+from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing

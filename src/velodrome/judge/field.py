@@ -61,8 +61,7 @@ class Runner:
     @property
     def memory_bytes(self) -> int | None:
         """Its highest memory in the question; shared pages counted once where the system tells (PSS)."""
-        peaks = [one.server.pss_peak_bytes or one.server.rss_peak_bytes for one in self.measured]
-        return max(peaks, default=None)
+        return max((one.memory_bytes for one in self.measured), default=None)
 
 
 def runners(

@@ -45,13 +45,8 @@ class Histogram:
         return float(self.highest[np.searchsorted(np.cumsum(self.counts), rank)]) / 1e6
 
     def told_ms(self, percentile: float) -> float | None:
-        """Return a percentile if enough values lie beyond it to mean something, else None.
-
-        Three for p99 and below, ten above: with k values beyond, the rank is uncertain by about 1 ÷ √k.
-        """
-        needed = 10 if percentile > 99 else 3
-        beyond = self.total * (100 - percentile) / 100
-        return self.percentile_ms(percentile) if beyond >= needed - 1e-9 else None
+        """Return a percentile if enough values lie beyond it to mean something (`needed`), else None."""
+        return self.percentile_ms(percentile) if self.total >= needed(percentile) else None
 
     @property
     def min_ms(self) -> float | None:
@@ -81,6 +76,16 @@ class Histogram:
 
 
 EMPTY = Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def needed(percentile: float) -> int:
+    """Return how many values a percentile needs before it is told at all.
+
+    Three beyond it for p99 and below, ten above: with k values beyond, the rank is uncertain by about 1 ÷ √k.
+    """
+    beyond = 10 if percentile > 99 else 3
+    # Rounded first: 3 × 100 / (100 - 99.9) is 3000.0000000000855.
+    return math.ceil(round(beyond * 100 / (100 - percentile), 6))
 
 
 def decode(text: str) -> Histogram:

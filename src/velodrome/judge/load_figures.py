@@ -5,13 +5,12 @@ missing (`Histogram.told_ms`). A request that was given up counts at its age, so
 a lower bound of the true one.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from velodrome.judge.histograms import Histogram, decode
+from velodrome.judge.histograms import Histogram, decode, needed
 from velodrome.model.condition import Figure
 from velodrome.model.load_metric import LoadMetric
 from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
@@ -19,8 +18,6 @@ from velodrome.model.metric import Unit
 
 GIVEN_UP = ("timeout", "unfinished")
 """Outcomes of requests that are in the histograms at the age they had."""
-_FEW = {False: 3, True: 10}
-"""Requests needed beyond a percentile: up to p99, and above."""
 
 
 def figures(document: Mapping[str, Any]) -> Callable[[LoadMetric, bool], Figure]:
@@ -64,9 +61,7 @@ def _row(latency: Latency) -> dict[str, float | None]:
 
 def requests_needed(metric: LoadMetric) -> int:
     """Return how many requests a metric needs before it is told at all."""
-    if metric.percentile is None:
-        return 1
-    return math.ceil(round(_FEW[metric.percentile > 99] * 100 / (100 - metric.percentile), 6))
+    return 1 if metric.percentile is None else needed(metric.percentile)
 
 
 def _count(document: Mapping[str, Any], metric: LoadMetric, counted: bool) -> float | None:

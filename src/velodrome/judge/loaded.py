@@ -11,7 +11,7 @@ from velodrome.judge.figures.cell import spoilt
 from velodrome.judge.figures.cost import BUSY, NOISE_CPU, NOISE_CPU_ASLEEP, NOISE_MEMORY
 from velodrome.judge.figures.latency import noise_of
 from velodrome.judge.figures.throughput import KEPT_UP, NOISE_KEPT_UP
-from velodrome.judge.histograms import Histogram, decode, merge
+from velodrome.judge.histograms import Histogram, decode, merge, needed
 from velodrome.judge.measured import Measured, of_blocks
 from velodrome.model.flag import Severity
 from velodrome.model.load import Closed, Load, Open
@@ -46,10 +46,9 @@ class Block:
     def of(one: Measurement) -> "Block":
         """Return a block of a server that was watched."""
         flags = [flag.sentence for flag in one.flags if flag.severity is Severity.INVALID]
-        memory = one.server.pss_peak_bytes or one.server.rss_peak_bytes
         busy = one.server.cpu_s / one.load.duration_s
         doubt = flags[0] if flags else ""
-        return Block(one.load, doubt, spoilt(one), one.cpu_us_per_request, busy, float(memory))
+        return Block(one.load, doubt, spoilt(one), one.cpu_us_per_request, busy, float(one.memory_bytes))
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Blocks:
         """Return the latency within which so many of 100 requests stayed, from when they were due or sent."""
         name = f"p{percentile:g}" + ("" if since == "due" else f" from {since}")
         histograms = self._histograms(since)
-        least = bundling.needed(percentile)
+        least = needed(percentile)
         total = sum(one.total for one in histograms.values())
         if total < least:
             why = f"it needs {grouped(least)} requests, and there were {grouped(total)}: load longer"

@@ -39,6 +39,11 @@ class FlagKind(StrEnum):
     BRIEF = "brief"
     ANSWERS_UNCHECKED = "answers-unchecked"
 
+    @property
+    def of_the_moment(self) -> bool:
+        """Whether it tells of the machine at that moment and of nothing that was measured: once more may be well."""
+        return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED}
+
 
 class Severity(StrEnum):
     """`INVALID` sets the measurement aside: it never wins a ranking. `NOTE` is told beside the number."""

@@ -30,7 +30,7 @@ from velodrome.run.apps.looking import Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
-from velodrome.run.lab import Lab, ProfileOf
+from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import stoppable
 from velodrome.run.third_party import in_process
 
@@ -118,7 +118,7 @@ def _refuse_unasked(asked: Asked) -> None:
         raise BadOptionError("--request", one.name, f"{why} as JSON in the expect-body of a --requests file")
 
 
-def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None = None) -> Lab:
+def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
     """Return a lab that serves an app: it holds the values of its environment variables, which nothing stores.
 
     `extra` are paths of stacks of the user's own.
@@ -127,7 +127,6 @@ def lab_for(asked: Asked, extra: Sequence[str] = (), profile: ProfileOf | None =
         catalog.stacks(extra),
         guest_tree.export(extra),
         extra=tuple(extra),
-        profile=profile,
         variables=values(asked.env),
         start_seconds=START_SECONDS,
     )

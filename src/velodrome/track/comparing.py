@@ -65,11 +65,6 @@ class Comparison:
     study: Study
     matrix: Matrix
 
-    @property
-    def apps(self) -> tuple[App, ...]:
-        """The apps it is about, in order."""
-        return tuple(one.app for one in self.study.questions if one.app is not None)
-
     def contestants(self, app: App) -> tuple[Contestant, ...]:
         """Return who races with an app."""
         heats = [heat.trials[0] for heat in self.matrix.heats if heat.trials[0].block == 0]

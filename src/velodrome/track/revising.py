@@ -124,7 +124,8 @@ def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
 
 def _spoilt(results: Results) -> bool:
     """Return whether other programs spoilt a trial, which then is raced again."""
-    return any(isinstance(one, Measurement) and one.doubts & race.SPOILT for one in results.trials)
+    measured = (one for one in results.trials if isinstance(one, Measurement))
+    return any(kind.of_the_moment for one in measured for kind in one.doubts)
 
 
 def settled(found: Diff) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 from tests.run.drivers.record import DIALECTS
 
-from velodrome.cli._known import known
+from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load

@@ -4,15 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from velodrome.judge.histograms import Histogram, merge
-
-_BEYOND = {False: 3, True: 10}
-"""Requests needed beyond a percentile: up to p99, and above (as `Histogram.told_ms`)."""
-
-
-def needed(percentile: float) -> int:
-    """Return how many requests a percentile needs before it is told at all."""
-    return math.ceil(round(_BEYOND[percentile > 99] * 100 / (100 - percentile), 6))
+from velodrome.judge.histograms import Histogram, merge, needed
 
 
 def size_of(histograms: Iterable[Histogram], percentile: float) -> int:

@@ -114,13 +114,13 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
     size = max(bundling.size_of(side.values(), percentile) for side in sides)
     if not size:
         least = min(sum(one.total for one in side.values()) for side in sides)
-        wanted = grouped(bundling.needed(percentile))
+        wanted = grouped(needed(percentile))
         return Missing(f"it needs {wanted} requests, and there were {grouped(least)}: load longer")
     question = cells[0].question
     series = [_bundled(side, size, percentile, question) for side in sides]
     two = Two(series[0], series[1], 0.0 if paired else _drift(f"p{percentile:g}", series))
     if not two.design.before or not two.design.after:
-        wanted = grouped(bundling.needed(percentile))
+        wanted = grouped(needed(percentile))
         return Missing(f"it needs {wanted} requests on both sides: load longer")
     before, after = (merge(side.values()).percentile_ms(percentile) or 0.0 for side in sides)
     return Compared(two, before, after, size)

@@ -42,13 +42,8 @@ def _cpus(one: Measurement) -> float:
     return one.server.cpu_s / one.load.duration_s
 
 
-def _memory(one: Measurement) -> float:
-    """Shared pages counted once where the system tells (PSS)."""
-    return float(one.server.pss_peak_bytes or one.server.rss_peak_bytes)
-
-
 FIGURES = {
     "cpu_us": Taking(_of_cpu(lambda one: one.cpu_us_per_request)),
     "cpu_share": Taking(_of_cpu(_cpus)),
-    "memory_bytes": Taking(_of_server(_memory, lambda _: NOISE_MEMORY, "memory")),
+    "memory_bytes": Taking(_of_server(lambda one: float(one.memory_bytes), lambda _: NOISE_MEMORY, "memory")),
 }

@@ -4,11 +4,11 @@ A search asks for too much on purpose, so most flags tell of that: a listen queu
 failures. These are the answer. Others tell of the generator, of what runs beside, or of the machine at that moment.
 """
 
+from collections.abc import Callable
+
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import Measurement
 
-OF_THE_MOMENT = frozenset({FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED})
-"""Of the machine at that moment, and of nothing that was measured: measured again it may be well."""
 OF_THE_LAB = frozenset(
     {
         FlagKind.GENERATOR_SATURATED,
@@ -26,15 +26,15 @@ OF_THE_LAB = frozenset(
 
 def of_the_moment(measured: Measurement) -> Flag | None:
     """Return the flag for which a trial should be made again."""
-    return _first(measured, OF_THE_MOMENT)
+    return _first(measured, lambda kind: kind.of_the_moment)
 
 
 def of_the_lab(measured: Measurement) -> Flag | None:
     """Return the flag by which a trial tells of the lab and not of the server."""
-    return _first(measured, OF_THE_LAB)
+    return _first(measured, OF_THE_LAB.__contains__)
 
 
-def _first(measured: Measurement, kinds: frozenset[FlagKind]) -> Flag | None:
+def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | None:
     return next(
-        (flag for flag in measured.flags if flag.severity is Severity.INVALID and flag.kind in kinds), None
+        (flag for flag in measured.flags if flag.severity is Severity.INVALID and meant(flag.kind)), None
     )

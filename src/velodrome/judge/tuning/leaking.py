@@ -21,7 +21,6 @@ LEAST_BYTES = 64.0
 class Leak:
     """Memory that rises."""
 
-    bytes_per_s: float
     bytes_per_request: float
     at_rps: float
 
@@ -43,4 +42,4 @@ def leak(measured: Measurement) -> Leak | None:
     doubles_s = late[-1].rss_bytes / found.per_s if found.per_s > 0 else DAY_S
     if surely <= 0 or each < LEAST_BYTES or doubles_s > DAY_S:
         return None
-    return Leak(found.per_s, each, rate)
+    return Leak(each, rate)

@@ -14,11 +14,6 @@ _HEX = re.compile(r"hex\s+\+?([0-9]{1,20})")
 _PICK = re.compile(r"pick\s+\S.*", re.DOTALL)
 
 
-def any_in(text: str) -> bool:
-    """Whether there is a place in `text`, right or wrong."""
-    return _BRACES.search(text) is not None
-
-
 def unknown(text: str) -> str | None:
     """Return the first place that stands for nothing, with its braces; None: all are right."""
     return next((found[0] for found in _BRACES.finditer(text) if not _is_known(found[1].strip())), None)

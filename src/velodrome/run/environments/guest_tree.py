@@ -22,17 +22,15 @@ LAYOUT = b"2"
 SOURCE = Path(velodrome.guest.__path__[0])
 
 
-def export(extra_stacks: Iterable[str | Path] = (), extra_recipes: Iterable[str | Path] = ()) -> Path:
+def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
     """Return the folder that is the PYTHONPATH of a server, made if it is not there yet.
 
-    `extra_stacks` and `extra_recipes` are files named by the user; they are put among those that ship,
+    `extra_stacks` are files named by the user; they are put among those that ship,
     where `-m velodrome.guest.stacks.<file name>` finds them. Raises OSError if the cache cannot be written.
     """
     files = _shipped()
     for path in map(Path, extra_stacks):
         files[PurePosixPath("stacks") / path.name] = path.read_bytes()
-    for path in map(Path, extra_recipes):
-        files[PurePosixPath("services") / path.name] = path.read_bytes()
     home = cache.folder("guest")
     tree = home / _digest(files)
     if not tree.is_dir():

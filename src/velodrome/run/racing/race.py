@@ -11,7 +11,6 @@ from pathlib import Path
 from velodrome import _native
 from velodrome.model.errors import RaceInterruptedError
 from velodrome.model.experiment import Experiment
-from velodrome.model.flag import FlagKind
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
@@ -27,9 +26,6 @@ from velodrome.run.racing.follower import Follower
 from velodrome.run.racing.opening import proven, refuse_impossible, stoppable
 from velodrome.run.racing.preparing import prepared
 from velodrome.run.racing.store import Store
-
-SPOILT = frozenset({FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED})
-"""Flags that tell of the machine at that moment, and of nothing that was measured."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ def _again(result: Result, redo: bool) -> bool:
     if isinstance(result, Failed):
         # What was missing may be there now.
         return result.failure.is_missing
-    return redo and bool(result.doubts & SPOILT)
+    return redo and any(kind.of_the_moment for kind in result.doubts)
 
 
 def _now() -> str:
