@@ -32,6 +32,8 @@ from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
 from velodrome.model.verdict import Outcome
+from velodrome.report import markdown
+from velodrome.report.terminal import repeat
 
 
 def test_a_note_is_shown_and_changes_nothing() -> None:
@@ -64,6 +66,16 @@ def test_versions_that_an_app_s_packages_asked_for_are_told() -> None:
         "gunicorn · gevent ran with gunicorn 21.2.0, which is installed beside the app, not 27.0.1 as pinned here.",
         "gunicorn · gevent ran with gevent 24.11.1, which goes with what the app has, not 26.9.0 as pinned here.",
     ]
+
+
+def test_a_revision_of_an_app_tells_no_command_that_could_not_repeat_it() -> None:
+    app = App("shop:app", "wsgi", "/python", "/worktree", revision="HEAD~1")
+    question = replace(HELLO_Q, app=app)
+    found = verdict([replace(one, trial=replace(one.trial, app=app)) for one in FAST], question)
+    (standing,) = found.answers[0].standings
+    assert standing.again is None
+    assert repeat(found, found.answers[0], standing) == ""
+    assert "Repeat one cell" not in markdown.text(found)
 
 
 def test_an_interrupted_race_says_how_far_it_came() -> None:

@@ -13,10 +13,17 @@ FILE = "REQUESTS"
 """Stands for the file, where requests came from one: what they say does not go on a line."""
 
 
-def compare(app: App, contestant: Contestant, question: Question, limits: Limits) -> str:
-    """Return the command line; values of environment variables are those of the shell it is typed in."""
+def compare(app: App, contestant: Contestant, question: Question, limits: Limits) -> str | None:
+    """Return the command line; values of environment variables are those of the shell it is typed in.
+
+    None for a revision of an app: the folder it ran in was laid out for that race alone, and is gone.
+    """
+    if app.revision:
+        return None
     words = ["velodrome", "compare", app.path, "--stack", contestant.stack]
     words += ["--python", app.python, "--cwd", app.cwd]
+    words += ["--interface", app.named_interface] if app.named_interface else []
+    words += ["--proto", app.proto] if app.proto else []
     lines = [_line(one) for one in app.requests]
     if None in lines or len({one.weight for one in app.requests}) > 1:
         words += ["--requests", FILE]
@@ -32,6 +39,7 @@ def compare(app: App, contestant: Contestant, question: Question, limits: Limits
             if isinstance(pace, Closed)
             else ["--rate", f"{pace.rate:g}"]
         )
+    words += ["--link", question.link.typed] if question.link is not None else []
     words += ["--cpus", str(limits.cpus)] if limits.cpus is not None else []
     words += ["--memory", _memory(limits.memory_bytes)] if limits.memory_bytes else []
     return shlex.join(words)

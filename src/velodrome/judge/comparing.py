@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from velodrome.judge.confidence import CONFIDENCE
+from velodrome.judge.residuals import shape
 from velodrome.model.interval import Interval
 
 NOISE = 0.037
@@ -23,10 +25,7 @@ NOISE_DF = 4.0
 """How many degrees of freedom that knowledge is given: about as much as five blocks of one's own."""
 SHARED_DF = 8.0
 """How many the spread of the other contestants is given at most: contestants need not be equally noisy."""
-CONFIDENCE = 0.95
 _WORLDS = 4000
-_FEWEST_RESIDUALS = 24
-"""Under this many, residuals say too little of the shape of their distribution and normal ones are drawn."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Comparison:
         self._grains = {sample.label: sample.grain for sample in self.samples}
         residuals = _residuals(self._logs)
         self._own = {label: float(np.mean(found**2)) for label, found in residuals.items() if found.size > 1}
-        self._shape = _shape(residuals)
+        self._shape = shape(residuals.values())
 
     def alone(self, label: str) -> Interval:
         """Return the value of one contestant over its blocks, with the interval its own spread deserves."""
@@ -165,16 +164,6 @@ def _residuals(logs: Mapping[str, Mapping[int, float]]) -> dict[str, NDArray[np.
         label: np.array([left[row] for row, cell in enumerate(cells) if cell[0] == label if df > 0])
         for label in labels
     }
-
-
-def _shape(residuals: Mapping[str, NDArray[np.float64]]) -> tuple[float, ...]:
-    """Return all residuals, both signs, with variance 1; empty when they are too few to resample."""
-    pool = np.concatenate(list(residuals.values())) if residuals else np.zeros(0)
-    size = float(np.sqrt(np.mean(pool**2))) if pool.size else 0.0
-    if pool.size < _FEWEST_RESIDUALS or size < 1e-9:
-        return ()
-    pool = np.sort(np.round(pool / size, 3))
-    return tuple(float(one) for one in np.concatenate([pool, -pool]))
 
 
 def _moderated(parts: Sequence[tuple[float, float]]) -> float:

@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scipy import special
-
 from velodrome.judge.comparing import NOISE_DF, Comparison, Sample
+from velodrome.judge.confidence import student_t
 from velodrome.model.bound import Bound, within
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.interval import Interval
@@ -117,4 +116,4 @@ def _needed(half: float, blocks: int, distance: float) -> int | None:
 
 
 def _t(blocks: int) -> float:
-    return float(special.stdtrit(NOISE_DF + blocks - 1, 0.975))
+    return student_t(NOISE_DF + blocks - 1)

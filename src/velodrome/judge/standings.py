@@ -97,7 +97,7 @@ def _deploy(question: Question, runner: Runner) -> str:
     return deploy(measured.command if measured else (), runner.contestant.stack)
 
 
-def _again(question: Question, runner: Runner) -> str:
+def _again(question: Question, runner: Runner) -> str | None:
     if question.app is None or not runner.measured:
         return ""
     return again.compare(question.app, runner.contestant, question, runner.measured[0].trial.limits)

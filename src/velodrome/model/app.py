@@ -52,6 +52,8 @@ class App:
     """Path of the `.proto` file of a gRPC servicer; empty: it is none."""
     revision: str = ""
     """Of its source, where several are compared; empty: as it is."""
+    named_interface: str = ""
+    """The interface its user named, because it cannot be told by itself; empty: it was found out."""
 
     @property
     def interfaces(self) -> tuple[str, ...]:

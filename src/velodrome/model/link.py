@@ -75,6 +75,17 @@ class Link:
         return ", ".join(parts)
 
     @property
+    def typed(self) -> str:
+        """As `--link` takes it, without losing a digit that matters: `rtt=160ms,rate=100mbit,loss=1%`."""
+        parts = [f"rtt={_digits(self.rtt_ms)}ms"]
+        parts += [f"jitter={_digits(self.jitter_ms)}ms"] if self.jitter_ms else []
+        parts += [f"rate={_digits(self.rate_mbit)}mbit"] if self.rate_mbit is not None else []
+        parts += [f"loss={_digits(self.loss * 100)}%"] if self.loss else []
+        parts += [f"queue={self.queue_packets}"] if self.queue_packets is not None else []
+        parts += [f"congestion={self.congestion}"] if self.congestion != "cubic" else []
+        return ",".join(parts)
+
+    @property
     def label(self) -> str:
         """Short name: `rtt160ms`, `rtt80ms-100mbit-loss1%`."""
         parts = [f"rtt{self.rtt_ms:g}ms"]
@@ -84,3 +95,8 @@ class Link:
         parts += [f"queue{self.queue_packets}"] if self.queue_packets is not None else []
         parts += [self.congestion] if self.congestion != "cubic" else []
         return "-".join(parts)
+
+
+def _digits(number: float) -> str:
+    """Write a number plainly, because nobody types an exponent."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")

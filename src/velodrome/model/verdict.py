@@ -116,8 +116,9 @@ class Standing:
     """How the contestant reads in a sentence: title, workers, versions."""
     python: str = ""
     """Interpreter of all servers of the race (`--python`), where it was told."""
-    again: str = ""
-    """The command that measures it again, where the study has no file that names it."""
+    again: str | None = ""
+    """The command that measures it again, where the study has no file that names it; empty: `velodrome run` does;
+    null: none does, because the source it ran on was laid out for that race alone."""
 
 
 @dataclass(frozen=True)

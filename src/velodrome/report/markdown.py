@@ -117,13 +117,8 @@ def _question(verdict: Verdict, answer: Answer) -> list[str]:
     parts += [_row(standing, ranks.count(standing.rank) > 1, field) for standing in answer.standings]
     parts += _beside(answer)
     parts += _steps(answer)
-    if answer.best:
-        parts += [
-            "",
-            "Repeat one cell:",
-            "",
-            _code(again(verdict, answer)),
-        ]
+    if command := again(verdict, answer):
+        parts += ["", "Repeat one cell:", "", _code(command)]
     return parts
 
 

@@ -127,7 +127,9 @@ def again(verdict: Verdict, answer: Answer) -> str:
 
 
 def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
-    """Return the command that measures one cell again; quoted where a shell would read the brackets."""
+    """Return the command that measures one cell again, or nothing; quoted where a shell would read the brackets."""
+    if standing.again is None:
+        return ""
     if standing.again:
         return visible(standing.again)
     python = standing.python

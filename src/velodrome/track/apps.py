@@ -94,6 +94,7 @@ def look(asked: Asked) -> App:
         third_parties=thirds,
         proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
         revision=asked.revision,
+        named_interface=asked.interface,
     )
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from velodrome.judge.differing.estimating import CONFIDENCE, Estimate, Restlessness, estimate
+from velodrome.judge.confidence import CONFIDENCE
+from velodrome.judge.differing.estimating import Estimate, Restlessness, estimate
 from velodrome.judge.differing.failing import Failing
 from velodrome.judge.differing.family import holm
 from velodrome.judge.differing.figures import Compared

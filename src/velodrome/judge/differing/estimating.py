@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from velodrome.judge.comparing import NOISE_DF
+from velodrome.judge.confidence import CONFIDENCE
 from velodrome.judge.differing import worlds
 from velodrome.judge.differing.worlds import Design
 from velodrome.judge.figures.number import Series
+from velodrome.judge.residuals import shape
 from velodrome.judge.settling import MOST_BLOCKS
 from velodrome.model.interval import Interval
 
-CONFIDENCE = 0.95
 _LARGEST = 100.0
 """A log ratio; no number is so much larger than another."""
 LEAST_DF = 3
@@ -181,7 +182,7 @@ class Restlessness:
         middle = float(np.median([one.own / _presumed(one) for one in told]))
         factor = max(1.0, middle * df / float(stats.chi2.ppf(0.5, df)))
         scaled = [one.residuals / math.sqrt(_moderated(one, factor)) for one in told]
-        return Restlessness(factor, worlds.shape(scaled))
+        return Restlessness(factor, shape(scaled))
 
 
 def estimate(two: Two, machine: Restlessness, bundle: int = 1) -> Estimate:

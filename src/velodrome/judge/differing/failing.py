@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from velodrome.judge.comparing import NOISE_DF
+from velodrome.judge.confidence import CONFIDENCE
 from velodrome.judge.differing.estimating import LEAST_DF
 from velodrome.judge.field import failures
 from velodrome.judge.figures.cell import Cell
@@ -23,7 +24,6 @@ from velodrome.model.load import Load
 
 PRESUMED = 2.0
 """Of failures that nothing but chance spreads over blocks it is 1; theirs come in bursts."""
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from velodrome.judge.figures.cell import Cell
 from velodrome.judge.figures.latency import noise
 from velodrome.judge.figures.number import Missing, Number, Series
 from velodrome.judge.figures.taking import TAKING
-from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, needed
 from velodrome.model.difference import DIFF_METRICS
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import Measurement

@@ -91,7 +91,7 @@ def runs(
     )
 
 
-def revisions(run: Results, stacks: Mapping[str, Stack], told: tuple[str, str] = ("", "")) -> Sides:
+def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
     """Return the cells of the questions `before` and `after` of one run, interleaved block by block.
 
     Raises NotTwoSidesError when it has no such questions.
@@ -110,8 +110,8 @@ def revisions(run: Results, stacks: Mapping[str, Stack], told: tuple[str, str] =
         for load in questions[BEFORE].loads
     ]
     return Sides(
-        before=Side(_revision(questions[BEFORE]) or BEFORE, told[0]),
-        after=Side(_revision(questions[AFTER]) or AFTER, told[1]),
+        before=Side(_revision(questions[BEFORE]) or BEFORE),
+        after=Side(_revision(questions[AFTER]) or AFTER),
         paired=True,
         pairings=tuple(pairings),
         set_aside=tuple(set_aside(run.trials, stacks)),

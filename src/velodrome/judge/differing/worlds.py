@@ -6,7 +6,6 @@ each the same statistic is taken as of the measurements: the mean difference ove
 Efron and Tibshirani, «An Introduction to the Bootstrap», 1993, chapters 12 and 16).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,8 +18,6 @@ WORLDS = 25_000
 """The smallest chance that can be told is one over these: enough for a thousand figures looked at together."""
 _AT_ONCE = 2_000_000
 """Numbers drawn at once."""
-FEWEST_RESIDUALS = 24
-"""Under this many, residuals say too little of the shape of their distribution."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +57,6 @@ def by_chance(t: float, design: Design, shape: tuple[float, ...] = ()) -> float:
 def critical(chance: float, design: Design, shape: tuple[float, ...] = ()) -> float:
     """Return how many standard errors a difference reaches by chance in a share of worlds."""
     return max(float(np.quantile(_statistics(design, one), 1 - chance)) for one in {(), shape})
-
-
-def shape(residuals: Sequence[NDArray[np.float64]]) -> tuple[float, ...]:
-    """Return residuals of many figures, each with variance 1, as one distribution; empty where they are too few."""
-    pool = np.concatenate([*residuals, np.zeros(0)])
-    size = float(np.sqrt(np.mean(pool**2))) if pool.size else 0.0
-    if pool.size < FEWEST_RESIDUALS or size < 1e-9:
-        return ()
-    pool = np.sort(np.round(pool / size, 3))
-    return tuple(float(one) for one in np.concatenate([pool, -pool]))
 
 
 @lru_cache(maxsize=128)

@@ -7,9 +7,9 @@ from enum import StrEnum
 from scipy import stats
 
 from velodrome.judge.comparing import NOISE
+from velodrome.judge.confidence import CONFIDENCE
 from velodrome.model.interval import Interval
 
-CONFIDENCE = 0.95
 
 
 class Side(StrEnum):

@@ -14,8 +14,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from scipy import special
-
+from velodrome.judge.confidence import student_t
 from velodrome.model.interval import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Sample
 
@@ -154,7 +153,7 @@ class _Search:
         likely = [count for count in counts if means[count] >= edge]
         low, mid, high = min(maybe), min(likely), min(surely)
         rps = [block[mid] for block in blocks]
-        half = _t(len(rps) - 1) * statistics.stdev(rps) / math.sqrt(len(rps)) if len(rps) > 1 else 0.0
+        half = student_t(len(rps) - 1) * statistics.stdev(rps) / math.sqrt(len(rps)) if len(rps) > 1 else 0.0
         mean = statistics.fmean(rps)
         told = Interval(low, mid, high), Interval(mean - half, mean, mean + half)
         if high <= 2 * low:
@@ -180,13 +179,7 @@ def _error(ratios: Sequence[Sequence[float]]) -> float:
         return math.inf
     freedom = len(ratios) * (blocks - 1)
     variance = sum(statistics.variance(values) for values in ratios) / len(ratios)
-    return _t(freedom) * math.sqrt(variance / blocks)
-
-
-def _t(freedom: int) -> float:
-    """Return Student's t, two-sided 95 %."""
-    # Of scipy's special functions, because its statistics take a second to import.
-    return float(special.stdtrit(freedom, 0.975))
+    return student_t(freedom) * math.sqrt(variance / blocks)
 
 
 def enough_connections(measure: Callable[[int], Sample], asked: ConnectionSearch) -> ConnectionsFound:

@@ -7,11 +7,9 @@ to be what repeats differ by on a small machine.
 """
 
 import math
-from functools import cache
 from typing import Protocol
 
-from scipy import stats
-
+from velodrome.judge.confidence import student_t
 from velodrome.judge.search.threshold import Threshold
 from velodrome.model.interval import Interval
 from velodrome.model.tuning import Told
@@ -127,7 +125,7 @@ class Costs:
         squares = math.fsum((one - mean) ** 2 for one in self._logs)
         freedom = SPREAD_WORTH + count - 1
         spread = math.sqrt((SPREAD_WORTH * SPREAD**2 + squares) / freedom)
-        half = _t(freedom) * spread / math.sqrt(count)
+        half = student_t(freedom) * spread / math.sqrt(count)
         return Interval(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
 
     @property
@@ -150,9 +148,3 @@ class Costs:
     def pay(self, cost: float) -> None:
         """Take in what it cost while it held."""
         self._logs.append(math.log(max(cost, 1e-12)))
-
-
-@cache
-def _t(freedom: int) -> float:
-    """Return Student's t, two-sided 95 %."""
-    return float(stats.t.ppf(0.975, freedom))

@@ -1,0 +1,87 @@
+"""The command that repeats a cell of a comparison says all that the cell was measured with."""
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import typer
+
+from velodrome.cli import compare
+from velodrome.judge import again
+from velodrome.model.app import App, ThirdParty
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.request import Content, Request
+from velodrome.model.study import Question
+from velodrome.model.trial import Contestant
+from velodrome.plan import link_text
+
+SHOP = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart", "/cart?id=7"),))
+LOADS = (Load(Closed(32), 2.0), Load(Open(300), 2.0))
+
+
+def asked(app: App = SHOP, link: Link | None = None, limits: Limits | None = None) -> dict[str, Any]:
+    """What `velodrome compare` itself understands of the command, option by option."""
+    question = Question("shop", app.recipe, LOADS, link=link, app=app)
+    line = again.compare(app, Contestant("waitress"), question, limits or Limits())
+    assert line is not None
+    words = shlex.split(line)
+    assert words[:2] == ["velodrome", "compare"]
+    of_compare = typer.Typer()
+    compare.register(of_compare)
+    return typer.main.get_command(of_compare).make_context("compare", words[2:]).params
+
+
+def test_app_stack_interpreter_folder_and_loads_are_said() -> None:
+    told = asked()
+    assert told["app"] == ["shop:app"]
+    assert told["stack"] == ["waitress"]
+    assert (told["python"], told["cwd"]) == ("/shop/.venv/bin/python", "/shop")
+    assert told["request"] == ["GET /cart?id=7"]
+    assert (told["connections"], told["length"], float(told["rate"])) == (32, "2s", 300)
+
+
+def test_a_servicer_is_repeated_with_its_description() -> None:
+    assert asked(replace(SHOP, form="servicer", proto="/shop/my shop.proto"))["proto"] == "/shop/my shop.proto"
+    assert asked()["proto"] == ""
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        Link(),
+        Link(rtt_ms=160),
+        Link(rtt_ms=0.25, jitter_ms=0.125, rate_mbit=0.001, loss=0.07, queue_packets=500, congestion="reno"),
+        Link(rtt_ms=60_000, rate_mbit=100_000, loss=1e-6),
+    ],
+)
+def test_what_was_measured_over_a_link_is_repeated_over_it(link: Link) -> None:
+    assert link_text.read(asked(link=link)["link"]) == link
+    assert asked()["link"] == ""
+
+
+def test_an_interface_is_named_only_where_its_user_named_it() -> None:
+    assert asked(replace(SHOP, named_interface="asgi"))["interface"] == "asgi"
+    assert asked()["interface"] == ""
+
+
+def test_limits_third_parties_and_names_of_variables_are_said() -> None:
+    app = replace(SHOP, variables=("TOKEN",), third_parties=(ThirdParty("PAY", "lognormal(50ms,0.4)"),))
+    told = asked(app, limits=Limits(cpus=1, memory_bytes=512 << 20))
+    assert told["env"] == ["TOKEN"]
+    assert told["upstream"] == ["PAY=latency:lognormal(50ms,0.4)"]
+    assert told["cpus"] == 1
+    assert Limits.of(1, told["memory"]) == Limits(cpus=1, memory_bytes=512 << 20)
+
+
+def test_requests_that_do_not_go_on_a_line_are_those_of_a_file() -> None:
+    app = replace(SHOP, requests=(Request("order", "/", "POST", body=Content(base64="/w==")),))
+    assert str(asked(app)["requests"]) == again.FILE
+
+
+def test_a_revision_cannot_be_repeated_because_its_folder_is_gone() -> None:
+    app = replace(SHOP, revision="HEAD~1")
+    question = Question("before", app.recipe, LOADS, app=app)
+    assert again.compare(app, Contestant("waitress"), question, Limits()) is None

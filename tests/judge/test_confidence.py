@@ -1,0 +1,18 @@
+"""Student's t, as tables have it, and had without the second that scipy's statistics take to import."""
+
+import subprocess
+import sys
+
+import pytest
+
+from velodrome.judge.confidence import student_t
+
+
+@pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (4, 2.776), (10, 2.228), (1e6, 1.960)])
+def test_it_is_that_of_the_tables(freedom: float, t: float) -> None:
+    assert student_t(freedom) == pytest.approx(t, abs=5e-4)
+
+
+def test_a_search_of_connections_does_not_import_scipy_s_statistics() -> None:
+    script = "import sys, velodrome.judge.search.connections; print('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"

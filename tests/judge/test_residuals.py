@@ -1,0 +1,20 @@
+"""The distribution that noise is drawn from: of what is left of the values, where that is enough."""
+
+import numpy as np
+import pytest
+
+from velodrome.judge.residuals import FEWEST, shape
+
+
+def test_too_few_residuals_have_no_shape() -> None:
+    assert shape([np.array([0.1, -0.1])]) == ()
+    assert shape([np.ones(FEWEST - 1)]) == ()
+    assert shape([]) == ()
+    assert shape([np.zeros(100)]) == ()
+
+
+def test_a_shape_has_both_signs_of_all_and_the_variance_one() -> None:
+    found = shape([np.linspace(1, 5, 20), np.full(4, 7.0)])
+    assert len(found) == 2 * FEWEST
+    assert sorted(found) == sorted(-one for one in found)
+    assert np.var(found) == pytest.approx(1, rel=1e-3)
