@@ -1,6 +1,7 @@
 """What every stack is conformance-tested with: its environment, the guest tree, a third party."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run.environments import environment, guest_tree
+from velodrome.run.environments.environment import Environment
+from velodrome.run.environments.uv import find_uv
 from velodrome.run.third_party import upstream as third_party
 
 
@@ -25,12 +28,24 @@ def tree() -> Path:
     return guest_tree.export()
 
 
+def _made(stack: Stack) -> Environment | EnvironmentFailedError:
+    """Make an environment; one that fails is told to the tests of its stack alone."""
+    try:
+        return environment.environment_for(stack)
+    except EnvironmentFailedError as error:
+        return error
+
+
 @pytest.fixture(scope="session")
 def python_of() -> Callable[[Stack], Path]:
     """The interpreter in a stack's own environment; all are made by whichever worker is first."""
     stacks = catalog.stacks().values()
     cannot = {stack.name: why for stack in stacks if (why := environment.cannot_run(stack))}
-    made = environment.prepare([stack for stack in stacks if stack.name not in cannot])
+    wanted = [stack for stack in stacks if stack.name not in cannot]
+    find_uv()  # here, because the tables of sysconfig that it reads are not made safely by two threads at once
+    # uv downloads in parallel by itself; two of it keep a second CPU busy with unpacking and compiling.
+    with ThreadPoolExecutor(2) as pool:
+        made = dict(zip((stack.name for stack in wanted), pool.map(_made, wanted), strict=True))
 
     def python(stack: Stack) -> Path:
         if stack.name in cannot:

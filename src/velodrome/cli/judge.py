@@ -14,6 +14,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.verdict import judge
 from velodrome.model import results
+from velodrome.model.errors import BadOptionError
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
@@ -67,16 +68,32 @@ def _stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
     return found
 
 
-def _group(where: Path, folders: Sequence[Path]) -> None:
+def _files(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
+    """Return for each folder of a group's run the study of a group that it is a run of. Raises BadOptionError."""
+    if not finding.is_group(claims):
+        raise BadOptionError("--claims", claims, "this is a run of a group: name a group, or judge one study of it")
+    by_folder = {group.inside(member): member for member in finding.members(claims)}
+    for folder in folders:
+        if folder.name not in by_folder:
+            raise BadOptionError(
+                "--claims", claims, f"{folder} is a run of none of its studies: {', '.join(by_folder.values())}"
+            )
+    return {folder: by_folder[folder.name] for folder in folders}
+
+
+def _group(where: Path, folders: Sequence[Path], claims: str) -> list[Verdict]:
     """Judge every study of a group again, and write their page anew."""
     stacks = catalog.stacks()
+    files = _files(claims, folders) if claims else {}
+    asked = {folder: claimed(name, read(folder).header.study) for folder, name in files.items()}
     verdicts = {}
     for folder in folders:
-        verdict, _ = judged(folder, stacks)
+        verdict, _ = judged(folder, stacks, now=asked.get(folder))
         verdicts[verdict.study] = verdict
     groups = {study.rpartition("/")[0] for study in verdicts}
     name = groups.pop() if len(groups) == 1 and groups != {""} else where.resolve().name
     group.show(name, where, verdicts, {}, terminal.console(sys.stdout))
+    return list(verdicts.values())
 
 
 def command(
@@ -85,7 +102,9 @@ def command(
     ],
     claims: Annotated[
         str,
-        typer.Option(help="Judge the claims of this study as its file has them now, not those of the run."),
+        typer.Option(
+            help="Judge the claims of this study (or group) as its file has them now, not those of the run."
+        ),
     ] = "",
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write the claims as a JUnit report into this file.")
@@ -94,13 +113,14 @@ def command(
     """Judge stored results again and write the reports anew; several runs of one study add their blocks up."""
     inside = sorted(run[0].glob(f"*/{NAME}")) if not (run[0] / NAME).exists() else []
     if len(run) == 1 and inside:
-        _group(run[0], [path.parent for path in inside])
-        return
-    asked = claimed(claims, read(run[0]).header.study) if claims else None
-    verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), now=asked)
-    terminal.show(verdict, paths, terminal.console(sys.stdout))
+        verdicts = _group(run[0], [path.parent for path in inside], claims)
+    else:
+        asked = claimed(claims, read(run[0]).header.study) if claims else None
+        verdict, paths = judged(run[0], catalog.stacks(), tuple(run[1:]), now=asked)
+        terminal.show(verdict, paths, terminal.console(sys.stdout))
+        verdicts = [verdict]
     if junit is not None:
-        json.save(junit, claims_junit.text(verdict))
+        json.save(junit, claims_junit.text(verdicts))
 
 
 def register(app: typer.Typer) -> None:

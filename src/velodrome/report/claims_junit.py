@@ -1,5 +1,7 @@
 """The claims of a verdict as a JUnit report: one that does not hold fails, one that cannot be told is skipped."""
 
+from collections.abc import Iterable
+
 from velodrome.model.claim import Judged, Judgement
 from velodrome.model.verdict import Verdict
 from velodrome.report import claims, junit
@@ -12,12 +14,16 @@ OUTCOMES = {
 }
 
 
-def text(verdict: Verdict) -> str:
-    """Return the whole document."""
+def text(verdicts: Iterable[Verdict]) -> str:
+    """Return the whole document: a suite for each study."""
+    return junit.text("velodrome judge", [_suite(one) for one in verdicts])
+
+
+def _suite(verdict: Verdict) -> Suite:
     cases = [_case(verdict.study, one) for one in verdict.claims]
     at = verdict.environment.get("started", "")
     said = f"{claims.summary(verdict.claims)}." if verdict.claims else "This study has no claims."
-    return junit.text("velodrome judge", [Suite(verdict.study, cases, verdict.environment, at, said)])
+    return Suite(verdict.study, cases, verdict.environment, at, said)
 
 
 def _case(study: str, one: Judged) -> Case:

@@ -9,8 +9,8 @@ from velodrome.model import quantity
 from velodrome.model.study import Study
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as lines with aligned columns; the last column is not padded."""
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines, all cells words, each column under the other; the last column is not padded."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -24,7 +24,7 @@ def stacks(
     every = list(rows)
     table = [("stack", "interface", "a request has", "knobs")]
     table += [(found.name, found.interface, _unit(found), _knobs(found.knobs)) for found, _ in every]
-    out.writelines(f"{line}\n" for line in columns(table))
+    out.writelines(f"{line}\n" for line in aligned(table))
     for found, reason in every:
         if reason:
             out.write(f"\n{found.name} cannot run here: {reason}\n")
@@ -45,7 +45,7 @@ def stack(found: Stack, requires: Sequence[str], reason: str | None, line: str, 
         ("here", f"no: {reason}" if reason else "runs"),
     ]
     out.write(f"{found.title} ({found.name})\n{found.about}\n\n")
-    out.writelines(f"  {text}\n" for text in columns(rows))
+    out.writelines(f"  {text}\n" for text in aligned(rows))
     out.write(f"\n{line}\n")
 
 
@@ -53,7 +53,7 @@ def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
     """List load generators: name, version here, what it carries, and why it cannot be used."""
     table = [("driver", "version", "carries")]
     table += [(name, version or "not here", about) for name, version, about, _ in rows]
-    out.writelines(f"{line}\n" for line in columns(table))
+    out.writelines(f"{line}\n" for line in aligned(table))
     for name, _, _, why_not in rows:
         if why_not:
             out.write(f"\n{name} cannot be used here: {why_not}\n")
@@ -63,7 +63,7 @@ def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
 def recipes(every: Iterable[Recipe], out: TextIO) -> None:
     """List recipes with what an endpoint of that kind does."""
     table = [("recipe", "an endpoint that"), *((recipe.name, recipe.about) for recipe in every)]
-    out.writelines(f"{text}\n" for text in columns(table))
+    out.writelines(f"{text}\n" for text in aligned(table))
     out.write("\nOne of them:  velodrome recipes show NAME\n")
 
 
@@ -106,7 +106,7 @@ def studies(every: Iterable[tuple[Study, float, float]], groups: Sequence[str], 
         (study.name, quantity.duration(full), quantity.duration(quick), study.title)
         for study, full, quick in every
     ]
-    out.writelines(f"{text}\n" for text in columns(table))
+    out.writelines(f"{text}\n" for text in aligned(table))
     out.write("\nOne of them:  velodrome run NAME [--quick]      your own:  velodrome run ./mine.toml\n")
     for group in groups:
         out.write(f"All of a group:  velodrome run {group} [--quick]\n")

@@ -14,7 +14,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Process, Stack
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run.environments import environment
-from velodrome.run.environments.environment import available, environment_for, prepare
+from velodrome.run.environments.environment import available, environment_for
 
 
 @pytest.fixture(autouse=True)
@@ -146,14 +146,6 @@ def test_packages_that_cannot_be_had_are_told_with_the_last_lines_and_the_cure(c
 def test_a_requirement_cannot_be_an_option_of_uv() -> None:
     with pytest.raises(EnvironmentFailedError):
         environment_for(unlocked("--help"))
-
-
-def test_one_that_fails_does_not_keep_the_others_from_theirs(small: Stack) -> None:
-    ready: list[str] = []
-    made = prepare([unlocked("waitress==0.0.999"), small], on_ready=lambda stack, _: ready.append(stack.name))
-    assert isinstance(made["theirs"], EnvironmentFailedError)
-    assert made["waitress"] == environment_for(small)
-    assert sorted(ready) == ["theirs", "waitress"]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,10 @@ them, the rest (third parties' stacks, older interpreters) is resolved anew from
 
 import hashlib
 import json
-import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +24,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError, UvMissingError
 from velodrome.run import cache
-from velodrome.run.environments import lock
+from velodrome.run.environments import lock, record
 from velodrome.run.environments.installing import held, packages_in, uv
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.requirements import with_versions
@@ -87,35 +85,6 @@ def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Envi
         with held(home.with_suffix(".lock")):
             ready = _ready(home) or _make(whose, home, requires, locked, interpreter)
     return ready
-
-
-def prepare(
-    stacks: Iterable[Stack],
-    asked: str | None = None,
-    on_ready: Callable[[Stack, Environment | EnvironmentFailedError], None] | None = None,
-) -> dict[str, Environment | EnvironmentFailedError]:
-    """Make the environments of many stacks, two at a time; one that fails is told in its place.
-
-    `on_ready` is called, by several threads, as each is there.
-    Raises InterpreterNotFoundError or UvMissingError.
-    """
-
-    def one(stack: Stack) -> Environment | EnvironmentFailedError:
-        made: Environment | EnvironmentFailedError
-        try:
-            made = environment_for(stack, asked)
-        except EnvironmentFailedError as error:
-            made = error
-        if on_ready is not None:
-            on_ready(stack, made)
-        return made
-
-    wanted = list(stacks)
-    find(asked)
-    find_uv()  # here, because the tables of sysconfig that it reads are not made safely by two threads at once
-    # uv downloads in parallel by itself; two of it keep a second CPU busy with unpacking and compiling.
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip((stack.name for stack in wanted), pool.map(one, wanted), strict=True))
 
 
 def available(stack: Stack, asked: str | None = None) -> str | None:
@@ -180,15 +149,10 @@ def _key(requires: tuple[str, ...], locked: Path | None, interpreter: Interprete
 
 
 def _ready(home: Path) -> Environment | None:
-    """Return an environment if it is whole: its record, written last, is there, and so is its Python."""
-    python = home / "bin" / "python"
-    try:
-        told = json.loads((home / "velodrome.json").read_text())
-    except (OSError, ValueError):
+    told = record.read(home)
+    if told is None:
         return None
-    if not os.access(python, os.X_OK):  # the interpreter it was made of is gone
-        return None
-    return Environment(python, told["version"], told["packages"], told["locked"])
+    return Environment(record.python(home), told["version"], told["packages"], told["locked"])
 
 
 def _make(
@@ -204,18 +168,16 @@ def _make(
         failed.write_text(json.dumps([error.reason, error.cure]))
         shutil.rmtree(home, ignore_errors=True)
         raise
-    record = {"version": interpreter.version, "packages": packages, "locked": locked is not None}
-    partly = home / "velodrome.json.partly"
-    partly.write_text(json.dumps(record | {"requires": requires}))
-    partly.rename(home / "velodrome.json")
+    told = {"version": interpreter.version, "packages": packages, "locked": locked is not None}
+    record.write(home, told | {"requires": requires})
     failed.unlink(missing_ok=True)
-    return Environment(home / "bin" / "python", interpreter.version, packages, locked is not None)
+    return Environment(record.python(home), interpreter.version, packages, locked is not None)
 
 
 def _install(stack: str, home: Path, requires: tuple[str, ...], locked: Path | None) -> None:
     if not requires:
         return
-    into = (f"--python={home / 'bin' / 'python'}", "--compile-bytecode")
+    into = (f"--python={record.python(home)}", "--compile-bytecode")
     if locked is not None:
         uv(stack, home, "pip", "sync", *into, "--require-hashes", str(locked))
         return

@@ -21,7 +21,7 @@ from velodrome.guest.stack import Stack, before
 from velodrome.model.app import App
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
-from velodrome.run.environments import guest_tree
+from velodrome.run.environments import guest_tree, record
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.installing import held, unsolvable, uv
 from velodrome.run.environments.requirements import name_of, unpinned
@@ -99,16 +99,11 @@ def _key(missing: Sequence[str], has: Theirs) -> str:
 
 
 def _ready(home: Path, has: Theirs) -> Environment | None:
-    """Return an overlay if it is whole: its record, written last, is there, and so is its Python."""
-    python = home / "bin" / "python"
-    try:
-        told = json.loads((home / "velodrome.json").read_text())
-    except (OSError, ValueError):
-        return None
-    if not python.exists():  # the interpreter it was made of is gone
+    told = record.read(home)
+    if told is None:
         return None
     packages = {**told["installed"], **has.packages}
-    return Environment(python, has.interpreter.version, dict(sorted(packages.items())), locked=False)
+    return Environment(record.python(home), has.interpreter.version, dict(sorted(packages.items())), locked=False)
 
 
 def _make(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> Environment:
@@ -120,9 +115,7 @@ def _make(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> Envi
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
-    partly = home / "velodrome.json.partly"
-    partly.write_text(json.dumps({"version": has.interpreter.version, "installed": installed}))
-    partly.rename(home / "velodrome.json")
+    record.write(home, {"version": has.interpreter.version, "installed": installed})
     ready = _ready(home, has)
     assert ready is not None
     return ready
@@ -186,7 +179,7 @@ def _compiled(stack: Stack, home: Path, wanted: Sequence[str], bounds: Sequence[
 
 
 def _python(home: Path) -> str:
-    return f"--python={home / 'bin' / 'python'}"
+    return f"--python={record.python(home)}"
 
 
 def _lay_over(home: Path, has: Theirs) -> None:
