@@ -6,6 +6,7 @@ What reads and judges conditions is imported when there are any: it must not del
 from __future__ import annotations
 
 from velodrome.cli._declared import Annotated, Option
+from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     from velodrome.model.condition import Condition, Decided
-
-FAILED, CANNOT_TELL = 1, 4
-"""Exit codes: a condition holds; none does, but of one it cannot be told."""
 
 FailIf = Annotated[
     list[str] | None,

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
 from velodrome.judge.differing import asking
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import DIFF_METRICS, Change, Diff
@@ -23,9 +24,6 @@ class FailOn(StrEnum):
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
 
-
-THRESHOLD_FAILED, CANNOT_TELL = 1, 4
-"""Exit codes."""
 
 Thresholds = Annotated[
     list[str] | None,
@@ -90,7 +88,7 @@ def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:
     changes = {one.change for one in diff.differences} or {Change.INSUFFICIENT}
     held = {one.held for one in diff.gates}
     if False in held or changes & {Change(one) for one in fail_on}:
-        return THRESHOLD_FAILED
+        return FAILED
     if None in held or (fail_on and Change.INSUFFICIENT in changes):
         return CANNOT_TELL
     return 0

@@ -4,14 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from velodrome.cli._condition_options import CANNOT_TELL, FAILED
 from velodrome.cli._numbered import Numbered
 from velodrome.cli._trials import Trials
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch, highest_rate
 from velodrome.model.condition import Condition
-from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
+from velodrome.model.search import ConnectionsFound, Probe, RateFound, Sample
 from velodrome.report import search_text
 
 FIRST = 0.5
@@ -73,8 +72,3 @@ def text(
     if as_json:
         return json.dumps(search_text.document(found, best, conditions))
     return "\n".join(search_text.lines(found, best, conditions))
-
-
-def exit_code(ending: Ending) -> int:
-    """Return what the command ends with."""
-    return {Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(ending, CANNOT_TELL)

@@ -7,6 +7,7 @@ import sys
 from velodrome.cli import _carrying as carrying
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _output_options as outputs
+from velodrome.cli._exit_codes import of_search
 from velodrome.model.errors import UsageError
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -57,7 +58,7 @@ def search(
 ) -> NoReturn:
     """Search instead of loading once, beside idle connections too. Ends the command."""
     # The searches bring numpy, which a single load does not wait for.
-    from velodrome.cli._search import Search, exit_code, text  # noqa: PLC0415
+    from velodrome.cli._search import Search, text  # noqa: PLC0415
 
     conditions = judging.conditions(fail_if)
     found = Search(work.spec, work.payload, work.right, seconds, conditions)
@@ -68,4 +69,4 @@ def search(
     sys.stdout.write(text(result, found.best, fail_if, telling.as_json) + "\n")
     if found.best is not None:
         outputs.write(found.best, telling.files)
-    sys.exit(exit_code(result.ending))
+    sys.exit(of_search(result.ending))

@@ -10,14 +10,14 @@ import typer
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _serving_options as serving
-from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._exit_codes import of_search
 from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import AppName, Choice, RecipeName, served
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import Ending, Probe, Sample
+from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
 from velodrome.report import capacity_json, capacity_text, search_text
 from velodrome.run.lab import Lab
@@ -106,7 +106,7 @@ def command(
         print(json.dumps(capacity_json.document(found, title)))
     else:
         print("\n".join(capacity_text.lines(found, title)))
-    sys.exit({Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(found.ending, CANNOT_TELL))
+    sys.exit(of_search(found.ending))
 
 
 def _length(text: str, closed: bool) -> float:

@@ -10,7 +10,7 @@ import typer
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _serving_options as serving
-from velodrome.cli._condition_options import CANNOT_TELL, FAILED
+from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
 from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import AppName, Choice, RecipeName, Served, served
 from velodrome.guest import catalog
