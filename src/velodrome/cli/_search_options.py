@@ -58,10 +58,10 @@ def search(
 ) -> NoReturn:
     """Search instead of loading once, beside idle connections too. Ends the command."""
     # The searches bring numpy, which a single load does not wait for.
-    from velodrome.cli._search import Search, text  # noqa: PLC0415
+    from velodrome.cli._search import searching, text  # noqa: PLC0415
 
     conditions = judging.conditions(fail_if)
-    found = Search(work.spec, work.payload, work.right, seconds, conditions)
+    found = searching(work, seconds, conditions)
     with carrying.beside_idle(idle, work.spec):
         result = found.rate() if wanted == "rate" else found.connections()
     if found.best is not None:

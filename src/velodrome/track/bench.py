@@ -25,10 +25,18 @@ from velodrome.judge.search.failing import (
     share_failed,
     wrong_anyway,
 )
-from velodrome.judge.search.holding import Backlog, Demands, Tried, fell_behind, probe
+from velodrome.judge.search.holding import (
+    DRAIN_S,
+    WARMUP_S,
+    Backlog,
+    Demands,
+    Tried,
+    fell_behind,
+    probe,
+)
 from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
 from velodrome.model.app import App
-from velodrome.model.errors import NoServerError
+from velodrome.model.errors import NoServerError, VelodromeError
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
@@ -36,22 +44,24 @@ from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
+from velodrome.run.link.namespace import entered
 from velodrome.run.racing.boot import Booted, ImpossibleError, boot
 from velodrome.run.racing.opening import host_beside
-from velodrome.run.racing.recovering import recovered
 from velodrome.run.racing.trial import measure
+from velodrome.track.recovering import REQUESTS, recovered
 from velodrome.track.refusing import refused
 from velodrome.track.standing import warning
 
 SECONDS = 3.0
 """Of each trial, unless told."""
-WARMUP_S = 0.5
 WAITS, MOST_WARMUP_S = 2.0, 2.0
 """Of an open loop on top, so many times what an answer takes alone: its connections are opened in this time."""
-DRAIN_S = 0.5
 CONNECTIONS = 1000
 """An open loop may open so many, or more where the service's own wait needs them."""
 SPARE = 1.5
+PATIENCE_S = 3.0
+"""Until a server has done with too much. Then it is better served anew: one that goes on with requests whose clients
+have left may be busy for long."""
 AGAIN, PAUSE_S = 2, 1.0
 """A trial that the machine spoilt at that moment is made so often again, each time a little later."""
 
@@ -237,8 +247,26 @@ class Bench:
         return failed.reason
 
     def _recover(self) -> None:
-        if self._booted is not None and not recovered(self._booted, self._lab, self._alone_ms):
+        booted = self._booted
+        if booted is None:
+            return
+        if not recovered(lambda left_s: _few(booted, self._lab, left_s), self._alone_ms, PATIENCE_S):
             self.stop()
+
+
+def _few(booted: Booted, lab: Lab, left_s: float) -> tuple[int, float] | None:
+    """Ask a few times on one connection; return right answers and what the slowest took, ms, if it serves at all."""
+    if booted.server.exit() is not None:
+        return None
+    until = time.monotonic() + left_s
+    few = Load(Closed(1), duration_s=PATIENCE_S, timeout_s=PATIENCE_S, drain_s=0.1, requests=REQUESTS)
+    try:
+        with entered(booted.site.client):
+            driver = lab.driver(few.driver, booted.placed, 1)
+            facts = driver.run(few, booted.target, lambda _: time.monotonic() < until)
+    except VelodromeError:
+        return None
+    return facts.ok, facts.sent.max or 0.0
 
 
 def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands, alone: OneByOne) -> Probe:

@@ -13,7 +13,7 @@ from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.bounding import bounding
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
 from velodrome.judge.search.holding import Demands, Tried, probe
-from velodrome.judge.search.rate import RateSearch, highest_rate
+from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
 from velodrome.judge.search.scalability import scalability
 from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
 from velodrome.model.condition import comparisons, written
@@ -27,8 +27,6 @@ from velodrome.track.bench import SECONDS, Bench
 
 LOOK_CONNECTIONS = 32
 LOOK_S = 1.0
-FIRST = 0.5
-"""Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
 LAW_NUMBERS = 7
 """Different numbers of connections that the law is fitted to, at least."""
 MOST_CONNECTIONS = 1_024

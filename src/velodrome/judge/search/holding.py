@@ -19,6 +19,8 @@ from velodrome.model.condition import Condition, Figures, comparisons, decide
 from velodrome.model.condition_said import because
 from velodrome.model.search import Probe
 
+WARMUP_S, DRAIN_S = 0.5, 0.5
+"""Before and after what is measured of one trial."""
 LONGEST_S = 60.0
 """Of one trial, however many requests a percentile needs at a low rate."""
 SPARE = 1.3

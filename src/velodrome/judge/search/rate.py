@@ -16,6 +16,8 @@ from velodrome.judge.search.threshold import Threshold
 from velodrome.model.interval import Interval
 from velodrome.model.search import Ending, Probe, RateFound
 
+FIRST = 0.5
+"""Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
 ROOM = 4.0
 """The edge is looked for so many times beyond what was tried: the first answers may have been wrong."""
 NEAR = 3
