@@ -5,11 +5,11 @@ python benchmarks/equals.py [RUN_DIR]
 """
 
 import math
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from racing import results
 
 from velodrome.guest.catalog import stacks
 from velodrome.judge.claims.finding_cells import Evidence
@@ -18,16 +18,9 @@ from velodrome.judge.figures.taking import TAKING
 from velodrome.model.claim import Figure
 from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question
-from velodrome.run.racing.store import read
 
 STUDY = Path(__file__).with_suffix(".toml")
 METRICS = ("throughput_rps", "cpu_us", "memory_bytes", "mean_ms", "p50_ms", "p90_ms", "p99_ms")
-
-
-def race(folder: Path) -> None:
-    """Run the study into a folder."""
-    command = ["-m", "velodrome", "run", str(STUDY), "--out", str(folder), "--wait"]
-    subprocess.run([sys.executable, *command], check=True)
 
 
 def ratios(evidence: Evidence, question: Question, label: str, metric: str) -> Iterator[float]:
@@ -50,12 +43,8 @@ def ratios(evidence: Evidence, question: Question, label: str, metric: str) -> I
 
 def main() -> int:
     """Print the standard deviation of each metric's log ratio; that it is 0 in the mean is known."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch) / "run"
-        if len(sys.argv) == 1:
-            race(folder)
-        results = read(folder)
-    evidence = Evidence(results.header.study, results.trials, stacks())
+    run = results(STUDY, sys.argv[1:])
+    evidence = Evidence(run.header.study, run.trials, stacks())
     shapes = [(question, load) for question in evidence.study.questions for load in question.loads]
     print("metric".ljust(16), *(f"{q.name} {_loop(load)}".rjust(16) for q, load in shapes), "all".rjust(8))
     for metric in METRICS:

@@ -52,7 +52,7 @@ ROUNDS = 2
 
 
 @dataclass
-class Silent:
+class Aloud:
     """A follower that tells one line for each load on standard error."""
 
     what: str
@@ -97,7 +97,7 @@ def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
             trial(app, candidate.contestant),
             lab,
             demands,
-            Silent(candidate.label),
+            Aloud(candidate.label),
             seconds=SECONDS,
             asked=SEARCH,
             wait_s=None,
@@ -124,7 +124,7 @@ def tuned(app: App, lab: Lab) -> dict[str, Any]:
         Goal.CAPACITY,
         Demands(must=(read(SLO),)),
     )
-    found = tuning.tune(asked, lab, Silent(TUNE), wait_s=None)
+    found = tuning.tune(asked, lab, Aloud(TUNE), wait_s=None)
     best = found.tuned.best
     return {
         "best": best.candidate.label if best else "",

@@ -4,14 +4,14 @@ Races same.toml, about four minutes, or takes the folder of a run of it that the
 7 a side and of each block a coin for which of the equal servers stands before: python benchmarks/same.py [RUN_DIR]
 """
 
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+
+from racing import results
 
 from velodrome.guest.catalog import stacks
 from velodrome.judge.differing.diffing import diff
@@ -21,19 +21,12 @@ from velodrome.judge.figures.cell import Cell
 from velodrome.model.difference import Change, Diff, Side
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
-from velodrome.run.racing.store import read
 
 STUDY = Path(__file__).with_suffix(".toml")
 TIMES = 100
 BLOCKS = 7
 BLOCKS_APART = 4
 CHANGED = {Change.REGRESSION, Change.IMPROVEMENT}
-
-
-def race(folder: Path) -> None:
-    """Run the study into a folder."""
-    command = ["-m", "velodrome", "run", str(STUDY), "--out", str(folder), "--wait"]
-    subprocess.run([sys.executable, *command], check=True)
 
 
 def cells(run: Results) -> dict[str, Cell]:
@@ -122,11 +115,7 @@ def counted(diffs: Iterator[Diff]) -> tuple[int, Mapping[str, int]]:
 
 def main() -> int:
     """Print the counts; 1 if equals are told apart more often than in 5 of 100."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch) / "run"
-        if len(sys.argv) == 1:
-            race(folder)
-        field = cells(read(folder))
+    field = cells(results(STUDY, sys.argv[1:]))
     draw = Random(4711)
     same, _ = counted(interleaved(field["work"], field["again"], draw, swap=True) for _ in range(TIMES))
     drift, _ = counted(apart(field["work"], draw) for _ in range(TIMES))

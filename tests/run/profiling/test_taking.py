@@ -4,12 +4,17 @@ import json
 import shutil
 import sys
 import sysconfig
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.run import made
+from tests.run.racing.plain_driver import PlainDriver
 from tests.run.racing.short_race import HOSTILE, bare
 
 from velodrome.guest import catalog
@@ -17,7 +22,9 @@ from velodrome.model import samples
 from velodrome.model.errors import ProfilerError
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import LoadFacts
 from velodrome.model.trial import Contestant, Trial
+from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling import pyspy
@@ -109,6 +116,41 @@ def test_a_profiler_that_hangs_is_killed(spy: Callable[[str], str], monkeypatch:
     monkeypatch.setattr(pyspy, "SLACK_S", 0.3)
     with pytest.raises(ProfilerError, match="still running"):
         pyspy.record(1, 0, path=spy("exec sleep 1000"))
+
+
+class Interrupted(PlainDriver):
+    """Ctrl-C comes when the load is under way and the profiler with it."""
+
+    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
+        on_event(LoadEvent("measuring", {"monotonic_ns": time.monotonic_ns()}))
+        until = time.monotonic() + 20
+        while not profilers() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert profilers(), "the profiler was never started"
+        raise KeyboardInterrupt
+
+
+def profilers() -> list[psutil.Process]:
+    """Those below this process."""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if any(word.endswith("/py-spy") for word in one.cmdline()):
+                found.append(one)
+    return found
+
+
+def test_a_load_that_is_interrupted_ends_the_profiler_too(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy: Callable[[str], str]
+) -> None:
+    path = spy("while :; do sleep 0.1; done")
+    monkeypatch.setattr(pyspy, "find", lambda: path)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        take(trial(), replace(lab, driver=lambda name, placed, seed: Interrupted()), tmp_path)
+    assert profilers() == []
+    assert not [one for one in threading.enumerate() if one.name.startswith("profiler")]
+    assert time.monotonic() - began < 15
 
 
 def test_stacks_that_cannot_be_read_are_told(

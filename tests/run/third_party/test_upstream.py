@@ -2,14 +2,17 @@
 
 import http.client
 import os
+import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
 from velodrome.model.errors import UpstreamError
+from velodrome.run.supervision import lifeline
 from velodrome.run.third_party import upstream
 from velodrome.run.third_party.upstream import Upstream
 
@@ -68,6 +71,48 @@ def test_a_latency_that_makes_no_sense_is_told_and_leaves_nothing_running() -> N
     with pytest.raises(UpstreamError, match="soon"):
         upstream.start(latency="soon")
     assert {child.pid for child in psutil.Process().children()} <= before
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[lifeline.Child]:
+    """What is started in place of a third party: a process that closes its ears and lives on."""
+    (tmp_path / "deaf.py").write_text(
+        "import os, pathlib, time\nos.close(0)\npathlib.Path(__file__).with_name('closed').touch()\n"
+        "time.sleep(1000)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    started = []
+
+    def start(_module: str, *, cpus: Sequence[int]) -> lifeline.Child:
+        child = real(module="deaf", cpus=cpus)
+        started.append(child)
+        until = time.monotonic() + 20
+        while not (tmp_path / "closed").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return child
+
+    real = lifeline.start
+    monkeypatch.setattr(lifeline, "start", start)
+    monkeypatch.setattr(lifeline, "GRACE_S", 0.2)
+    return started
+
+
+def test_a_process_that_does_not_hear_what_to_do_is_told_and_ended(children: list[lifeline.Child]) -> None:
+    with pytest.raises(UpstreamError, match="its process ended at once"):
+        upstream.start()
+    assert [child.process.poll() for child in children] == [-signal.SIGKILL]
+
+
+def test_an_interruption_while_it_starts_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(child: lifeline.Child, _patience_s: float) -> bytes:
+        pids.append(child.pid)
+        raise KeyboardInterrupt
+
+    pids: list[int] = []
+    monkeypatch.setattr(lifeline.Child, "answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        upstream.start()
+    assert [psutil.pid_exists(pid) for pid in pids] == [False]
 
 
 def test_leaving_the_block_ends_its_process() -> None:

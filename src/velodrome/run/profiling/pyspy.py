@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +49,14 @@ def find() -> str:
     return found
 
 
-def record(pid: int, seconds: int, cpus: Sequence[int] = (), path: str = "") -> Recording:
-    """Sample a process and all below it. Raises ProfilerError."""
+def record(
+    pid: int,
+    seconds: int,
+    cpus: Sequence[int] = (),
+    path: str = "",
+    wanted: Callable[[], bool] = lambda: True,
+) -> Recording:
+    """Sample a process and all below it, as long as that is wanted. Raises ProfilerError."""
     path = path or find()
     version = TOOL.version_of(path)
     argv = [path, "record", "--pid", str(pid), "--subprocesses", "--threads", "--idle"]
@@ -66,7 +72,7 @@ def record(pid: int, seconds: int, cpus: Sequence[int] = (), path: str = "") -> 
         str(seconds),
     ]
     try:
-        finished = spawn(argv, cpus, span_s=seconds, slack_s=SLACK_S, measured=False)
+        finished = spawn(argv, cpus, span_s=seconds, slack_s=SLACK_S, on_event=lambda _: wanted(), measured=False)
     except (DriverError, StartRefusedError) as error:
         raise ProfilerError(str(error), "Profile a shorter load, or fewer processes") from error
     text = finished.files.get(OUTPUT, b"").decode(errors="replace")

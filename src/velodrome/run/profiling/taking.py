@@ -14,6 +14,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model import samples
@@ -101,19 +103,31 @@ def _load(load: Load) -> Load:
 
 
 class _Spy:
-    """Starts the profiler when the measured span of the load begins."""
+    """Starts the profiler when the measured span of the load begins; leaving the `with` block ends it."""
 
     def __init__(self, booted: Booted, sampler: Sampler, seconds: int, path: str) -> None:
         self.booted, self.sampler, self.seconds, self.path = booted, sampler, seconds, path
         self.pool = ThreadPoolExecutor(1, "profiler")
         self.recording: Future[Recording] | None = None
         self.in_time = False
+        self.wanted = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wanted = False
+        self.pool.shutdown(wait=True)
 
     def on(self, event: LoadEvent) -> bool:
         self.sampler.on(event)
         if event.kind == "measuring":
             pid, cpus = self.booted.server.pid, self.booted.placed.load_cpus
-            self.recording = self.pool.submit(pyspy.record, pid, self.seconds, cpus, self.path)
+            self.recording = self.pool.submit(
+                pyspy.record, pid, self.seconds, cpus, self.path, lambda: self.wanted
+            )
         over = self.recording is not None and self.recording.done()
         if event.kind == "span_ended":
             self.in_time = over
@@ -122,7 +136,6 @@ class _Spy:
 
     def result(self) -> Recording:
         """Wait for what was recorded. Raises ProfilerError."""
-        self.pool.shutdown(wait=True)
         if self.recording is None:
             raise ProfilerError("the load ended before it was under way", "Look at the server's log")
         recording = self.recording.result()
@@ -144,15 +157,15 @@ def _record(trial: Trial, booted: Booted, lab: Lab, path: str) -> tuple[LoadFact
         booted.bounds.account,
         inside=site.server,
     )
-    spy = _Spy(booted, sampler, _seconds(trial.load), path)
     target = booted.target
-    with (
-        entered(site.client),
-        idle.held(load.idle, target.url, placed.load_cpus, target.allow, server=site.server),
-        sampler,
-    ):
-        facts = driver.run(load, target, spy.on)
-    return facts, sampler, spy.result()
+    with _Spy(booted, sampler, _seconds(trial.load), path) as spy:
+        with (
+            entered(site.client),
+            idle.held(load.idle, target.url, placed.load_cpus, target.allow, server=site.server),
+            sampler,
+        ):
+            facts = driver.run(load, target, spy.on)
+        return facts, sampler, spy.result()
 
 
 def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:

@@ -10,7 +10,7 @@ LINE_CHARACTERS = 500
 
 
 class Tail:
-    """Owns the read end `number` and closes it when the last writer has gone, or on `close`."""
+    """Owns the read end `number` and closes it when the last writer has gone."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -134,8 +134,8 @@ def start(
     try:
         child.input.write(json.dumps(spec).encode() + b"\n")
         return Upstream(child, host)
-    except BrokenPipeError as error:
-        raise UpstreamError("its process ended at once", child.last_lines()) from error
-    except UpstreamError:
-        child.__exit__(None, None, None)
-        raise
+    except BaseException as error:
+        with child:  # ends it
+            if isinstance(error, BrokenPipeError):
+                raise UpstreamError("its process ended at once", child.last_lines()) from error
+            raise
