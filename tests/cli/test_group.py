@@ -47,7 +47,9 @@ def test_a_group_ends_with_all_claims_and_is_resumed(group: Path) -> None:
     assert judged.returncode == 0, judged.stdout + judged.stderr
     assert "All claims: 1 holds, 1 does not hold here" in judged.stdout
     (group / "few/broken.toml").unlink()
-    (group / "few/b.toml").write_text((group / "few/b.toml").read_text().replace("at_least = 1", "at_most = 0"))
+    (group / "few/b.toml").write_text(
+        (group / "few/b.toml").read_text().replace("at_least = 1", "at_most = 0")
+    )
     judged = with_own_cache(group, "judge", "out", "--claims", "./few", "--junit", "claims.xml")
     assert judged.returncode == 0, judged.stdout + judged.stderr
     assert "All claims: 2 hold" in judged.stdout
@@ -56,7 +58,9 @@ def test_a_group_ends_with_all_claims_and_is_resumed(group: Path) -> None:
     alone = with_own_cache(group, "judge", "out", "--claims", "few/a.toml")
     assert alone.returncode == 2
     assert "--claims few/a.toml: this is a run of a group: name a group" in alone.stderr
-    (group / "few/b.toml").write_text((group / "few/b.toml").read_text().replace("at_most = 0", "at_least = 1"))
+    (group / "few/b.toml").write_text(
+        (group / "few/b.toml").read_text().replace("at_most = 0", "at_least = 1")
+    )
     before = (group / "out/a/results.jsonl").read_bytes()
     again = with_own_cache(group, "run", "./few", "--quick", "--out", "out", "--resume", "--strict")
     assert again.returncode == 1, again.stdout + again.stderr

@@ -44,7 +44,9 @@ def test_app_stack_interpreter_folder_and_loads_are_said() -> None:
 
 
 def test_a_servicer_is_repeated_with_its_description() -> None:
-    assert asked(replace(SHOP, form="servicer", proto="/shop/my shop.proto"))["proto"] == "/shop/my shop.proto"
+    assert (
+        asked(replace(SHOP, form="servicer", proto="/shop/my shop.proto"))["proto"] == "/shop/my shop.proto"
+    )
     assert asked()["proto"] == ""
 
 

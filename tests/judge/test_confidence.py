@@ -15,4 +15,5 @@ def test_it_is_that_of_the_tables(freedom: float, t: float) -> None:
 
 def test_a_search_of_connections_does_not_import_scipy_s_statistics() -> None:
     script = "import sys, velodrome.judge.search.connections; print('scipy.stats' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"
+    ended = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert ended.stdout == "False\n"

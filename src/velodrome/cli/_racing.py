@@ -9,7 +9,6 @@ from datetime import date
 from pathlib import Path
 
 from velodrome.cli import judge
-from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
 from velodrome.model.link import Link
@@ -26,6 +25,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
+from velodrome.track.known import known
 
 RUNS = Path("runs")
 

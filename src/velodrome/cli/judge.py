@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.verdict import judge
@@ -20,6 +19,7 @@ from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
 from velodrome.report import claims_junit, group, html, json, markdown, terminal
 from velodrome.run.racing.store import NAME, read
+from velodrome.track.known import known
 
 
 def judged(
@@ -71,12 +71,16 @@ def _stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
 def _files(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
     """Return for each folder of a group's run the study of a group that it is a run of. Raises BadOptionError."""
     if not finding.is_group(claims):
-        raise BadOptionError("--claims", claims, "this is a run of a group: name a group, or judge one study of it")
+        raise BadOptionError(
+            "--claims", claims, "this is a run of a group: name a group, or judge one study of it"
+        )
     by_folder = {group.inside(member): member for member in finding.members(claims)}
     for folder in folders:
         if folder.name not in by_folder:
             raise BadOptionError(
-                "--claims", claims, f"{folder} is a run of none of its studies: {', '.join(by_folder.values())}"
+                "--claims",
+                claims,
+                f"{folder} is a run of none of its studies: {', '.join(by_folder.values())}",
             )
     return {folder: by_folder[folder.name] for folder in folders}
 

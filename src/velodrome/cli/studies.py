@@ -4,11 +4,11 @@ import sys
 
 import typer
 
-from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.report import listing
+from velodrome.track.known import known
 
 
 def command() -> None:

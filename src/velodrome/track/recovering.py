@@ -16,9 +16,7 @@ LEAST_MS = 1.0
 PAUSE_S = 0.1
 
 
-def recovered(
-    ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float
-) -> bool:
+def recovered(ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float) -> bool:
     """Return whether `REQUESTS` answers in a row come about as fast as one alone did, within the patience.
 
     Where that is not known (0), right answers are enough. `ask` makes them, for so many seconds at most, and returns

@@ -3,12 +3,12 @@
 import pytest
 from tests.run.drivers.record import DIALECTS
 
-from velodrome.track.known import known
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.plan import finding
 from velodrome.run.drivers.driver import Target
+from velodrome.track.known import known
 
 STACKS = catalog.stacks()
 

@@ -81,7 +81,7 @@ def children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[lifeline.C
         "time.sleep(1000)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    started = []
+    started: list[lifeline.Child] = []
 
     def start(_module: str, *, cpus: Sequence[int]) -> lifeline.Child:
         child = real(module="deaf", cpus=cpus)

@@ -11,7 +11,6 @@ from velodrome.judge.confidence import CONFIDENCE
 from velodrome.model.interval import Interval
 
 
-
 class Side(StrEnum):
     """Where the true number lies, seen from the one measured."""
 

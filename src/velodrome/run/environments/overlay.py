@@ -103,7 +103,9 @@ def _ready(home: Path, has: Theirs) -> Environment | None:
     if told is None:
         return None
     packages = {**told["installed"], **has.packages}
-    return Environment(record.python(home), has.interpreter.version, dict(sorted(packages.items())), locked=False)
+    return Environment(
+        record.python(home), has.interpreter.version, dict(sorted(packages.items())), locked=False
+    )
 
 
 def _make(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> Environment:

@@ -1,6 +1,6 @@
 """The record of an environment that uv made: what is in it, and by being there, that it is whole.
 
-    <environment>/velodrome.json        written last, by a rename: half of it is never there
+<environment>/velodrome.json        written last, by a rename: half of it is never there
 """
 
 import json

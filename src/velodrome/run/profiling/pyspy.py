@@ -72,7 +72,9 @@ def record(
         str(seconds),
     ]
     try:
-        finished = spawn(argv, cpus, span_s=seconds, slack_s=SLACK_S, on_event=lambda _: wanted(), measured=False)
+        finished = spawn(
+            argv, cpus, span_s=seconds, slack_s=SLACK_S, on_event=lambda _: wanted(), measured=False
+        )
     except (DriverError, StartRefusedError) as error:
         raise ProfilerError(str(error), "Profile a shorter load, or fewer processes") from error
     text = finished.files.get(OUTPUT, b"").decode(errors="replace")
