@@ -212,9 +212,8 @@ def real(rounds: int) -> list[Table]:
     for tls in (False, True):
         with Nginx(tls) as nginx:
             version = generators._version([program("nginx") or "nginx", "-v"])
-            title = (
-                f"50 connections against nginx {version}{' over TLS 1.3' if tls else ''}, 84 bytes of body"
-            )
+            over = " over TLS 1.3" if tls else ""
+            title = f"50 connections, answers with 84 bytes of body, against nginx {version}{over}"
             entered = [*ours("io_uring", "epoll"), *wrk_twice(), ("oha", generators.oha())]
             made.append(table(nginx, Race(title, Shot(nginx.url, 50, DURATION_S), entered), rounds))
     return made

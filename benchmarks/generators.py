@@ -12,6 +12,8 @@ from typing import Any
 
 from track import program
 
+UNKNOWN = "version unknown"
+
 
 @dataclass(frozen=True)
 class Shot:
@@ -140,7 +142,7 @@ def _version(command: list[str]) -> str:
     """Return the first thing that looks like a version in what a program says of itself."""
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.search(r"\d+\.\d+[\w.+-]*", said.stdout + said.stderr)
-    return found[0] if found else "version unknown"
+    return found[0] if found else UNKNOWN
 
 
 def velodrome(transport: str) -> Generator:

@@ -5,6 +5,7 @@ Calls are counted at the target, CPU time is all the generator's from start to e
 
 import json
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -113,7 +114,18 @@ def ghz() -> Caller | None:
 
     if path is None:
         return None
-    return Caller("ghz", command, counted, generators._version([path, "--version"]), "grpc-status")
+    return Caller("ghz", command, counted, _of_module(path), "grpc-status")
+
+
+def _of_module(path: str) -> str:
+    """Return the version of the Go module that a program was built from: `go install` leaves `--version` empty."""
+    told = generators._version([path, "--version"])
+    go = program("go")
+    if told != generators.UNKNOWN or go is None:
+        return told
+    said = subprocess.run([go, "version", "-m", path], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"^\s*mod\s+\S+\s+v?(\S+)", said, re.MULTILINE)
+    return found[1] if found else told
 
 
 @dataclass(frozen=True)

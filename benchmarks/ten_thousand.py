@@ -103,7 +103,7 @@ def table(contestants: list[Generator], missing: list[str], count: int, rounds: 
 
 
 def tables(rounds: int) -> list[Table]:
-    """The tables of this benchmark; the larger one with fewer rounds, and of ours alone beside wrk."""
+    """The tables of this benchmark; the larger one of ours alone beside wrk."""
     allow_files()
     contestants, missing = generators.present(
         ("velodrome", generators.velodrome("io_uring")),
@@ -113,7 +113,7 @@ def tables(rounds: int) -> list[Table]:
     )
     fewer = [one for one in contestants if not one.name.startswith("oha")]
     many, more = CONNECTIONS
-    return [table(contestants, missing, many, rounds), table(fewer, missing, more, max(1, rounds // 2))]
+    return [table(contestants, missing, many, rounds), table(fewer, missing, more, rounds)]
 
 
 if __name__ == "__main__":

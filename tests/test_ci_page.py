@@ -87,9 +87,10 @@ def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
     step(junit["run"], clone, env)
     assert "<testsuite" in (clone / "speed.xml").read_text()
     ended = subprocess.run(["bash", "-e", "-c", last["run"]], env=env | {"CODE": code}, check=False)
-    if code == "4":  # a busy machine
+    if code == "4":
         assert ended.returncode == 0
-        return
+        told = (clone / "speed.md").read_text()
+        pytest.skip(f"this machine was too busy to tell within {env['BUDGET']}: {told}")
     assert code == ("0" if passes else "1")
     assert (ended.returncode == 0) == passes
 

@@ -6,114 +6,53 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-import psutil
 import pytest
 from tests.run import made
-from tests.run.racing.plain_driver import PlainDriver, plain
+from tests.run.racing.heats import (
+    LONGER,
+    SHORT,
+    failure,
+    hostile_lab,
+    kinds,
+    nothing_left,
+    only,
+    scratch_folders,
+    servers_of,
+    trials,
+)
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.model.errors import DriverError, EnvironmentFailedError
+from velodrome.model.errors import EnvironmentFailedError
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import (
     AnswerForm,
     Failed,
     FailureKind,
     IdleFacts,
-    LoadFacts,
     Measurement,
-    Placement,
 )
-from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
-from velodrome.run.drivers.choosing import available, choose
-from velodrome.run.drivers.driver import Driver, OnEvent, Target
+from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.environment import AS_PINNED, Environment
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.machine import limits
 from velodrome.run.racing.boot import seed_of
 from velodrome.run.racing.trial import run_heat
-
-HOSTILE = str(Path(__file__).parents[2] / "truth" / "targets" / "hostile.py")
-SHORT = Load(Closed(1), duration_s=0.3)
-LONGER = Load(Closed(2), duration_s=0.3)
-
-
-def bare(
-    stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
-) -> Environment:
-    """No environment at all: targets need none."""
-    interpreter = find(python)
-    return Environment(interpreter.path, interpreter.version, {}, locked=False)
 
 
 @pytest.fixture(scope="module")
 def lab() -> Lab:
-    return Lab(
-        stacks=catalog.stacks([HOSTILE]),
-        guest_tree=guest_tree.export([HOSTILE]),
-        driver=plain,
-        where=limits.hierarchies(),
-        environment=bare,
-        start_seconds=3.0,
-        stop_seconds=0.5,
-    )
+    return hostile_lab()
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
     yield
-    assert servers_of(os.getpid()) == []
-    assert scratch_folders() == []
-
-
-def trials(does: str, *loads: Load, recipe: Recipe = made.HELLO, limits: Limits | None = None) -> Heat:
-    contestant = Contestant("hostile", {"does": does})
-    return Heat(
-        tuple(
-            Trial("study", recipe.name, recipe, contestant, load, limits or Limits(), 0)
-            for load in loads or (SHORT,)
-        )
-    )
-
-
-def only(results: list[Result]) -> Result:
-    assert len(results) == 1
-    return results[0]
-
-
-def failure(results: list[Result]) -> Failed:
-    result = only(results)
-    assert isinstance(result, Failed), result
-    return result
-
-
-def kinds(result: Result) -> list[FlagKind]:
-    assert isinstance(result, Measurement), result
-    return [flag.kind for flag in result.flags]
-
-
-def servers_of(velodrome: int) -> list[int]:
-    """Return the processes whose home is a scratch folder of that velodrome."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if f"velodrome-{velodrome}-" in process.environ().get("HOME", ""):
-                found.append(process.pid)
-        except (psutil.Error, OSError):
-            continue
-    return found
-
-
-def scratch_folders() -> list[Path]:
-    return list(Path("/tmp").glob(f"velodrome-{os.getpid()}-*"))
+    nothing_left()
 
 
 def test_a_heat_gives_one_measurement_for_each_load_of_one_server(lab: Lab) -> None:
@@ -313,75 +252,7 @@ def test_a_stack_that_is_not_there_or_cannot_serve_is_unavailable(lab: Lab) -> N
     assert "it has nothing to say" in failed.reason
 
 
-class BrokenDriver(PlainDriver):
-    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
-        raise DriverError("broken", -11, ("Segmentation fault",))
-
-
-def test_a_generator_that_crashes_fails_the_trial_and_not_the_heat(lab: Lab) -> None:
-    lab = replace(lab, driver=lambda name, placed, seed: BrokenDriver())
-    results = list(run_heat(trials("answer", SHORT, LONGER), lab))
-    assert [result.failure for result in results if isinstance(result, Failed)] == [FailureKind.LOAD] * 2
-    assert isinstance(results[0], Failed)
-    assert "the load generator broken was killed by signal 11" in results[0].reason
-
-
 def test_the_seed_of_arrivals_is_one_for_a_block_and_differs_between_blocks() -> None:
     of = partial(made.trial, load=made.OPEN)
     assert seed_of(of("uvicorn")) == seed_of(of("granian"))
     assert len({seed_of(of(block=block)) for block in range(100)}) == 100
-
-
-def test_a_load_by_another_generator_is_a_measurement_with_what_that_tells(lab: Lab) -> None:
-    if choosing_why_not("wrk"):
-        pytest.skip(choosing_why_not("wrk"))
-    load = Load(Closed(2), duration_s=1, driver="wrk")
-    result = only(list(run_heat(trials("answer", load), replace(lab, driver=choose))))
-    assert isinstance(result, Measurement), result
-    assert (result.load.driver, result.load.ok) == ("wrk", result.load.requests)
-    assert result.cpu_us_per_request is not None
-    assert result.load.series == ()
-    assert not {FlagKind.LITTLES_LAW, FlagKind.CONNECTIONS_NEVER_IN} & set(kinds(result))
-    # Its process is told from other load by its clock, which is read before it is waited for.
-    assert result.host.busiest_other != "wrk"
-
-
-def choosing_why_not(driver: str) -> str:
-    return next(one.why_not for one in available() if one.name == driver)
-
-
-@pytest.mark.parametrize(
-    ("load", "reason"),
-    [
-        (Load(Closed(1), duration_s=1, driver="wrk"), "wrk is not installed"),
-        (
-            Load(Closed(1), duration_s=1, requests=5, driver="wrk"),
-            "wrk cannot carry a load with requests = 5",
-        ),
-    ],
-)
-def test_a_load_that_cannot_be_had_here_is_a_row_and_the_others_go_on(
-    lab: Lab, load: Load, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    def driver(name: str, placed: Placement, seed: int) -> Driver:
-        return choose(name, placed, seed) if name == "wrk" else PlainDriver()
-
-    refused, measured = run_heat(trials("answer", load, SHORT), replace(lab, driver=driver))
-    assert isinstance(refused, Failed)
-    assert refused.failure is FailureKind.UNAVAILABLE
-    assert refused.reason.startswith(reason)
-    assert refused.last_lines == ()
-    assert isinstance(measured, Measurement)
-
-
-def test_a_server_that_dies_under_another_generator_has_died(lab: Lab) -> None:
-    if choosing_why_not("wrk"):
-        pytest.skip(choosing_why_not("wrk"))
-    load = Load(Closed(2), duration_s=30, driver="wrk")
-    began = time.monotonic()
-    failed = failure(list(run_heat(trials("die-under-load", load), replace(lab, driver=choose))))
-    assert failed.failure is FailureKind.DIED
-    assert time.monotonic() - began < 15, "the load was not ended with its server"
