@@ -124,18 +124,19 @@ class Interrupted(PlainDriver):
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
         on_event(LoadEvent("measuring", {"monotonic_ns": time.monotonic_ns()}))
         until = time.monotonic() + 20
-        while not profilers() and time.monotonic() < until:
+        while not profilers():
+            assert time.monotonic() < until, "the profiler was never started"
             time.sleep(0.01)
-        assert profilers(), "the profiler was never started"
         raise KeyboardInterrupt
 
 
 def profilers() -> list[psutil.Process]:
-    """Those below this process."""
+    """Those below this process that record."""
     found = []
     for one in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            if any(word.endswith("/py-spy") for word in one.cmdline()):
+            words = one.cmdline()
+            if "record" in words and any(word.endswith("/py-spy") for word in words):
                 found.append(one)
     return found
 
