@@ -183,10 +183,12 @@ def large(rounds: int) -> Table:
         right.write(target.body)
         right.flush()
         shot = Shot(target.url, 50, DURATION_S, answer_bytes=target.answer_bytes, right=Path(right.name))
-        entered = [*floors("epoll", "discard"), *ours("auto", "io_uring"), *wrk_twice()]
+        varied = ("velodrome", generators.velodrome("auto", varied=True))
+        entered = [*floors("epoll", "discard"), *ours("auto", "io_uring"), varied, *wrk_twice()]
         notes = (
             "velodrome auto reads every 100th answer and compares it whole; of the others the kernel drops the body, "
-            'and the length is compared. The floor that reads all is the plain one; "of the floor" is of the better.',
+            "and the length is compared. Filled in anew, each request has its number in a header, and no body is "
+            'compared. The floor that reads all is the plain one; "of the floor" is of the better.',
         )
         race = Race("50 connections, answers of 220 kB", shot, [*entered, ("oha", generators.oha())], notes)
         return table(target, race, rounds)

@@ -60,8 +60,8 @@ ENGINE = (
 """The engine alone, without the command line around it: start-up counts as it does for the others."""
 
 
-def _velodrome(shot: Shot, transport: str) -> list[str]:
-    spec = {
+def _velodrome(shot: Shot, transport: str, varied: bool) -> list[str]:
+    spec: dict[str, Any] = {
         "url": shot.url,
         "connections": shot.connections,
         "duration_s": shot.duration_s,
@@ -73,7 +73,10 @@ def _velodrome(shot: Shot, transport: str) -> list[str]:
         "seed": shot.seed,
         "insecure": shot.url.startswith("https"),
     }
-    right = [str(shot.right)] if shot.right else []
+    if varied:
+        spec |= {"template": True, "headers": [["X-Request", "{{n}}"]]}
+    # A varied request whose right body is known has every answer read.
+    right = [str(shot.right)] if shot.right and not varied else []
     return [sys.executable, "-c", ENGINE, json.dumps(spec), *right]
 
 
@@ -145,13 +148,16 @@ def _version(command: list[str]) -> str:
     return found[0] if found else UNKNOWN
 
 
-def velodrome(transport: str) -> Generator:
-    """Our engine over one transport."""
+def velodrome(transport: str, varied: bool = False) -> Generator:
+    """Our engine over one transport; `varied`: each request has its number in a header."""
     from velodrome import _native  # noqa: PLC0415 - so that a missing build is told by whoever needs it
 
     version = f"{_native.VERSION}{' (debug build!)' if _native.DEBUG else ''}"
     return Generator(
-        f"velodrome {transport}", lambda shot: _velodrome(shot, transport), _read_velodrome, version
+        f"velodrome {transport}{', filled in anew' if varied else ''}",
+        lambda shot: _velodrome(shot, transport, varied),
+        _read_velodrome,
+        version,
     )
 
 

@@ -196,3 +196,14 @@ def test_bodies_that_were_not_looked_at_are_told_with_what_was_compared_all_the_
     assert "one in 100 was read and compared whole" in text
     text = " ".join(load_text.lines(document(generator={**generator, "compared_every": None})))
     assert "--expect-body says what is right" in text
+    text = " ".join(load_text.lines(document(generator={**generator, "compared_every": 1})))
+    assert "requests that have a check were all read" in text
+
+
+def test_a_load_that_changed_its_transport_says_for_which_answers() -> None:
+    generator = {**document()["generator"], "transport": "epoll", "unread_bytes": 217_800}
+    text = " ".join(" ".join(load_text.lines(document(generator=generator))).split())
+    assert "went over to epoll: its first answers had 218 kB on average that nobody looks at" in text
+    assert "went over" not in " ".join(
+        load_text.lines(document(generator={**generator, "unread_bytes": None}))
+    )

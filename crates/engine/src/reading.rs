@@ -70,7 +70,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let slot = &mut self.slots[token.slot as usize];
         if slot.state == State::Busy {
             if !slot.received {
-                if self.bulky {
+                if slot.protocol.is_bulky(&self.ask) {
                     reading.briefly();
                 }
             } else if let most @ 1.. = slot.protocol.skippable()
@@ -153,7 +153,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         slot.reused = true;
         slot.failures = 0;
-        self.bulky |= P::is_bulky(answer);
+        let bulk = slot.protocol.weigh(&mut self.ask);
+        self.transport.weighed(bulk);
         slot.free_since = now;
         slot.state = if slot.sending {
             State::Finishing

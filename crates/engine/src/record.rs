@@ -64,6 +64,8 @@ pub struct Record {
     pub answered_early: u64,
     /// By which transport, in the end.
     pub transport: &'static str,
+    /// See [`crate::transport::Transport::changed_for`].
+    pub changed_for: Option<u64>,
     /// Answers to measured requests whose bodies the kernel dropped unseen but for their length.
     pub dropped_bodies: u64,
     /// Measured requests that fell due when all connections were busy and none could be added.
@@ -118,6 +120,7 @@ impl Record {
             ok_in_span: 0,
             answered_early: 0,
             transport: "",
+            changed_for: None,
             dropped_bodies: 0,
             capped: 0,
             examples: Vec::new(),

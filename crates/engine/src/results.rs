@@ -4,6 +4,7 @@ mod percentiles;
 mod phases;
 mod requests;
 mod steps;
+mod transport;
 
 use std::collections::BTreeMap;
 
@@ -22,13 +23,14 @@ use crate::progress::{Second, milliseconds};
 use crate::protocol::grpc::Kind;
 use crate::record::{self, Record, RoomCounts, Sockets};
 use crate::spec::{LoadSpec, Mode, StepSpec};
-use crate::target::{Target, What};
+use crate::target::Target;
 use crate::transport::priority::Class;
 use percentiles::BEYOND;
 pub use percentiles::Percentiles;
 use phases::{Phases, Told};
 use requests::RequestResult;
 use steps::StepResult;
+use transport::Transport;
 
 #[derive(Debug, Serialize)]
 struct Latency {
@@ -97,11 +99,8 @@ struct Generator {
     cpu_s: f64,
     cpu_user_s: f64,
     cpu_sys_s: f64,
-    transport: &'static str,
-    /// Answers whose bodies the kernel dropped: only their length was seen.
-    dropped_bodies: u64,
-    /// Every how many-th body was compared whole with the right one; None: the right one is not known.
-    compared_every: Option<u64>,
+    #[serde(flatten)]
+    transport: Transport,
     /// How long its threads waited for a CPU; None: the kernel does not tell.
     run_queue_s: Option<f64>,
     /// How its threads stood with the scheduler: the least of them.
@@ -242,9 +241,7 @@ impl LoadResult {
                 cpu_s: seconds(record.cpu.total()),
                 cpu_user_s: seconds(record.cpu.user),
                 cpu_sys_s: seconds(record.cpu.system),
-                transport: record.transport,
-                dropped_bodies: record.dropped_bodies,
-                compared_every: compared_every(spec, target),
+                transport: Transport::of(spec, target, &record),
                 run_queue_s: record.queued.map(seconds),
                 priority: record.class,
                 saturated: flags.contains(&"generator-saturated"),
@@ -284,17 +281,6 @@ impl LoadResult {
                 .map(|(outcome, text)| Example { outcome, text })
                 .collect(),
         }
-    }
-}
-
-/// Of HTTP answers.
-fn compared_every(spec: &LoadSpec, target: &Target) -> Option<u64> {
-    match &target.what {
-        What::Http(requests) => {
-            let right = requests.plain()?.right.body.as_ref()?;
-            Some(spec.compares_every(right.len()))
-        }
-        _ => None,
     }
 }
 

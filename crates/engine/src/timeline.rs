@@ -67,6 +67,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.give_up();
         self.count_connections();
         self.record.transport = self.transport.name();
+        self.record.changed_for = self.transport.changed_for();
         self.record.class = phase.priority.class();
         self.look_back();
         Ok(self.record)

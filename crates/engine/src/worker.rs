@@ -47,8 +47,6 @@ pub struct Worker<P: Protocol, T, C> {
     pub(crate) pausing: BinaryHeap<Reverse<(Nanos, u32)>>,
     pub(crate) connecting: u64,
     pub(crate) requests: u64,
-    /// Bodies are large: of an answer that is dropped, only the head is worth copying.
-    pub(crate) bulky: bool,
     /// To be on time it enters the real-time class.
     pub(crate) prompt: bool,
     events: Vec<Event>,
@@ -79,7 +77,6 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             pausing: BinaryHeap::new(),
             connecting: 0,
             requests: 0,
-            bulky: false,
             prompt: false,
             events: Vec::with_capacity(1024),
             growing: false,

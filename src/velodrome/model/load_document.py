@@ -78,6 +78,10 @@ class Generator(TypedDict):
     cpu_user_s: float
     cpu_sys_s: float
     transport: str
+    transport_because: Literal[
+        "asked", "unix-socket", "open-loop", "large-answers", "closed-loop", "no-io-uring"
+    ]
+    unread_bytes: int | None
     dropped_bodies: int
     compared_every: int | None
     run_queue_s: float | None

@@ -101,6 +101,8 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
             found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
     if document.get("deliveries") is not None:
         found += _wrapped(room_sentence(document["deliveries"]), width)
+    if document["generator"].get("unread_bytes"):
+        found += _wrapped(transport_sentence(document["generator"]), width)
     if document["generator"].get("dropped_bodies"):
         found += _wrapped(bodies_sentence(document["generator"]), width)
     if "idle" in document:
@@ -200,9 +202,21 @@ def bodies_sentence(generator: Mapping[str, Any]) -> str:
     """Say that bodies were not looked at, how many, and what was compared all the same."""
     dropped = quantity.grouped(generator["dropped_bodies"])
     sentence = f"Of {dropped} answers the kernel dropped the body unread: only its length was checked"
-    if generator["compared_every"] is None:
+    every = generator["compared_every"]
+    if every is None:
         return f"{sentence} (--expect-body says what is right)."
-    return f"{sentence}; one in {quantity.grouped(generator['compared_every'])} was read and compared whole."
+    if every == 1:
+        return f"{sentence}; answers to requests that have a check were all read."
+    return f"{sentence}; one in {quantity.grouped(every)} was read and compared whole."
+
+
+def transport_sentence(generator: Mapping[str, Any]) -> str:
+    """Say that the load changed its transport, and for which size of answers."""
+    size = quantity.memory(generator["unread_bytes"])
+    return (
+        f"The load went over to {generator['transport']}: its first answers had {size} on average that nobody looks "
+        "at, and there the kernel can drop them."
+    )
 
 
 def _phases(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -131,6 +131,7 @@ impl<'a> Part<'a> {
             check_every: self
                 .spec
                 .compares_every(request.right.body.as_ref().map_or(0, |body| body.len())),
+            bulky: false,
         };
         self.go::<Http1, _>(ask, request.is_idempotent(), transport, slots)
     }

@@ -21,6 +21,7 @@ mod head;
 mod partial;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod varied;
 mod written;
 
@@ -92,6 +93,8 @@ pub struct Http1 {
     head_request: bool,
     /// Whether any byte of an answer came since `begin`, a 1xx answer included.
     started: bool,
+    /// The head told how long its body is.
+    announced: bool,
     /// The last head, for whom it is kept; apart, because for most it is not.
     kept: Option<Box<Kept>>,
 }
@@ -114,6 +117,7 @@ impl Http1 {
             keep_alive: false,
             head_request: false,
             started: false,
+            announced: false,
             kept: None,
         }
     }
@@ -187,27 +191,6 @@ impl Http1 {
         };
         self.rest();
         answer
-    }
-
-    /// How many of the next bytes are body that need not be looked at, so that the kernel may discard them
-    /// (`MSG_TRUNC`) and [`Http1::skip`] be told instead of `feed`. 0 where bytes matter.
-    #[must_use]
-    pub const fn skippable(&self) -> u64 {
-        match self.state {
-            State::Length(left) if !self.body.compares() => left,
-            _ => 0,
-        }
-    }
-
-    /// `count` bytes of body passed unseen; never more than `skippable` said. The answer, if it is complete.
-    pub fn skip(&mut self, count: u64, expected: Option<&[u8]>) -> Option<Answer> {
-        let State::Length(left) = self.state else {
-            return None;
-        };
-        let count = count.min(left);
-        self.body.pass(count);
-        self.state = State::Length(left - count);
-        (left == count).then(|| self.finish(expected))
     }
 
     fn advance(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Fed, ProtocolError> {
@@ -306,6 +289,7 @@ impl Http1 {
     fn enter_body(&mut self, head: &Head) -> bool {
         self.status = head.status;
         self.keep_alive = head.keep_alive;
+        self.announced = matches!(head.framing, Framing::Length(_));
         self.state = match head.framing {
             Framing::Interim => State::Head,
             Framing::Nothing => {

@@ -76,7 +76,7 @@ pub trait Protocol {
         0
     }
 
-    /// So many bytes were dropped, no more than `skippable` said: the answer, if they complete it.
+    /// So many bytes were dropped: the answer, if they complete it. More than `skippable` said were not asked for.
     fn skip(&mut self, _count: u64, _ask: &Self::Ask) -> Option<Self::Answer> {
         None
     }
@@ -132,10 +132,18 @@ pub trait Protocol {
         None
     }
 
-    /// Whether most of the answer was a body that is better dropped than copied where nobody looks at it.
+    /// Whether the answer that is expected is likely to have a large body that nobody looks at: then no more than its
+    /// head is worth copying.
     #[inline]
-    fn is_bulky(_answer: &Self::Answer) -> bool {
+    fn is_bulky(&self, _ask: &Self::Ask) -> bool {
         false
+    }
+
+    /// An answer has ended: how many bytes of it nobody had to look at, dropped or not, if they were many. What was asked
+    /// is bulky from then on.
+    #[inline]
+    fn weigh(&self, _ask: &mut Self::Ask) -> u64 {
+        0
     }
 
     /// Whether the connection may carry another request.

@@ -46,7 +46,11 @@ impl Record {
         self.class = self.class.max(other.class);
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;
-        self.transport = other.transport;
+        // Each thread judges its own answers: where one has changed over, that is told.
+        if self.changed_for.is_none() {
+            self.transport = other.transport;
+            self.changed_for = other.changed_for;
+        }
         self.dropped_bodies += other.dropped_bodies;
         self.capped += other.capped;
         self.flight.time += other.flight.time;

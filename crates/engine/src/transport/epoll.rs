@@ -290,7 +290,7 @@ impl Transport for Epoll {
     }
 
     #[inline]
-    fn discard(&mut self, token: Token, reading: &mut Reading, most: u64) -> Option<Received<u64>> {
+    fn discard(&mut self, token: Token, reading: &mut Reading, left: u64) -> Option<Received<u64>> {
         if !reading.more {
             return Some(Received::Nothing);
         }
@@ -300,14 +300,14 @@ impl Transport for Epoll {
         let Some(link) = self.links[token.slot as usize].as_ref() else {
             return Some(Received::Nothing);
         };
-        let asked = usize::try_from(most)
+        // With room for more than is expected, a short count tells that the socket is empty, as with `received`.
+        let asked = usize::try_from(left.saturating_add(READ_BUFFER as u64))
             .unwrap_or(LARGEST_DROP)
             .min(LARGEST_DROP);
         Some(match drop_bytes(&link.stream, asked, &mut self.stamps) {
             Ok(0) => Received::Closed,
             Ok(count) => {
-                // All that was to be dropped is the end of an answer, and nothing more is expected to have come.
-                reading.more = (count == asked && (count as u64) < most) || ends(reading);
+                reading.more = count == asked || ends(reading);
                 Received::Piece(count as u64)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -164,15 +164,25 @@ pub trait Transport {
         None
     }
 
-    /// Drops up to `most` of the bytes that a `Readable` event announced, unseen: how many there were. None: this
-    /// transport has them already, and they are to be `received`.
+    /// Drops the bytes that a `Readable` event announced, unseen: how many there were. `left` are expected; some that
+    /// came behind them, which nobody asked for, are dropped and counted, too. None: this transport has them already,
+    /// and they are to be `received`.
     #[inline]
     fn discard(
         &mut self,
         _token: Token,
         _reading: &mut Reading,
-        _most: u64,
+        _left: u64,
     ) -> Option<Received<u64>> {
+        None
+    }
+
+    /// An answer has ended: so many bytes of it nobody had to look at, dropped or not; 0 where they were few.
+    #[inline]
+    fn weighed(&mut self, _bulk: u64) {}
+
+    /// Bytes nobody has to look at, of an average answer, that made this transport change the way it receives.
+    fn changed_for(&self) -> Option<u64> {
         None
     }
 

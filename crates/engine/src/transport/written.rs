@@ -45,6 +45,20 @@ impl<T: ByteTransport> Transport for Fresh<T> {
     }
 
     #[inline]
+    fn discard(&mut self, token: Token, reading: &mut Reading, left: u64) -> Option<Received<u64>> {
+        self.inner.discard(token, reading, left)
+    }
+
+    #[inline]
+    fn weighed(&mut self, bulk: u64) {
+        self.inner.weighed(bulk);
+    }
+
+    fn changed_for(&self) -> Option<u64> {
+        self.inner.changed_for()
+    }
+
+    #[inline]
     fn arrived(&self) -> Option<Nanos> {
         self.inner.arrived()
     }

@@ -3,6 +3,8 @@
 mod chat;
 #[cfg(target_os = "linux")]
 mod large;
+#[cfg(target_os = "linux")]
+mod large_mixes;
 mod mixes;
 mod schedules;
 mod server;

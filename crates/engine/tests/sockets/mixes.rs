@@ -85,7 +85,7 @@ fn a_body_that_differs_each_time_comes_whole_and_so_does_its_answer() {
 fn each_connection_tells_the_cookies_it_was_given() {
     for transport in transports() {
         for keepalive in [true, false] {
-            let server = Server::greeting();
+            let server = Server::greeting(0);
             let fields = json!({"cookies": true, "connections": 3, "keepalive": keepalive});
             let result = load(server.port, transport, &fields, b"", None);
             assert_eq!(result["outcomes"]["ok"], 60, "{result}");

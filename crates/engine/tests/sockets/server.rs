@@ -51,10 +51,12 @@ impl Server {
         })
     }
 
-    /// Greets a client without a cookie with 201 and a number of its own, and one with a number that was given with 200.
-    pub fn greeting() -> Server {
+    /// Greets a client without a cookie with 201 and a number of its own, and one with a number that was given with 200;
+    /// each answer has so many bytes of body.
+    pub fn greeting(bytes: usize) -> Server {
         static GIVEN: AtomicUsize = AtomicUsize::new(0);
         Server::listen(move |mut peer| {
+            let body = "x".repeat(bytes);
             let mut reader = BufReader::new(peer.try_clone().unwrap());
             let (mut line, mut known) = (String::new(), None);
             while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
@@ -72,8 +74,9 @@ impl Server {
                             (201, format!("Set-Cookie: id={number}; Path=/\r\n"))
                         }
                     };
-                    let answer =
-                        format!("HTTP/1.1 {status} As told\r\n{more}Content-Length: 0\r\n\r\n");
+                    let answer = format!(
+                        "HTTP/1.1 {status} As told\r\n{more}Content-Length: {bytes}\r\n\r\n{body}"
+                    );
                     if peer.write_all(answer.as_bytes()).is_err() {
                         return;
                     }

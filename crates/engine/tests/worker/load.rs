@@ -69,6 +69,7 @@ impl Load {
             expected: Some(Arc::from(&b"ok"[..])),
             status: None,
             check_every: 1,
+            bulky: false,
         };
         let orders = Orders {
             idempotent: true,

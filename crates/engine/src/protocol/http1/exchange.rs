@@ -8,9 +8,6 @@ use crate::outcome::Outcome;
 use crate::protocol::{self, Fault, Protocol};
 use crate::transport::Bytes;
 
-/// A body of so many bytes comes in several pieces.
-const BULKY: u64 = 64 * 1024;
-
 /// What is asked, and what a right answer is.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -24,6 +21,8 @@ pub struct Ask {
     pub status: Option<u16>,
     /// Every n-th body is compared.
     pub check_every: u64,
+    /// An answer had a large body that nobody looked at.
+    pub bulky: bool,
 }
 
 /// An answer, and how many bytes came behind it that nobody asked for.
@@ -79,8 +78,9 @@ impl Protocol for Http1 {
     }
 
     fn skip(&mut self, count: u64, ask: &Ask) -> Option<Heard> {
+        let surplus = count.saturating_sub(Http1::skippable(self)) as usize;
         let answer = Http1::skip(self, count, ask.expected.as_deref())?;
-        Some(Heard { answer, surplus: 0 })
+        Some(Heard { answer, surplus })
     }
 
     fn eof(&mut self, ask: &Ask) -> Result<Option<Heard>, Fault> {
@@ -132,8 +132,15 @@ impl Protocol for Http1 {
     }
 
     #[inline]
-    fn is_bulky(heard: &Heard) -> bool {
-        heard.answer.body_len >= BULKY
+    fn is_bulky(&self, ask: &Ask) -> bool {
+        ask.bulky && self.is_blind()
+    }
+
+    #[inline]
+    fn weigh(&self, ask: &mut Ask) -> u64 {
+        let bulk = self.bulk();
+        ask.bulky |= bulk > 0;
+        bulk
     }
 
     #[inline]

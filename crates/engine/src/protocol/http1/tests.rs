@@ -1,6 +1,7 @@
 //! What the parser makes of streams: by table, cut in any way, and from bytes no server would send.
 
 mod chunks;
+mod drops;
 mod faults;
 mod hostile;
 mod splits;

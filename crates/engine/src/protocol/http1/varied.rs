@@ -27,6 +27,8 @@ struct Known {
     right: Right,
     is_head: bool,
     is_idempotent: bool,
+    /// An answer to it had a large body that nobody looked at.
+    bulky: bool,
 }
 
 impl VariedAsk {
@@ -38,6 +40,7 @@ impl VariedAsk {
             right: request.right.clone(),
             is_head: request.is_head(),
             is_idempotent: request.is_idempotent(),
+            bulky: false,
         };
         VariedAsk {
             requests: requests.all.iter().map(known).collect(),
@@ -124,7 +127,9 @@ impl Protocol for Varied {
         self.which = ask.draw.which(occasion);
         self.is_named = ask.are_named;
         let known = &ask.requests[self.which];
-        self.http.begin(known.is_head, ask.draw.compares(number));
+        // Without a right body there is nothing to compare with; what must be in it is looked for in every body.
+        let compare = known.right.body.is_some() && ask.draw.compares(number);
+        self.http.begin(known.is_head, compare);
         self.http.seek(known.right.contains.as_ref());
         let (user, cookies) = (&mut self.user, ask.cookies);
         let more = |out: &mut Vec<u8>| {
@@ -158,6 +163,23 @@ impl Protocol for Varied {
                 }))
             }
         }
+    }
+
+    #[inline]
+    fn skippable(&self) -> u64 {
+        self.http.skippable()
+    }
+
+    fn skip(&mut self, count: u64, ask: &VariedAsk) -> Option<Answered> {
+        let right = &ask.requests[self.which].right;
+        let surplus = count.saturating_sub(self.http.skippable()) as usize;
+        let answer = self.http.skip(count, right.body.as_deref())?;
+        self.hear();
+        Some(Answered {
+            answer,
+            surplus,
+            which: self.which,
+        })
     }
 
     fn eof(&mut self, ask: &VariedAsk) -> Result<Option<Answered>, Fault> {
@@ -204,6 +226,18 @@ impl Protocol for Varied {
                 format!("{surplus} bytes more than the answer (status {status}) said it has")
             }
         }
+    }
+
+    #[inline]
+    fn is_bulky(&self, ask: &VariedAsk) -> bool {
+        ask.requests[self.which].bulky && self.http.is_blind()
+    }
+
+    #[inline]
+    fn weigh(&self, ask: &mut VariedAsk) -> u64 {
+        let bulk = self.http.bulk();
+        ask.requests[self.which].bulky |= bulk > 0;
+        bulk
     }
 
     #[inline]
