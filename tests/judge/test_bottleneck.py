@@ -44,6 +44,25 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
     [
         (replace(CLOSED, requests=0, ok=0), Limit.UNKNOWN, "no request was made"),
         (replace(CLOSED, ok=0), Limit.UNKNOWN, "no right answer came"),
+        (
+            replace(CLOSED, cpu_share=0.98, silent_after_s=3.0),
+            Limit.UNKNOWN,
+            "The target gave no right answer after 3 s of 10 s",
+        ),
+        (replace(CLOSED, cpu_share=0.98, cpus=1), Limit.GENERATOR, "server's: load it from another machine."),
+        (
+            replace(CLOSED, cpu_share=0.98, cpus=2),
+            Limit.GENERATOR,
+            "use -t 2, or load it from another machine.",
+        ),
+        (
+            replace(CLOSED, cpu_share=0.98, server=BUSY),
+            Limit.GENERATOR,
+            "near their limit: the generator used 98 % of its core, and the server's busiest thread 98 % of a CPU.",
+        ),
+        (replace(CLOSED, cpu_share=0.87, server=BUSY), Limit.SERVER, "both near their limit"),
+        (replace(CLOSED, cpu_share=0.87, server=CROWDED), Limit.SERVER, "The server was the limit"),
+        (replace(OPEN, cpu_share=0.87, server=BUSY), Limit.SCHEDULE, "the schedule asked for no more"),
         (replace(CLOSED, debug=True), Limit.GENERATOR, "install a release build"),
         (replace(CLOSED, cpu_share=0.98), Limit.GENERATOR, "used 98 % of its core"),
         (replace(CLOSED, cpu_share=0.98, threads=2), Limit.GENERATOR, "each of its 2 cores"),
@@ -58,6 +77,11 @@ OPEN = replace(CLOSED, open_loop=True, asked_rps=5_000.0, lag_p99_ms=0.04)
             "one request in a hundred 8.00 ms late",
         ),
         (replace(OPEN, lagged=True, lag_p99_ms=8.0, queued_share=0.2), Limit.GENERATOR, "taskset"),
+        (
+            replace(OPEN, lagged=True, lag_p99_ms=8.0, cpus=1),
+            Limit.GENERATOR,
+            "a CPU of its own, or ask for less.",
+        ),
         (OPEN, Limit.SCHEDULE, "the schedule asked for no more"),
         (replace(OPEN, asked_rps=None), Limit.SCHEDULE, "the schedule asked for no more"),
         (replace(OPEN, capped=True, answered_rps=4_000.0, server=BUSY), Limit.SERVER, "98 % of a CPU"),

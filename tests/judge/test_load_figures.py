@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from velodrome.judge.load_figures import figures, requests_needed
+from velodrome.model.condition import Beyond
 from velodrome.model.load_metric import load_metric
 
 NONE = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"))
@@ -98,3 +99,58 @@ def test_what_was_not_measured_is_missing_with_the_reason() -> None:
     assert "TLS" in figures(document())(load_metric("tls.p99"), False).missing
     nothing = figures(document(requests=0, ok=0))
     assert nothing(load_metric("errors"), False).missing == "no request was made"
+
+
+def test_in_a_closed_loop_what_was_under_way_at_the_end_is_no_error() -> None:
+    outcomes = {"ok": 900, "timeout": 10, "refused": 0, "unfinished": 90}
+    closed = document(ok=900, outcomes=outcomes, load={"model": "closed"})
+    assert figures(closed)(load_metric("errors"), True).value == 10
+    assert figures(closed)(load_metric("unfinished"), True).value == 90
+    opened = document(ok=900, outcomes=outcomes)
+    assert figures(opened)(load_metric("errors"), True).value == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "refused", "beyond"),
+    [
+        ("p99", 10, False),
+        ("p99", 11, True),
+        ("p50", 499, False),
+        ("p50", 501, True),
+        ("sent.p99", 20, True),
+        ("max", 1, True),
+        ("max", 0, False),
+        ("mean", 9, False),
+        ("mean", 20, True),
+        ("lag.p99", 900, False),
+        ("rate", 900, False),
+    ],
+)
+def test_a_latency_that_lies_among_requests_without_any_is_beyond_every_limit(
+    name: str, refused: int, beyond: bool
+) -> None:
+    outcomes = {"ok": 1_000 - refused, "refused": refused // 2, "reset": refused - refused // 2}
+    histogram = encoded(dict.fromkeys(range(1, 1_001), 1))
+    hdr = {"due": histogram, "sent": histogram, "deliveries": None}
+    found = figures(document(outcomes=outcomes, ok=1_000 - refused, hdr=hdr))(load_metric(name), False)
+    assert found.value is not None
+    assert (found.beyond is Beyond.ABOVE) is beyond
+    assert ("no latency" in found.but) is beyond
+
+
+def test_all_figures_of_a_silent_target_are_beyond_their_limits() -> None:
+    alive = {"requests": 100, "ok": 100, "in_flight": 4, "waiting": 0, "p50_ms": 1.0}
+    series = [{**alive, "at_s": float(at)} for at in range(7)]
+    series += [{**alive, "at_s": float(at), "requests": 2, "ok": 0} for at in range(7, 10)]
+    look_up = figures(document(series=series))
+    for name, beyond in (
+        ("errors", Beyond.ABOVE),
+        ("rate", Beyond.BELOW),
+        ("p99", Beyond.ABOVE),
+        ("sent.max", Beyond.ABOVE),
+        ("cpu", None),
+        ("requests", None),
+    ):
+        found = look_up(load_metric(name), False)
+        assert found.beyond is beyond, name
+        assert found.but == ("the target gave no right answer after 7 s" if beyond else ""), name

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from velodrome.model.condition import Figure, comparisons, decide
+from velodrome.model.condition import Beyond, Figure, comparisons, decide
 from velodrome.model.condition_text import read
 from velodrome.model.load_metric import LoadMetric
 
@@ -61,3 +61,17 @@ def test_a_lower_bound_tells_only_what_every_higher_value_would(
 def test_every_comparison_of_a_condition_is_found() -> None:
     found = comparisons(read("p99 > 50ms or (errors > 1% and rate < 5/s)"))
     assert [one.metric.name for one in found] == ["p99", "errors", "rate"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "above", "below"),
+    [(">", True, False), (">=", True, False), ("<", False, True), ("<=", False, True)],
+)
+def test_what_is_beyond_every_limit_is_compared_as_that(relation: str, above: bool, below: bool) -> None:
+    condition = read(f"p99 {relation} 50ms")
+    for value in (1.0, 100.0):
+        found = Figure(value, lower_bound=True, beyond=Beyond.ABOVE)
+        assert decide(condition, lambda *_, found=found: found).holds is above
+        found = Figure(value, beyond=Beyond.BELOW)
+        assert decide(condition, lambda *_, found=found: found).holds is below
+    assert decide(condition, lambda *_: Figure(None, "unasked", beyond=Beyond.ABOVE)).holds is None

@@ -1,4 +1,4 @@
-from velodrome.model.condition import Figure, decide
+from velodrome.model.condition import Beyond, Figure, decide
 from velodrome.model.condition_text import read
 from velodrome.report.conditions import documents, sentence
 
@@ -33,6 +33,13 @@ def test_a_lower_bound_is_called_one() -> None:
     assert "raise --timeout" in told
 
 
+def test_a_figure_of_a_part_is_told_with_what_it_leaves_out() -> None:
+    found = Figure(3.2, beyond=Beyond.ABOVE, but="60 % of the requests have no latency")
+    assert said("p99 > 50ms", found) == (
+        "Fails: p99 > 50ms. p99 was 3.2 ms, and the limit is 50 ms; but 60 % of the requests have no latency."
+    )
+
+
 def test_for_json_a_share_stays_one_and_a_count_is_one() -> None:
     (found,) = documents([decide(read("errors > 0.1%"), lambda *_: Figure(0.5))])
     assert found["holds"] is True
@@ -43,6 +50,7 @@ def test_for_json_a_share_stays_one_and_a_count_is_one() -> None:
         "unit": "share",
         "lower_bound": None,
         "missing": "",
+        "but": "",
     }
     (found,) = documents([decide(read("errors > 3"), lambda *_: Figure(5.0))])
     assert found["because"][0]["unit"] == ""

@@ -127,6 +127,23 @@ def test_a_limit_that_spoils_the_figures_is_marked() -> None:
     assert "⚑" not in "\n".join(load_text.lines(document(limit={**limit, "at": "server"}), 80))
 
 
+def test_notes_stand_under_the_heading() -> None:
+    text = "\n".join(load_text.lines(document(notes=["Interrupted after 3 s of 10 s: all figures are."]), 80))
+    assert text.index("requests ·") < text.index("Interrupted after 3 s") < text.index("latency, ms")
+
+
+def test_in_a_closed_loop_what_is_under_way_is_told_apart_from_what_failed() -> None:
+    closed = {**OPEN, "model": "closed", "rate": None}
+    outcomes = {"ok": 49_900, "unfinished": 50, "timeout": 50}
+    said = load_text.result(document(load=closed, ok=49_900, outcomes=outcomes))
+    assert said.endswith("50 failed (0.10 %), 50 under way at the end")
+    outcomes = {"ok": 49_950, "unfinished": 50}
+    said = load_text.result(document(load=closed, ok=49_950, outcomes=outcomes))
+    assert said.endswith("none failed, 50 under way at the end")
+    said = load_text.result(document(ok=49_950, outcomes=outcomes))
+    assert said.endswith("50 failed (0.10 %)")
+
+
 def test_one_connection_is_told_as_one() -> None:
     closed = {**OPEN, "model": "closed", "rate": None, "connections": 1}
     assert load_text.load_name(document(load=closed)) == "closed loop, 1 connection, 10 s"

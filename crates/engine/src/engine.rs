@@ -37,7 +37,9 @@ impl From<TargetError> for EngineError {
     fn from(error: TargetError) -> Self {
         match error {
             TargetError::Spec(fault) => EngineError::Spec(fault),
-            TargetError::NotAllowed(_) => EngineError::NotAllowed(error.to_string()),
+            TargetError::NotAllowed(_) | TargetError::NotLoopback(_) => {
+                EngineError::NotAllowed(error.to_string())
+            }
             TargetError::Unknown { .. } => EngineError::Spec(SpecError(error.to_string())),
         }
     }
@@ -60,9 +62,9 @@ pub fn run(
     expected: Option<&[u8]>,
     on_event: Listener<'_>,
 ) -> Result<LoadResult, EngineError> {
+    let spec = &allowed(spec, os::most_files()?);
     let target = Target::new(spec, body, expected)?;
-    let leaving = spec.connections.min(LEAVING as u64 * spec.threads);
-    os::allow_files(spec.connections + leaving + 4 * spec.threads + OTHER_FILES)?;
+    os::allow_files(files(spec.connections, spec.threads))?;
     let span = match spec.length() {
         Length::Span(span) => Some(span),
         Length::Requests(_) => None,
@@ -104,6 +106,24 @@ pub fn run(
         on_event(&json!({"event": "span_ended", "monotonic_ns": total.span.end}).to_string());
     }
     Ok(LoadResult::new(spec, &target, total, progress.series()))
+}
+
+/// How many files a load has open at most: some connections are still being closed when others take their places.
+fn files(connections: u64, threads: u64) -> u64 {
+    let leaving = connections.min(LEAVING as u64 * threads);
+    connections + leaving + 4 * threads + OTHER_FILES
+}
+
+/// The load with as many connections as `most` open files allow, where it takes fewer than it asks for.
+fn allowed(spec: &LoadSpec, most: u64) -> LoadSpec {
+    let mut spec = spec.clone();
+    if spec.fewer_connections && files(spec.connections, spec.threads) > most {
+        // Each of few needs a second file while it is closed, of many only some.
+        let room = most.saturating_sub(files(0, spec.threads));
+        let many = room.saturating_sub(LEAVING as u64 * spec.threads);
+        spec.connections = (room / 2).max(many).clamp(spec.threads, spec.connections);
+    }
+    spec
 }
 
 /// Tells events until all workers are done. Returns whether the end of the span was among them.
@@ -179,5 +199,49 @@ impl Milestones {
             Some(start) if !self.over => course.end(start).unwrap_or(Nanos::MAX),
             Some(_) => Nanos::MAX,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(fields: &str) -> LoadSpec {
+        let json = format!(
+            r#"{{"url": "http://127.0.0.1/", "duration_s": 1, "rate": 10, "connections": 1000, {fields}}}"#
+        );
+        LoadSpec::from_json(&json).unwrap()
+    }
+
+    #[test]
+    fn connections_that_nobody_asked_for_are_as_many_as_files_allow() {
+        for threads in [1, 4] {
+            for most in [100, 256, 600, 1_024, 1_400] {
+                let asked = spec(&format!(
+                    r#""fewer_connections": true, "threads": {threads}"#
+                ));
+                let had = allowed(&asked, most).connections;
+                assert!(files(had, threads) <= most, "{most}: {had}");
+                assert!(
+                    files(had + 1, threads) > most || had == 1_000,
+                    "{most}: {had}"
+                );
+            }
+        }
+        assert_eq!(
+            allowed(&spec(r#""fewer_connections": true"#), 4_096).connections,
+            1_000
+        );
+        let asked = spec(r#""fewer_connections": false"#);
+        assert_eq!(
+            allowed(&asked, 1_024).connections,
+            1_000,
+            "what was asked for is not changed"
+        );
+        let none = allowed(&spec(r#""fewer_connections": true, "threads": 2"#), 10);
+        assert_eq!(
+            none.connections, 2,
+            "too few for any: the limit says so itself"
+        );
     }
 }

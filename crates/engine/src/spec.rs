@@ -45,6 +45,9 @@ pub struct LoadSpec {
     /// Connections at most (open loop), or exactly (closed loop).
     #[serde(default = "fifty")]
     pub connections: u64,
+    /// `connections` may be fewer, where the limit of open files allows no more.
+    #[serde(default)]
+    pub fewer_connections: bool,
     /// Requests that each connection carries at once; more than 1 over HTTP/2 only.
     #[serde(default = "one")]
     pub streams: u64,

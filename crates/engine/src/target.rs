@@ -25,6 +25,11 @@ pub enum TargetError {
         "refusing to load {0}: not this machine. If you are allowed to load it: --allow-target {0}"
     )]
     NotAllowed(String),
+    /// An address of this machine that others reach too: who serves there may be somebody else, by a tunnel or a proxy.
+    #[error(
+        "refusing to load {0}: an address of this machine, but not loopback. Load 127.0.0.1 if the server listens there too; if you are allowed to load {0}: --allow-target {0}"
+    )]
+    NotLoopback(String),
     /// The name has no address.
     #[error("{host} cannot be looked up: {source}")]
     Unknown {
@@ -245,11 +250,36 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_this_machine_that_is_not_loopback_is_called_that() {
+        // A socket that goes nowhere knows the address that it would have.
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        let own = socket
+            .connect("192.0.2.1:9")
+            .and_then(|()| socket.local_addr());
+        let Ok(own) = own.map(|address| address.ip()) else {
+            return; // a machine without a network has loopback only
+        };
+        if own.is_loopback() {
+            return;
+        }
+        let refused = target(&format!(r#""url": "http://{own}:8000/""#), b"");
+        assert!(
+            matches!(&refused, Err(TargetError::NotLoopback(host)) if *host == own.to_string())
+        );
+        let named = format!(r#""url": "http://{own}:8000/", "allow_target": ["{own}"]"#);
+        assert!(target(&named, b"").is_ok());
+    }
+
+    #[test]
     fn other_urls_are_refused_with_the_reason() {
         let rows = [
             ("ftp://127.0.0.1/", "neither http"),
             ("127.0.0.1:8000", "is not a URL"),
-            ("http://user:secret@127.0.0.1/", "password"),
+            (
+                "http://us%65r:s%3Acret@127.0.0.1/a@b",
+                "url: http://127.0.0.1/a@b has to be given without user and password; add -H 'Authorization: Basic dXNlcjpzOmNyZXQ='",
+            ),
+            ("http://user@127.0.0.1/", "Basic dXNlcjo='"),
             ("http://127.0.0.1:0/", "port 0"),
             ("http://127.0.0.1:99999/", "is not a URL"),
             ("", "is not a URL"),

@@ -42,7 +42,7 @@ struct Phase {
 impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     /// Runs the whole load of this worker.
     pub fn run(mut self, course: &Course) -> io::Result<Record> {
-        let connected = self.connect_phase();
+        let connected = self.connect_phase(course);
         self.count_connections();
         course
             .opened
@@ -80,7 +80,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     }
 
     /// Opens the connections of a closed loop, and one of an open loop (it opens the others as they are needed).
-    fn connect_phase(&mut self) -> io::Result<()> {
+    fn connect_phase(&mut self, course: &Course) -> io::Result<()> {
         if !self.orders.keepalive {
             return Ok(());
         }
@@ -101,10 +101,10 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         while self.connecting > 0 {
             let now = self.clock.now();
-            if now >= deadline {
+            if now >= deadline || course.stop.load(Ordering::Relaxed) {
                 break;
             }
-            self.step(now, deadline)?;
+            self.step(now, deadline.min(now + GLANCE))?;
         }
         Ok(())
     }

@@ -48,7 +48,8 @@ class Watch:
         from dataclasses import asdict  # noqa: PLC0415
 
         from velodrome.judge.bottleneck import bottleneck, evidence  # noqa: PLC0415
+        from velodrome.run.machine.placement import usable_cpus  # noqa: PLC0415
 
         use = self._serving.use() if self._serving is not None else None
-        found = bottleneck(evidence(document, use))
+        found = bottleneck(evidence(document, use, len(usable_cpus())))
         return {"server": asdict(use) if use is not None else None, "limit": asdict(found)}

@@ -9,12 +9,13 @@ import sys
 
 from velodrome.cli import _bottleneck as bottleneck
 from velodrome.cli import _condition_options as judging
+from velodrome.cli import _interrupting as interrupting
 from velodrome.cli import _output_options as outputs
 from velodrome.run import engine
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -26,10 +27,15 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """What the engine takes: the specification, the body that goes with it, and the right answer."""
+    """What the engine takes: the specification, the body that goes with it, and the right answer.
 
-    def __init__(self, spec: Mapping[str, Any], payload: bytes, right: bytes | None) -> None:
-        self.spec, self.payload, self.right = spec, payload, right
+    `notes`: in what it differs from what was asked for.
+    """
+
+    def __init__(
+        self, spec: Mapping[str, Any], payload: bytes, right: bytes | None, notes: Sequence[str] = ()
+    ) -> None:
+        self.spec, self.payload, self.right, self.notes = spec, payload, right, notes
 
 
 class Telling:
@@ -39,8 +45,7 @@ class Telling:
         self.files, self.as_json = files, as_json
 
     def tell(self, document: Document) -> None:
-        """Write what came of a load."""
-        outputs.write(document, self.files)
+        """Show what came of a load, and then write the files: one that cannot be written costs nothing else."""
         if self.as_json:
             import json  # noqa: PLC0415
 
@@ -50,26 +55,44 @@ class Telling:
             from velodrome.report import load_text  # noqa: PLC0415
 
             load_text.show(document, sys.stdout)
+        sys.stdout.flush()
+        outputs.write(document, self.files)
 
 
-def carry(work: Work, idle: int, telling: Telling) -> Document:
-    """Carry a load and return its document, with whose limit it was."""
+def carry(work: Work, idle: int, telling: Telling, interruption: interrupting.Interruption) -> Document:
+    """Carry a load, to its end or until it is interrupted, and return its document, with whose limit it was."""
     shown = _Shown(work.spec["url"], work.spec.get("duration_s"), telling.as_json)
     watch = bottleneck.Watch(work.spec, shown.event)
+    heard = interrupting.Attentive(interruption, watch.event, shown.end)
 
     if idle:
-        document = _beside_idle(idle, work, watch)
+        document = _beside_idle(idle, work, heard.event)
     else:
-        document = engine.load(work.spec, work.payload, work.right, watch.event)
+        document = engine.load(work.spec, work.payload, work.right, heard.event)
     shown.end()
-    return document | watch.conclude(document)
+    notes = _notes(work, document, interrupted=interruption.asked)
+    return document | watch.conclude(document) | {"notes": notes}
 
 
-def _beside_idle(count: int, work: Work, watch: bottleneck.Watch) -> Document:
+def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
+    """Return in what a load differed from what was asked for."""
+    from velodrome.report import load_notes  # noqa: PLC0415
+
+    notes = list(work.notes)
+    if interrupted:
+        notes.insert(0, load_notes.interrupted(document, work.spec.get("duration_s")))
+    if work.spec.get("fewer_connections") and (
+        fewer := load_notes.fewer_connections(document, work.spec["connections"])
+    ):
+        notes.append(fewer)
+    return notes
+
+
+def _beside_idle(count: int, work: Work, on_event: Callable[[Mapping[str, Any]], bool]) -> Document:
     from dataclasses import asdict  # noqa: PLC0415
 
     with beside_idle(count, work.spec) as held:
-        document = engine.load(work.spec, work.payload, work.right, watch.event)
+        document = engine.load(work.spec, work.payload, work.right, on_event)
         if held is not None:
             document["idle"] = asdict(held.facts())
     return document

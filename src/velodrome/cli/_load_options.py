@@ -44,7 +44,9 @@ CaCert = Annotated[
     ),
 ]
 
-Method = Annotated[str | None, Option("--method", "-X", help="HTTP: the method (GET).")]
-Body = Annotated[str | None, Option(help="HTTP: body of the request, or @file.")]
+Method = Annotated[str | None, Option("--method", "-X", help="HTTP: the method (GET; with --body POST).")]
+Body = Annotated[
+    str | None, Option(help="HTTP: body of the request, or @file; sent by POST unless -X says else.")
+]
 ExpectStatus = Annotated[int | None, Option(help="HTTP: the right status (any 2xx).")]
 ExpectBody = Annotated[str | None, Option(help="HTTP: the right body, or @file; compared whole.")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from velodrome.cli._declared import Annotated, Option
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -29,6 +31,33 @@ class Files:
 
     def __init__(self, hdr: str | None, csv: str | None, percentiles: str | None) -> None:
         self.hdr, self.csv, self.percentiles = hdr, csv, percentiles
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Return them by their options."""
+        every = {"--hdr": self.hdr, "--csv": self.csv, "--percentiles": self.percentiles}
+        return {option: path for option, path in every.items() if path is not None}
+
+
+def check(files: Files) -> None:
+    """See that files can be written, without writing any. Raises OutputPathError for the first that cannot."""
+    for option, path in files.given.items():
+        if why := _obstacle(path):
+            from velodrome.model.errors import OutputPathError  # noqa: PLC0415
+
+            raise OutputPathError(option, path, why)
+
+
+def _obstacle(path: str) -> str:
+    """Return why a file cannot be written; empty: it can, as far as can be told."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        return "it is a folder"
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.exists(path):
+        return "" if os.access(path, os.W_OK) else "it is not yours to write"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"nothing may be written in {folder}"
 
 
 def write(document: Mapping[str, Any], files: Files) -> None:

@@ -77,7 +77,8 @@ class Asked:
             if self.file is not None and value is not None:
                 raise UsageError(f"{option}: --requests-file says it for each request; write it there")
         return {
-            "method": self.method or "GET",
+            # As curl does: a body that nobody reads is hardly meant.
+            "method": self.method or ("GET" if self.body is None else "POST"),
             "expect_status": self.expect_status,
             "expect_contains": self.expect_contains,
             "mix": _mix(self.file),

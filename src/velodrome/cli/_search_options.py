@@ -60,6 +60,8 @@ def search(
     # The searches bring numpy, which a single load does not wait for.
     from velodrome.cli._search import searching, text  # noqa: PLC0415
 
+    for note in work.notes:
+        sys.stderr.write(f"velodrome: {note}\n")
     conditions = judging.conditions(fail_if)
     found = searching(work, seconds, conditions)
     with carrying.beside_idle(idle, work.spec):

@@ -9,11 +9,13 @@ from velodrome.cli import _call_options as calls
 from velodrome.cli import _carrying as carrying
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _connection_options as connecting
+from velodrome.cli import _interrupting as interrupting
 from velodrome.cli import _load_options as options
 from velodrome.cli import _output_options as outputs
 from velodrome.cli import _request_options as requests_of
 from velodrome.cli import _schedule_options as schedules
 from velodrome.cli import _search_options as searching
+from velodrome.cli import _target_url as target_url
 from velodrome.cli import _websocket_options as websockets
 from velodrome.cli._declared import typed
 from velodrome.model import duration
@@ -88,6 +90,9 @@ def command(
     asked = judging.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
+    files = outputs.Files(hdr, csv, percentiles)
+    outputs.check(files)
+    url, note = target_url.of_loopback(url)
     wanted = searching.sought(connections, rate, requests, fail_if)
     pace = schedules.pace("1" if wanted == "rate" else rate, step, every, ramp)
     http = requests_of.Asked(
@@ -116,16 +121,17 @@ def command(
         **_at_once(url, searching.count(connections), streams, pace, http2=http2),
         **_length(span, requests, pace),
     }
-    work = _work(spec, body, expect_body, websockets.said(url, ws_mode, message, ws_at_once, body))
-    telling = carrying.Telling(outputs.Files(hdr, csv, percentiles), as_json)
+    work = _work(spec, body, expect_body, websockets.said(url, ws_mode, message, ws_at_once, body), note)
+    telling = carrying.Telling(files, as_json)
     if wanted is not None:
         length = _span("-z", span or searching.SECONDS[wanted])
         searching.search(wanted, work, length, fail_if or (), idle_connections, telling)
-    document = carrying.carry(work, idle_connections, telling)
+    interruption = interrupting.Interruption()
+    document = carrying.carry(work, idle_connections, telling, interruption)
     found = judging.decided(asked, document)
     document["conditions"] = judging.documents(found)
     telling.tell(document)
-    if code := judging.exit_code(document, found):
+    if code := interrupting.EXIT_CODE if interruption.asked else judging.exit_code(document, found):
         sys.exit(code)
 
 
@@ -156,6 +162,8 @@ def _at_once(
         usual = (10, 100) if http2 or url.lower().startswith("grpc") else (1000, 1)
     return {
         "connections": usual[0] if connections is None else connections,
+        # What nobody asked for is no reason to refuse a load.
+        "fewer_connections": connections is None and pace.is_open,
         "streams": usual[1] if streams is None else streams,
     }
 
@@ -170,13 +178,18 @@ def _length(span: str | None, requests: int | None, pace: schedules.Pace) -> "di
 
 
 def _work(
-    spec: "dict[str, Any]", body: str | None, expect_body: str | None, said: websockets.Conversation | None
+    spec: "dict[str, Any]",
+    body: str | None,
+    expect_body: str | None,
+    said: websockets.Conversation | None,
+    note: str,
 ) -> carrying.Work:
     """Return the load with its bodies, which may be files."""
     payload = file_or_text.read("--body", body) or b""
     if said is not None:
         spec, payload = {**spec, "websocket": said.spec}, said.message
-    return carrying.Work(spec, payload, file_or_text.read("--expect-body", expect_body))
+    right = file_or_text.read("--expect-body", expect_body)
+    return carrying.Work(spec, payload, right, [note] if note else [])
 
 
 def _span(option: str, text: str) -> float:

@@ -1,26 +1,24 @@
 """Was it the generator or the server? The one place where that is decided and said.
 
-In the order of the rules: a load without right answers tells nothing; figures of a generator at its limit are its own;
-an open loop that got what it asked for had no limit. Else somebody is at theirs. Connections limit by Little's law
-(«A Proof for the Queuing Formula: L = λW», Operations Research 9, 1961): with L requests at once that take W each
-there are L ÷ W a second. That is *why* there are so many in every closed loop; it is the *limit* where W is no longer
-than an answer takes when nobody is before it, so that requests wait for each other nowhere. What is longer waits in a
-queue, and where it is shows in the CPU time of the server's threads, in sockets that cannot be emptied, and in the
-round trip.
+In the order of the rules: a load without right answers tells nothing, and little where they ceased to come; figures
+of a generator at its limit are its own, and where the server is at its limit too, those of the pair; an open loop
+that got what it asked for had no limit. Else somebody is at theirs. Connections limit by Little's law («A Proof for
+the Queuing Formula: L = λW», Operations Research 9, 1961): with L requests at once that take W each there are L ÷ W a
+second. That is *why* there are so many in every closed loop; it is the *limit* where W is no longer than an answer
+takes when nobody is before it, so that requests wait for each other nowhere. What is longer waits in a queue, and
+where it is shows in the CPU time of the server's threads, in sockets that cannot be emptied, and in the round trip.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from velodrome.judge import server_use, silence
+from velodrome.judge.server_use import BUSY, WAITED
 from velodrome.model import quantity
 from velodrome.model.bottleneck import Bottleneck, Evidence, Limit, ServerUse
 
 SATURATED = 0.9
 """From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
-WAITED = 0.1
-"""From this share of the time on, waiting for a CPU matters."""
-BUSY = 0.85
-"""A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
 KEPT_UP = 0.98
 """An open loop that got so much of its rate got it: the ends of the span cost a little."""
 QUEUES, QUEUES_SURELY = 1.5, 3.0
@@ -37,13 +35,15 @@ Found = tuple[Limit, str]
 
 def bottleneck(evidence: Evidence) -> Bottleneck:
     """Return where the limit was, in words."""
-    rules = (_nothing, _generator, _open if evidence.open_loop else _closed)
+    rules = (_nothing, _silent, _both, _generator, _open if evidence.open_loop else _closed)
     at, sentence = next(found for rule in rules if (found := rule(evidence)))
     return Bottleneck(at, sentence, _facts(evidence))
 
 
-def evidence(document: Mapping[str, Any], server: ServerUse | None = None) -> Evidence:
-    """Read the facts from a `velodrome/load/1` document."""
+def evidence(
+    document: Mapping[str, Any], server: ServerUse | None = None, cpus: int | None = None
+) -> Evidence:
+    """Read the facts from a `velodrome/load/1` document; `cpus` are those that the generator may use."""
     generator, load, sockets = document["generator"], document["load"], document["sockets"]
     span_s, flags = document["duration_s"], document["flags"]
     had_s = max(span_s * generator["threads"], 1e-9)
@@ -74,6 +74,8 @@ def evidence(document: Mapping[str, Any], server: ServerUse | None = None) -> Ev
         retransmitted=sockets["retransmitted"],
         arriving_ms=((document.get("phases_ms") or {}).get("last_byte") or {}).get("mean"),
         server=server,
+        silent_after_s=silence.silent_after(document),
+        cpus=cpus,
     )
 
 
@@ -88,6 +90,36 @@ def _nothing(told: Evidence) -> Found | None:
     return None
 
 
+def _silent(told: Evidence) -> Found | None:
+    if told.silent_after_s is None:
+        return None
+    what = silence.told(told.silent_after_s)
+    return Limit.UNKNOWN, (
+        f"{what[0].upper()}{what[1:]} of {quantity.span(told.span_s)}, so the figures are those of a server that was "
+        "there and of one that was not. See whether it still runs, and what it logged."
+    )
+
+
+def _both(told: Evidence) -> Found | None:
+    """Two that are full together: the figures are of the pair."""
+    server, at = told.server, Limit.GENERATOR if told.cpu_share > SATURATED else Limit.SERVER
+    if told.debug or server is None or told.cpu_share < BUSY or not server_use.is_full(server):
+        return None
+    if told.open_loop and at is Limit.SERVER:
+        return None  # a schedule tells whether the server was too slow for it, and the generator was not
+    return at, (
+        f"Generator and server were both near their limit: the generator used {quantity.percent(told.cpu_share)} of "
+        f"{_cores(told)}, and {server_use.used(server)}. The server alone may give more: {_relief(told)}."
+    )
+
+
+def _relief(told: Evidence) -> str:
+    """Return what takes load off the generator: another thread only where there is a CPU for it."""
+    if told.cpus is not None and told.cpus <= told.threads:
+        return "load it from another machine"
+    return f"use -t {told.threads + 1}, or load it from another machine"
+
+
 def _generator(told: Evidence) -> Found | None:
     ours = "These figures are its own, not the server's"
     core = _cores(told)
@@ -99,7 +131,7 @@ def _generator(told: Evidence) -> Found | None:
     if told.cpu_share > SATURATED:
         return Limit.GENERATOR, (
             f"The generator was the limit: it used {quantity.percent(told.cpu_share)} of {core}. {ours}: "
-            f"use -t {told.threads + 1}, or load from another machine."
+            f"{_relief(told)}."
         )
     queued = told.queued_share or 0.0
     if queued >= WAITED and (told.cpu_share + queued > SATURATED or told.lagged or queued >= 2 * WAITED):
@@ -109,9 +141,10 @@ def _generator(told: Evidence) -> Found | None:
         )
     if told.lagged:
         late = quantity.milliseconds(told.lag_p99_ms)
+        thread = "" if told.cpus is not None and told.cpus <= told.threads else f"use -t {told.threads + 1}, "
         return Limit.GENERATOR, (
             f"The generator was the limit: it sent one request in a hundred {late} ms "
-            f"late or more. {ours}: leave it a CPU of its own, use -t {told.threads + 1}, or ask for less."
+            f"late or more. {ours}: leave it a CPU of its own, {thread}or ask for less."
         )
     return None
 
@@ -137,7 +170,7 @@ def _open(told: Evidence) -> Found:
         )
     if (stuck := _stuck(told)) is not None:
         return stuck
-    why = _server_why(told.server)
+    why = server_use.why(told.server)
     return Limit.SERVER, (
         f"The server was the limit: it was asked {quantity.rate(asked)} and gave {answered} right answers{why}."
     )
@@ -145,15 +178,15 @@ def _open(told: Evidence) -> Found:
 
 def _queues_in_the_server(told: Evidence) -> bool:
     """Whether the connections are in use because requests wait in the server for each other, and not for each alone."""
-    if told.server is not None and _is_busy(told.server):
+    if told.server is not None and server_use.is_busy(told.server):
         return True
     return bool(told.mean_ms and told.fastest_ms and told.mean_ms > QUEUES_SURELY * told.fastest_ms)
 
 
 def _closed(told: Evidence) -> Found:
     server = told.server
-    if server is not None and _is_busy(server):
-        return Limit.SERVER, f"The server was the limit{_server_why(server)}."
+    if server is not None and server_use.is_busy(server):
+        return Limit.SERVER, f"The server was the limit{server_use.why(server)}."
     if (stuck := _stuck(told)) is not None:
         return stuck
     mean, fastest = told.mean_ms, told.fastest_ms
@@ -168,7 +201,7 @@ def _queue(told: Evidence, times: float) -> Found:
         return pieces
     as_long = f"an answer took {quantity.number(times, 2)} times as long as the fastest"
     if told.server is not None:
-        why = _server_why(told.server)
+        why = server_use.why(told.server)
         return Limit.SERVER, f"The server was the limit: requests wait in it for each other ({as_long}){why}."
     if times >= QUEUES_SURELY:
         return Limit.SERVER, (
@@ -229,31 +262,7 @@ def _stuck(told: Evidence) -> Found | None:
         )
     return Limit.SERVER, (
         "The server was the limit, or the link's rate: what we sent lay in our sockets and was not taken, and nothing "
-        f"was lost on the way{_server_why(told.server)}."
-    )
-
-
-def _is_busy(server: ServerUse) -> bool:
-    """Whether its busiest thread, or all its CPUs, had no room left; what waits for a CPU has none."""
-    wanted = server.busiest_cpu_s + server.busiest_queued_s
-    return wanted >= BUSY * server.span_s or server.cpu_s >= BUSY * server.span_s * server.cpus
-
-
-def _server_why(server: ServerUse | None) -> str:
-    """Return what the server's CPU time says, to follow a claim that it was the limit."""
-    if server is None:
-        return ""
-    busiest, queued = server.busiest_cpu_s / server.span_s, server.busiest_queued_s / server.span_s
-    if busiest + queued >= BUSY:
-        waited = ""
-        if queued >= WAITED:
-            waited = f" and waited {quantity.percent(queued)} of the time for one that others had"
-        return f": its busiest thread had {quantity.percent(busiest)} of a CPU{waited}"
-    if server.cpu_s >= BUSY * server.span_s * server.cpus:
-        return f": its threads used all of its {server.cpus} CPUs"
-    return (
-        f", though its busiest thread used only {quantity.percent(busiest)} of a CPU: its workers are too few, or wait "
-        "for something else"
+        f"was lost on the way{server_use.why(told.server)}."
     )
 
 

@@ -2,36 +2,54 @@
 
 Percentiles come from the histograms, so that any can be asked for; with too few requests beyond it a percentile is
 missing (`Histogram.told_ms`). A request that was given up counts at its age, so a percentile that lies among those is
-a lower bound of the true one.
+a lower bound of the true one. One that was refused, or whose connection broke, has no latency at all: a percentile that
+would lie among those is beyond every limit, as all figures are of a target that fell silent.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
+from velodrome.judge import silence
 from velodrome.judge.histograms import Histogram, decode, needed
-from velodrome.model.condition import Figure
+from velodrome.model import outcome_counts, quantity
+from velodrome.model.condition import Beyond, Figure
 from velodrome.model.load_metric import LoadMetric
 from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
 from velodrome.model.metric import Unit
 
 GIVEN_UP = ("timeout", "unfinished")
 """Outcomes of requests that are in the histograms at the age they had."""
+MEAN_LEAVES = 0.01
+"""A mean bears as many requests without a latency as a p99."""
 
 
 def figures(document: Mapping[str, Any]) -> Callable[[LoadMetric, bool], Figure]:
     """Return what looks a metric up in a document; histograms are decoded once, when first needed."""
     histogram = cache(lambda span: _histogram(document, span))
+    silent = cache(lambda: silence.silent_after(document))
 
     def look_up(metric: LoadMetric, counted: bool) -> Figure:
         if not document["requests"] and metric.unit is not Unit.COUNT:
             return Figure(None, "no request was made")
-        if metric.span:
-            return _of_span(document, metric, histogram)
-        return Figure(_count(document, metric, counted))
+        if not metric.span:
+            return _if_silent(Figure(_count(document, metric, counted)), metric, silent)
+        return _if_silent(_of_span(document, metric, histogram), metric, silent)
 
     return look_up
+
+
+def _if_silent(found: Figure, metric: LoadMetric, silent: Callable[[], float | None]) -> Figure:
+    """Return a figure, beyond every limit where the target fell silent and it is one of those that tell."""
+    beyond = _OF_SILENCE.get(metric.span or metric.statistic)
+    if found.value is None or beyond is None or (after_s := silent()) is None:
+        return found
+    return replace(found, beyond=beyond, but=silence.told(after_s))
+
+
+_OF_SILENCE = {"due": Beyond.ABOVE, "sent": Beyond.ABOVE, "errors": Beyond.ABOVE, "rate": Beyond.BELOW}
+"""What of a load is out of bounds once the target is silent: whoever asks then never gets an answer."""
 
 
 def figures_of(facts: LoadFacts, *, open_loop: bool) -> Callable[[LoadMetric, bool], Figure]:
@@ -67,7 +85,8 @@ def requests_needed(metric: LoadMetric) -> int:
 def _count(document: Mapping[str, Any], metric: LoadMetric, counted: bool) -> float | None:
     name, requests = metric.statistic, document["requests"]
     if name in {"errors", *OUTCOMES}:
-        count = requests - document["ok"] if name == "errors" else document["outcomes"][name]
+        loop = document["load"]["model"]
+        count = outcome_counts.failed(document, loop) if name == "errors" else document["outcomes"][name]
         return float(count) if counted else count / requests
     if name == "cpu":
         generator = document["generator"]
@@ -108,8 +127,10 @@ def _of_span(
     given_up = (
         sum(document["outcomes"].get(name, 0) for name in GIVEN_UP) if metric.span in {"due", "sent"} else 0
     )
+    beyond, but = _untimed(document, metric)
     if metric.percentile is None:
-        return Figure(told[metric.statistic], lower_bound=metric.statistic == "max" and given_up > 0)
+        at_least = metric.statistic == "max" and given_up > 0
+        return Figure(told[metric.statistic], lower_bound=at_least, beyond=beyond, but=but)
     found = histogram(metric.span)
     if found is None:
         value = told.get(f"p{metric.percentile:g}")
@@ -125,7 +146,25 @@ def _of_span(
         )
     biggest = told["max"]
     within = found.total * metric.percentile / 100 <= found.total - given_up
-    return Figure(value if biggest is None else min(value, biggest), lower_bound=not within)
+    value = value if biggest is None else min(value, biggest)
+    return Figure(value, lower_bound=not within, beyond=beyond, but=but)
+
+
+def _untimed(document: Mapping[str, Any], metric: LoadMetric) -> tuple[Beyond | None, str]:
+    """Return where a latency lies that would be one of a request without any, and why."""
+    if metric.span not in {"due", "sent"}:
+        return None, ""
+    counts = outcome_counts.untimed(document)
+    share = sum(counts.values()) / document["requests"]
+    percentile = 100.0 if metric.statistic == "max" else metric.percentile
+    leaves = MEAN_LEAVES if percentile is None else (100 - percentile) / 100
+    if share <= leaves + 1e-9 or not counts:
+        return None, ""
+    kinds = ", ".join(name.replace("_", " ") for name in counts)
+    return (
+        Beyond.ABOVE,
+        f"{quantity.percent(share)} of the requests have no latency ({kinds}): it is of the others",
+    )
 
 
 def _absent(document: Mapping[str, Any], span: str) -> str:

@@ -78,6 +78,10 @@ class Evidence:
     """From the first byte of an answer to its last, on average; 0: they came in one piece."""
     server: ServerUse | None = None
     """None: it is elsewhere, or may not be looked at."""
+    silent_after_s: float | None = None
+    """From there on no right answer came, though requests were tried to the end."""
+    cpus: int | None = None
+    """That the generator may use."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,19 @@ _COMPARE: Mapping[Relation, Callable[[float, float], bool]] = {
     Relation.BELOW: operator.lt,
     Relation.AT_MOST: operator.le,
 }
+
+
+class Beyond(StrEnum):
+    """Where the true value lies when it is out of all bounds."""
+
+    ABOVE = "above every limit"
+    BELOW = "below every limit"
+
+
+_HOLDS_BEYOND: Mapping[Beyond, set[Relation]] = {
+    Beyond.ABOVE: {Relation.ABOVE, Relation.AT_LEAST},
+    Beyond.BELOW: {Relation.BELOW, Relation.AT_MOST},
+}
 _CERTAIN_WHEN_EQUAL = {Relation.AT_LEAST, Relation.BELOW}
 """What is at least the limit satisfies the one and cannot satisfy the other."""
 
@@ -44,6 +57,11 @@ class Figure:
     """Why it was not measured, and what to do."""
     lower_bound: bool = False
     """Whether the true value may be higher: requests were given up, and count at the age they had."""
+    beyond: Beyond | None = None
+    """Set where `value` tells only of a part, and with the rest there is no bound to it: requests that never got an
+    answer have no latency, a target that is gone gives no more answers."""
+    but: str = ""
+    """Why that is so, to follow what was found."""
 
 
 Figures = Callable[[LoadMetric, bool], Figure]
@@ -68,6 +86,8 @@ class Comparison:
         value = figure.value
         if value is None:
             return None
+        if figure.beyond is not None:
+            return self.relation in _HOLDS_BEYOND[figure.beyond]
         certain = value > self.limit or (value == self.limit and self.relation in _CERTAIN_WHEN_EQUAL)
         if figure.lower_bound and not certain:
             return None

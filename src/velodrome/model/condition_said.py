@@ -14,8 +14,13 @@ def said(compared: Compared) -> str:
     at_least = "at least " if figure.lower_bound else ""
     limit = _quantity(comparison.limit, compared)
     found = f"{name} was {at_least}{_quantity(figure.value, compared)}, and the limit is {limit}"
+    if figure.but:
+        return f"{found}; but {figure.but}"
     if compared.holds is None:
-        return f"{found}; requests were given up before it: raise --timeout, or look at errors"
+        return (
+            f"{found}; requests were given up before it: raise --timeout (--drain for those under way at the end), "
+            "or look at errors"
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """The `velodrome/load/1` document as its schema spells it, field by field; `docs/results.md` says what each means.
 
-The engine writes most of it (`crates/engine/src/results.rs`), the command line adds `server`, `limit`, `conditions`
-and, where asked, `idle`. Only the schema is made of this: a document is passed on as it came.
+The engine writes most of it (`crates/engine/src/results.rs`), the command line adds `server`, `limit`, `notes`,
+`conditions` and, where asked, `idle`. Only the schema is made of this: a document is passed on as it came.
 """
 
 from typing import Literal, NotRequired
@@ -204,6 +204,7 @@ class Because(TypedDict):
     unit: str
     lower_bound: bool
     missing: str
+    but: str
 
 
 class Condition(TypedDict):
@@ -244,5 +245,6 @@ class LoadDocument(TypedDict):
     examples: list[Example]
     server: ServerUse | None
     limit: Found
+    notes: NotRequired[list[str]]
     conditions: list[Condition]
     idle: NotRequired[IdleFacts]

@@ -31,6 +31,7 @@ def documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
                     "unit": _unit(compared),
                     "lower_bound": compared.figure.lower_bound,
                     "missing": compared.figure.missing,
+                    "but": compared.figure.but,
                 }
                 for compared in one.because
             ],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from velodrome.model import quantity
+from velodrome.model import outcome_counts, quantity
 from velodrome.report import typeset
 from velodrome.report.columns import columns
 
@@ -15,14 +15,15 @@ def table(document: Mapping[str, Any]) -> list[str]:
     requests = document.get("by_request") or ()
     if not requests:
         return []
-    found = ["", *columns(HEADS, [_row(one) for one in requests], left=("what",))]
+    loop = document["load"]["model"]
+    found = ["", *columns(HEADS, [_row(one, loop) for one in requests], left=("what",))]
     unsent = document["requests"] - sum(one["requests"] for one in requests)
     if unsent > 0:
         found.append(f" {quantity.grouped(unsent)} were never sent, so none of them was drawn.")
     return found
 
 
-def _row(one: Mapping[str, Any]) -> list[str]:
+def _row(one: Mapping[str, Any], loop: str) -> list[str]:
     due, sent = one["latency_ms"]["due"], one["latency_ms"]["sent"]
     return [
         typeset.visible(one["name"]),
@@ -32,7 +33,7 @@ def _row(one: Mapping[str, Any]) -> list[str]:
         quantity.milliseconds(due["p99"]),
         quantity.milliseconds(sent["p50"]),
         quantity.milliseconds(sent["p99"]),
-        quantity.grouped(one["requests"] - one["ok"]),
+        quantity.grouped(outcome_counts.failed(one, loop)),
         _faults(one),
     ]
 

@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import textwrap
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from velodrome.model import quantity
-from velodrome.report import load_requests, load_steps, typeset
+from velodrome.model import outcome_counts, quantity
+from velodrome.report import load_outcomes, load_requests, load_steps, typeset
 from velodrome.report.text_plot import Curve, plot
 
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
@@ -20,6 +19,7 @@ PHASES = (
     ("then last byte", "last_byte"),
 )
 SECONDS_BETWEEN_PLAIN_LINES = 5.0
+_wrapped = typeset.wrapped
 
 MARKED = ("generator", "cannot tell")
 """Limits with which the figures do not tell of the server."""
@@ -88,8 +88,10 @@ def show(document: Mapping[str, Any], stream: TextIO) -> None:
 
 def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     """Return the lines `show` writes, none longer than `width` where words can be broken."""
-    found = [*heading(document, width), ""]
-    found += latency_table(document)
+    found = heading(document, width)
+    for note in document.get("notes", ()):
+        found += _wrapped(note, width)
+    found += ["", *latency_table(document)]
     found += load_steps.table(document)
     found += load_requests.table(document)
     if "limit" in document:
@@ -107,7 +109,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         found += _wrapped(bodies_sentence(document["generator"]), width)
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
-    found += outcome_lines(document, width)
+    found += load_outcomes.lines(document, width)
     for condition in document.get("conditions", ()):
         mark = {True: "✗", False: "✓", None: "?"}[condition["holds"]]
         found += _wrapped(f"{mark} {condition['sentence']}", width)
@@ -156,15 +158,18 @@ def _pace(load: Mapping[str, Any]) -> str:
 
 def result(document: Mapping[str, Any]) -> str:
     """Return `50 000 requests · 4 998/s · all right`."""
-    requests, ok = document["requests"], document["ok"]
+    requests, loop = document["requests"], document["load"]["model"]
     if requests == 0:
         return "no request was made"
-    if ok == requests:
-        share = "all answered right"
-    elif ok == 0:
+    failed, under_way = outcome_counts.failed(document, loop), outcome_counts.under_way(document, loop)
+    if document["ok"] == 0:
         share = "NONE answered right"
+    elif failed == 0:
+        share = "all answered right" if not under_way else "none failed"
     else:
-        share = f"{quantity.grouped(requests - ok)} failed ({quantity.percent((requests - ok) / requests)})"
+        share = f"{quantity.grouped(failed)} failed ({quantity.percent(failed / requests)})"
+    if under_way:
+        share += f", {quantity.grouped(under_way)} under way at the end"
     return (
         f"{quantity.grouped(requests)} requests · {quantity.number(document['throughput_rps'])}/s · {share}"
     )
@@ -261,19 +266,6 @@ def idle_sentence(idle: Mapping[str, Any]) -> str:
     return f"{quantity.grouped(asked)} idle connections were held beside the load."
 
 
-def outcome_lines(document: Mapping[str, Any], width: int) -> list[str]:
-    """Return what the requests came to and a few examples, whole; nothing when all are right."""
-    if document["ok"] == document["requests"]:
-        return []
-    counts = [(name, count) for name, count in document["outcomes"].items() if count]
-    told = " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
-    found = ["", *_wrapped(f"outcomes: {told}", width)]
-    for example in document.get("examples", ()):
-        text = f"{example['outcome'].replace('_', ' ')}: {typeset.visible(str(example['text']))}"
-        found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")
-    return found
-
-
 def curve(document: Mapping[str, Any], kind: str) -> Curve:
     """Return the percentiles the document holds as a curve; its end is the maximum of that many requests."""
     values, requests = document["latency_ms"][kind], document["requests"]
@@ -282,15 +274,3 @@ def curve(document: Mapping[str, Any], kind: str) -> Curve:
     end = 100 * (1 - 1 / requests)
     points = [(place, values[key]) for key, place in CURVE if values.get(key) is not None and place < end]
     return [*points, (end, values["max"])]
-
-
-def _wrapped(sentence: str, width: int) -> list[str]:
-    """Break a sentence into lines of at most `width`, each indented by one."""
-    found, line = [], ""
-    for word in sentence.split(" "):
-        if line and len(line) + 1 + len(word) > width - 1:
-            found.append(f" {line}")
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    return [*found, f" {line}"]

@@ -72,3 +72,15 @@ def _escape(letter: str) -> str:
 def plural(count: int, noun: str) -> str:
     """Return `1 connection`, `2 connections`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
+
+
+def wrapped(sentence: str, width: int) -> list[str]:
+    """Break a sentence into lines of at most `width`, each indented by one."""
+    found, line = [], ""
+    for word in sentence.split(" "):
+        if line and len(line) + 1 + len(word) > width - 1:
+            found.append(f" {line}")
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*found, f" {line}"]

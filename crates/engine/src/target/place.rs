@@ -1,9 +1,11 @@
 //! Where a URL points, and whether that may be loaded.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use url::{Position, Url};
 
 use super::TargetError;
@@ -80,7 +82,7 @@ impl Place {
             false => (None, rest.to_owned()),
             true => {
                 let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-                let Some(path) = decoded(&rest[..end]) else {
+                let Some(path) = path_of(&rest[..end]) else {
                     return fault("names no socket: write http+unix://%2Frun%2Fserver.sock/path");
                 };
                 (Some(path), format!("localhost{}", &rest[end..]))
@@ -95,7 +97,7 @@ impl Place {
             return fault("names no host");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return fault("carries a password; pass an Authorization header instead");
+            return Err(without_password(name, &rest, &url));
         }
         if url.port() == Some(0) {
             return fault("names port 0, where nothing can listen");
@@ -153,7 +155,11 @@ impl Place {
             Err(source) => return Err(TargetError::Unknown { host, source }),
         };
         if !named && !candidates.iter().all(|address| address.ip().is_loopback()) {
-            return Err(TargetError::NotAllowed(host));
+            let own = candidates.iter().all(|address| is_own(address.ip()));
+            return Err(match own {
+                true => TargetError::NotLoopback(host),
+                false => TargetError::NotAllowed(host),
+            });
         }
         // `localhost` is often ::1 and 127.0.0.1 while a server listens on one of them: take the one that answers.
         let answering = candidates
@@ -189,8 +195,33 @@ impl Place {
     }
 }
 
+/// Whether an address is one of this machine's: others cannot be bound to.
+fn is_own(address: IpAddr) -> bool {
+    !address.is_unspecified() && UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Says what to give in place of a URL with a user in it: `rest` is what follows the scheme `name`.
+fn without_password(name: &str, rest: &str, url: &Url) -> SpecError {
+    let user = decoded(url.username()).unwrap_or_default();
+    let password = decoded(url.password().unwrap_or_default()).unwrap_or_default();
+    // RFC 7617, section 2.
+    let both = STANDARD.encode([user.as_slice(), b":", &password].concat());
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest[..end].rsplit('@').next().unwrap_or_default();
+    SpecError(format!(
+        "url: {name}://{host}{} has to be given without user and password; add -H 'Authorization: Basic {both}'",
+        &rest[end..]
+    ))
+}
+
 /// `%2Ftmp%2Fserver.sock` as a path.
-fn decoded(text: &str) -> Option<PathBuf> {
+fn path_of(text: &str) -> Option<PathBuf> {
+    let path = String::from_utf8(decoded(text)?).ok();
+    path.filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// What stands for the bytes `%xx` put in their places; None: that is no such text.
+fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -201,8 +232,5 @@ fn decoded(text: &str) -> Option<PathBuf> {
         let digits = [rest.next()?, rest.next()?];
         bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
     }
-    let path = String::from_utf8(bytes)
-        .ok()
-        .filter(|path| !path.is_empty())?;
-    Some(PathBuf::from(path))
+    Some(bytes)
 }

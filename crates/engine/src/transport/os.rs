@@ -144,8 +144,7 @@ pub fn thread_cpu() -> Nanos {
     time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
 }
 
-/// Makes room for `wanted` open files by raising the soft limit; the error says which limit is in the way and the cure.
-pub fn allow_files(wanted: u64) -> io::Result<()> {
+fn file_limit() -> io::Result<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -154,6 +153,17 @@ pub fn allow_files(wanted: u64) -> io::Result<()> {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    Ok(limit)
+}
+
+/// How many files this process may have open at most, once the soft limit is raised.
+pub fn most_files() -> io::Result<u64> {
+    Ok(file_limit()?.rlim_max)
+}
+
+/// Makes room for `wanted` open files by raising the soft limit; the error says which limit is in the way and the cure.
+pub fn allow_files(wanted: u64) -> io::Result<()> {
+    let mut limit = file_limit()?;
     if limit.rlim_cur >= wanted {
         return Ok(());
     }

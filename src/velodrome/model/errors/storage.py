@@ -12,6 +12,14 @@ class OutputError(VelodromeError):
         super().__init__(f"cannot write {path}: {reason}. Free some space or choose another place")
 
 
+class OutputPathError(UsageError):
+    """Raised before a load when a file that it is to write cannot be written; `why` is the reason."""
+
+    def __init__(self, option: str, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{option} {path} cannot be written: {why}. Choose another place; nothing was sent")
+
+
 class ResultsError(VelodromeError):
     """Raised when a file of results cannot be read: another kind, another schema, or damaged."""
 

@@ -104,7 +104,7 @@ def address_of(host: str, allow: Sequence[str]) -> str:
         raise IdleError(f"{host} cannot be looked up ({error})") from error
     if host not in allow and not _is_loopback(address):
         raise LoadRefusedError(
-            f"refusing to hold connections to {host}: not this machine. "
+            f"refusing to hold connections to {host}: not loopback. "
             f"If you are allowed to load it: --allow-target {host}"
         )
     return address

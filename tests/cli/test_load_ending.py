@@ -1,0 +1,132 @@
+"""How a load ends that does not run to its end in peace: the server is killed or hangs, or somebody presses Ctrl-C."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SERVER = Path(__file__).with_name("told_server.py")
+# What is started in the background has SIGINT ignored, and hands that on.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from velodrome.cli.main import main; main()"
+)
+SILENT = "The target gave no right answer after"
+
+
+class Server:
+    """One in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.url = f"http://127.0.0.1:{self._line()}/"
+
+    def _line(self) -> int:
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    def await_answers(self, count: int) -> None:
+        while self._line() < count:
+            pass
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    with subprocess.Popen([sys.executable, str(SERVER)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Server(process)
+        finally:
+            process.kill()
+
+
+def begin(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROGRAM, "load", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def under_conditions(*words: str, end: int) -> tuple[int, dict[str, dict[str, object]], str]:
+    """Let a server have `end` in the middle; return exit code, conditions by name and what is said of the limit."""
+    asked = ("errors > 90%", "errors > 100000", "rate < 1/s", "p99 > 30s")
+    given = [word for condition in asked for word in ("--fail-if", condition)]
+    with server() as target, begin(target.url, *words, *given, "--json") as load:
+        target.await_answers(200)
+        target.send(end)
+        out, _ = load.communicate(timeout=30)
+    document = json.loads(out)
+    conditions = {one["condition"]: one for one in document["conditions"]}
+    return load.returncode, conditions, document["limit"]["sentence"]
+
+
+def test_a_server_that_is_killed_fails_every_condition_though_few_requests_failed() -> None:
+    code, conditions, sentence = under_conditions("-c", "4", "-z", "3s", end=signal.SIGKILL)
+    assert code == 1
+    assert sentence.startswith(f"{SILENT} 1 s of 3 s, ")
+    assert {name for name, one in conditions.items() if one["holds"]} == set(conditions)
+    because = conditions["errors > 90%"]["because"]
+    assert isinstance(because, list)
+    assert because[0]["value"] < 0.9
+    assert because[0]["but"] == "the target gave no right answer after 1 s"
+
+
+def test_so_does_one_that_hangs_and_of_which_no_request_failed() -> None:
+    code, conditions, sentence = under_conditions("-c", "4", "-z", "3s", "--drain", "0s", end=signal.SIGSTOP)
+    assert code == 1
+    assert sentence.startswith(SILENT)
+    assert conditions["errors > 100000"]["holds"] is True
+
+
+def test_without_conditions_a_server_that_is_killed_is_told() -> None:
+    with server() as target, begin(target.url, "-R", "400", "-z", "3s") as load:
+        target.await_answers(200)
+        target.send(signal.SIGKILL)
+        out, _ = load.communicate(timeout=30)
+    assert load.returncode == 0
+    assert f"⚑ {SILENT} 1 s of 3 s" in out
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_told(form: str, tmp_path: Path) -> None:
+    rows, log = tmp_path / "load.csv", tmp_path / "load.hlog"
+    words = ["-R", "200", "-z", "60s", "--csv", str(rows), "--hdr", str(log)]
+    with server() as target, begin(target.url, *words, *(["--json"] if form == "json" else [])) as load:
+        target.await_answers(200)
+        load.send_signal(signal.SIGINT)
+        out, errors = load.communicate(timeout=30)
+    assert load.returncode == 130, errors
+    if form == "text":
+        assert "Interrupted after" in out
+        assert "from when due" in out
+    else:
+        document = json.loads(out)
+        assert document["notes"][0].startswith("Interrupted after")
+        assert document["ok"] >= 190
+        assert 0.9 < document["duration_s"] < 20
+    assert rows.read_text().startswith("at_s,")
+    assert "Tag=due" in log.read_text()
+
+
+def test_a_second_interrupt_ends_everything_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
+        with begin(url, "-c", "1", "-z", "60s", "--timeout", "60s") as load:
+            peer, _ = deaf.accept()
+            with peer:
+                peer.recv(1)
+                while load.poll() is None:
+                    load.send_signal(signal.SIGINT)
+                    try:
+                        load.wait(timeout=0.05)
+                    except subprocess.TimeoutExpired:
+                        continue
+                out, errors = load.communicate(timeout=30)
+    assert (load.returncode, out) == (130, "")
+    assert errors.endswith("velodrome: interrupted\n")
