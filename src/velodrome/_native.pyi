@@ -61,7 +61,7 @@ class Link:
 
     Raises:
         ValueError: the spec is wrong; one sentence says what.
-        OSError: a descriptor is none, or the system has no more threads.
+        OSError: a descriptor is none of a TUN device (it is left open then), or the system has no more threads.
     """
 
     def __new__(cls, spec: str, client: int, server: int) -> Link: ...

@@ -163,6 +163,18 @@ def test_a_load_that_got_no_answer_shows_dashes_and_no_picture() -> None:
     assert "│" not in text
 
 
+@pytest.mark.parametrize(("resent", "told"), [(1, "1 request was"), (1_234, "1 234 requests were")])
+def test_requests_that_were_sent_again_are_told(resent: int, told: str) -> None:
+    text = " ".join(line.strip() for line in load_text.lines(document(resent=resent)))
+    sentence = "sent again on a new connection because the server closed the idle one at that moment."
+    assert f"{told} {sentence}" in text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("older", [{}, {"resent": 0}])
+def test_where_none_was_sent_again_nothing_is_told_nor_in_documents_of_before(older: dict[str, int]) -> None:
+    assert "sent again" not in " ".join(load_text.lines(document(**older)))
+
+
 def test_in_a_pipe_progress_is_a_line_every_five_seconds_without_control_codes() -> None:
     stream = io.StringIO()
     progress = load_text.Progress(stream)

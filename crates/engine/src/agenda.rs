@@ -11,8 +11,24 @@ use crate::record::Span;
 pub struct Request {
     /// When it was due.
     pub due: Nanos,
-    /// It was sent before, as the one of this number, and met the close of an idle connection.
-    pub again: Option<u64>,
+    /// It was sent before, and the server surely or by all appearance did nothing with it.
+    pub again: Option<Again>,
+}
+
+/// A request that was sent in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// Its number among those of its worker: it is the same one again.
+    pub number: u64,
+    /// When it was sent first, from which its latency counts.
+    pub since: Nanos,
+}
+
+impl Request {
+    /// When it was sent first, if it was.
+    pub fn sent(&self) -> Option<Nanos> {
+        self.again.map(|again| again.since)
+    }
 }
 
 /// See the module. Closed loop: a request is due when a slot has nothing to do. Open loop: when the pace says so; the
@@ -26,8 +42,7 @@ pub struct Agenda {
     /// Measured requests not yet due; None where time ends the load.
     left: Option<u64>,
     waiting: u64,
-    /// Due times and numbers.
-    again: VecDeque<(Nanos, u64)>,
+    again: VecDeque<Request>,
 }
 
 #[derive(Debug)]
@@ -126,11 +141,8 @@ impl Agenda {
     /// The next request for a connection that has been free since `free_since`; None: there is none to send.
     #[inline]
     pub fn take(&mut self, free_since: Nanos, now: Nanos) -> Option<Request> {
-        if let Some((due, number)) = self.again.pop_front() {
-            return Some(Request {
-                due,
-                again: Some(number),
-            });
+        if let Some(request) = self.again.pop_front() {
+            return Some(request);
         }
         if let Some(cursors) = &mut self.pace {
             self.waiting = self.waiting.checked_sub(1)?;
@@ -153,14 +165,14 @@ impl Agenda {
     }
 
     /// Puts a request that was sent in vain at the head of those that wait.
-    pub fn send_again(&mut self, due: Nanos, number: u64) {
-        self.again.push_back((due, number));
+    pub fn send_again(&mut self, due: Nanos, again: Again) {
+        let again = Some(again);
+        self.again.push_back(Request { due, again });
     }
 
     /// The next of the requests that wait when all is over.
-    pub fn abandon(&mut self) -> Option<Nanos> {
-        (self.waiting() > 0)
-            .then(|| self.take(Nanos::MAX, Nanos::MAX).map(|request| request.due))?
+    pub fn abandon(&mut self) -> Option<Request> {
+        (self.waiting() > 0).then(|| self.take(Nanos::MAX, Nanos::MAX))?
     }
 }
 
@@ -172,6 +184,10 @@ mod tests {
     const SPAN: Span = Span {
         start: 2_000,
         end: 4_000,
+    };
+    const SEVENTH: Again = Again {
+        number: 7,
+        since: 1_700,
     };
 
     fn open(requests: Option<u64>) -> Agenda {
@@ -235,12 +251,12 @@ mod tests {
             })
         );
         assert_eq!(agenda.take(3_900, 4_000), None);
-        agenda.send_again(1_500, 7);
+        agenda.send_again(1_500, SEVENTH);
         assert_eq!(
             agenda.take(3_900, 4_100),
             Some(Request {
                 due: 1_500,
-                again: Some(7)
+                again: Some(SEVENTH)
             })
         );
     }
@@ -249,10 +265,12 @@ mod tests {
     fn what_waits_at_the_end_is_abandoned_one_by_one() {
         let mut agenda = open(None);
         agenda.fall_due();
-        agenda.send_again(700, 7);
+        agenda.send_again(700, SEVENTH);
         assert_eq!(
-            std::iter::from_fn(|| agenda.abandon()).collect::<Vec<_>>(),
-            [700, 1_000]
+            std::iter::from_fn(|| agenda.abandon())
+                .map(|request| (request.due, request.sent()))
+                .collect::<Vec<_>>(),
+            [(700, Some(1_700)), (1_000, None)]
         );
     }
 }

@@ -5,12 +5,15 @@
 //! and reads them over a [`transport`] in a [`protocol`]; [`record`] keeps what happened and [`results`] writes it down;
 //! [`engine`] runs the threads.
 
+#![deny(unsafe_code)]
+
 pub mod agenda;
 pub mod calls;
 mod chance;
 pub mod clock;
 pub mod conversation;
 pub mod course;
+mod crossing;
 pub mod durations;
 pub mod engine;
 #[cfg(target_os = "linux")]
@@ -28,6 +31,7 @@ pub mod spec;
 pub mod target;
 pub mod template;
 pub mod timeline;
+#[allow(unsafe_code)]
 pub mod transport;
 pub mod upstream;
 pub mod worker;

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::clock::{Clock, Nanos};
+use crate::crossing::crossed;
 use crate::outcome::Outcome;
 use crate::protocol::{Fault, Fed, Message, Protocol};
 use crate::slot::State;
@@ -203,7 +204,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             return false;
         }
         self.record.landed(now);
-        self.agenda.send_again(slot.due, slot.number);
+        self.agenda.send_again(slot.due, slot.once_more());
         slot.free_since = now;
         slot.sending = false;
         slot.state = State::Answered;
@@ -247,17 +248,26 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     ///
     /// On a connection that has served before, the server may have closed it as idle while the request was on its way;
     /// every real client then sends the request again on a fresh connection (RFC 9112, section 9.3.1), and so do we:
-    /// once, only where the method is idempotent, with the due time kept. It shows in `reopened`. The second time, and
-    /// on a connection that never served, it is a `reset`.
+    /// once, only where the method is idempotent and the close came so soon that it [`crossed`] the request, with the
+    /// due time and the time of sending kept. It shows in `resent`. Later, the second time, and on a connection that
+    /// never served, it is a `reset`.
+    #[cold]
     fn lost(&mut self, index: u32, why: &str) {
+        let now = self.clock.now();
         let slot = &self.slots[index as usize];
-        let idempotent = self.orders.idempotent && slot.protocol.is_idempotent(&self.ask);
-        if !(slot.reused && idempotent && !slot.again) {
+        let may = slot.reused && !slot.again && self.orders.idempotent;
+        if !(may
+            && slot.protocol.is_idempotent(&self.ask)
+            && crossed(
+                now - slot.since,
+                self.transport.round_trip(slot.token(index)),
+            ))
+        {
             return self.fail(index, Outcome::Reset, || why.to_owned());
         }
-        let now = self.clock.now();
         self.record.landed(now);
-        self.agenda.send_again(slot.due, slot.number);
+        self.record.resent += u64::from(self.record.span.holds(slot.due));
+        self.agenda.send_again(slot.due, slot.once_more());
         self.retire(index, false, now);
     }
 

@@ -70,6 +70,8 @@ pub struct Record {
     pub dropped_bodies: u64,
     /// Measured requests that fell due when all connections were busy and none could be added.
     pub capped: u64,
+    /// Measured requests that were sent again, because the server closed their idle connection as they were sent.
+    pub resent: u64,
     /// The first failures.
     pub examples: Vec<(Outcome, String)>,
     /// See [`Connections`].
@@ -123,6 +125,7 @@ impl Record {
             changed_for: None,
             dropped_bodies: 0,
             capped: 0,
+            resent: 0,
             examples: Vec::new(),
             connections: Connections::default(),
             deliveries: None,

@@ -167,6 +167,7 @@ pub struct LoadResult {
     streams: StreamCounts,
     mean_in_flight: Option<f64>,
     answered_before_read: u64,
+    resent: u64,
     generator: Generator,
     sockets: Sockets,
     flags: Vec<&'static str>,
@@ -237,6 +238,7 @@ impl LoadResult {
             },
             mean_in_flight: (span > 0).then(|| record.flight_time() as f64 / span as f64),
             answered_before_read: record.answered_early,
+            resent: record.resent,
             generator: Generator {
                 cpu_s: seconds(record.cpu.total()),
                 cpu_user_s: seconds(record.cpu.user),

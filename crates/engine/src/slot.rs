@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::agenda::Request;
+use crate::agenda::{Again, Request};
 use crate::clock::Nanos;
 use crate::protocol::Protocol;
 use crate::transport::Token;
@@ -37,7 +37,7 @@ pub struct Slot<P> {
     pub generation: u32,
     /// When the request in flight was due.
     pub due: Nanos,
-    /// When it was sent; when the attempt to connect began.
+    /// When it was sent, of one that is sent again the first time; when the attempt to connect began.
     pub since: Nanos,
     /// When the slot last had nothing to do: a closed loop's next request is due then.
     pub free_since: Nanos,
@@ -117,13 +117,21 @@ impl<P: Protocol> Slot<P> {
         self.state = State::Busy;
         self.due = request.due;
         self.again = request.again.is_some();
-        self.since = now;
+        self.since = request.sent().unwrap_or(now);
         self.received = false;
         self.first_byte = 0;
     }
 }
 
 impl<P> Slot<P> {
+    /// The request in flight, to be sent once more.
+    pub fn once_more(&self) -> Again {
+        Again {
+            number: self.number,
+            since: self.since,
+        }
+    }
+
     /// When the first byte of the answer came, where that is known.
     pub fn first_byte(&self) -> Option<Nanos> {
         Some(self.first_byte).filter(|&moment| moment > 0)

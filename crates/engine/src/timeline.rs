@@ -266,8 +266,9 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                     .in_pieces(slot.due, slot.since, first, now, Outcome::Unfinished);
             }
         }
-        while let Some(due) = self.agenda.abandon() {
-            self.record.settle(due, None, now, Outcome::Unfinished);
+        while let Some(request) = self.agenda.abandon() {
+            self.record
+                .settle(request.due, request.sent(), now, Outcome::Unfinished);
         }
     }
 }

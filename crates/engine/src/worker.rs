@@ -234,7 +234,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.connecting -= 1;
         self.transport.close(slot.token(index));
         if let Some(request) = self.agenda.take(free_since, now) {
-            self.record.settle(request.due, None, now, outcome);
+            self.record
+                .settle(request.due, request.sent(), now, outcome);
             self.record.example(outcome, || crate::slot::explain(error));
         }
         self.leave(index, true, now);
@@ -291,7 +292,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
 
     #[inline]
     fn send(&mut self, index: u32, request: Request, now: Nanos) {
-        let number = request.again.unwrap_or(self.requests);
+        let number = request.again.map_or(self.requests, |again| again.number);
         self.requests += u64::from(request.again.is_none());
         let slot = &mut self.slots[index as usize];
         slot.begin(request, now);

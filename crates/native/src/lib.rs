@@ -1,5 +1,10 @@
 //! The Python face of the engine: plain data in, plain data out, the GIL released while a load runs.
 
+#![deny(unsafe_code)]
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+mod given;
 mod plain;
 
 use pyo3::exceptions::{PyOSError, PyPermissionError, PyValueError};
@@ -115,7 +120,9 @@ struct Link(link::Link);
 impl Link {
     #[new]
     fn new(spec: &str, client: i32, server: i32) -> PyResult<Self> {
-        link::Link::start(spec, client, server)
+        given::devices(client, server)
+            .map_err(LinkError::from)
+            .and_then(|devices| link::Link::start(spec, devices))
             .map(Link)
             .map_err(|error| match error {
                 LinkError::Spec(_) => PyValueError::new_err(error.to_string()),

@@ -234,6 +234,7 @@ class LoadDocument(TypedDict):
     streams: Streams
     mean_in_flight: float | None
     answered_before_read: int
+    resent: int
     generator: Generator
     sockets: Sockets
     flags: list[str]

@@ -107,6 +107,8 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         found += _wrapped(transport_sentence(document["generator"]), width)
     if document["generator"].get("dropped_bodies"):
         found += _wrapped(bodies_sentence(document["generator"]), width)
+    if document.get("resent"):
+        found += _wrapped(resent_sentence(document["resent"]), width)
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
     found += load_outcomes.lines(document, width)
@@ -222,6 +224,12 @@ def transport_sentence(generator: Mapping[str, Any]) -> str:
         f"The load went over to {generator['transport']}: its first answers had {size} on average that nobody looks "
         "at, and there the kernel can drop them."
     )
+
+
+def resent_sentence(resent: int) -> str:
+    """Say how many requests met the close of an idle connection; what became of them is among the outcomes."""
+    times = "1 request was" if resent == 1 else f"{quantity.grouped(resent)} requests were"
+    return f"{times} sent again on a new connection because the server closed the idle one at that moment."
 
 
 def _phases(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -22,6 +22,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import LoadFacts
+from velodrome.run.drivers import load_document
 from velodrome.run.drivers import velodrome as driver_module
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
@@ -130,6 +131,13 @@ say(event="span_ended", monotonic_ns=time.monotonic_ns())
     assert (facts.due.p99, facts.due.p99_9, facts.sent.max) == (4.0, None, 5.0)
     assert facts.series[0].in_flight == 4
     assert facts.examples == ("reset: connection reset",)
+
+
+@pytest.mark.parametrize(("told", "resent"), [({}, None), ({"resent": 3}, 3)])
+def test_requests_sent_again_are_read_and_of_an_engine_that_does_not_tell_them_unknown(
+    told: dict[str, int], resent: int | None
+) -> None:
+    assert load_document.read(DOCUMENT | told).resent == resent
 
 
 def test_the_engine_gets_the_load_the_body_and_the_right_answer(script: Script) -> None:

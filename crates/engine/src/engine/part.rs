@@ -99,7 +99,7 @@ impl<'a> Part<'a> {
             None => self.over(transport),
             Some(secure) => {
                 let sockets = self.sockets();
-                self.over(Tls::new(transport, secure.clone(), sockets))
+                self.over(Tls::new(transport, secure.own(), sockets))
             }
         }
     }

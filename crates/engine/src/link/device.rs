@@ -2,23 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A device with `IFF_TUN | IFF_NO_PI | IFF_VNET_HDR`, opened non-blocking: each read and write is one packet.
 #[derive(Debug)]
 pub(super) struct Device(File);
 
 impl Device {
-    /// Takes a descriptor over, and closes it in the end.
-    pub fn adopt(descriptor: RawFd) -> io::Result<Self> {
-        // SAFETY: asks about a number, touches no memory.
-        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: it is open, as was just seen, and the caller gives it away: nobody else closes it or uses it again.
-        Ok(Self(File::from(unsafe {
-            OwnedFd::from_raw_fd(descriptor)
-        })))
+    /// The device of a descriptor.
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self(File::from(descriptor))
     }
 
     /// Reads the next packet; None: there is none.

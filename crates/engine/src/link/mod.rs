@@ -17,7 +17,7 @@ mod relay;
 mod spec;
 
 use std::io::{self, Write};
-use std::os::fd::RawFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -60,15 +60,13 @@ pub struct Link {
 }
 
 impl Link {
-    /// Relays between two TUN devices, from `client` to `server` as `there` says and back as `back` does.
-    ///
-    /// The descriptors now belong to the link, also when it fails. `spec` is JSON: `there` and `back` (see [`Way`])
-    /// and `seed`.
+    /// Relays between two TUN devices, from the first, the client's, to the second, the server's, as `there` says and
+    /// back as `back` does. `spec` is JSON: `there` and `back` (see [`Way`]) and `seed`.
     ///
     /// # Errors
     /// The first fault of the specification; or the system's.
-    pub fn start(spec: &str, client: RawFd, server: RawFd) -> Result<Self, LinkError> {
-        let devices = [Device::adopt(client)?, Device::adopt(server)?];
+    pub fn start(spec: &str, devices: [OwnedFd; 2]) -> Result<Self, LinkError> {
+        let devices = devices.map(Device::new);
         let spec = Spec::parse(spec).map_err(LinkError::Spec)?;
         let (commands, inbox) = mpsc::channel();
         let (wake, woken) = UnixStream::pair()?;

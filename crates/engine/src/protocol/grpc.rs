@@ -6,12 +6,13 @@
 //! ```
 //! use velodrome_engine::outcome::Outcome;
 //! use velodrome_engine::protocol::grpc::{Call, Expected, Fed, frame};
-//! use velodrome_engine::protocol::http2::{GrpcStatus, GrpcTrailer, StreamEvent};
+//! use velodrome_engine::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
 //! let reply = Box::from(&b"hello"[..]);
 //! let expected = Expected { messages: std::slice::from_ref(&reply), ..Expected::unary() };
 //! let mut call = Call::new();
 //! call.begin(true);
-//! let head = StreamEvent::Head { status: 200, grpc: GrpcTrailer::default(), end: false };
+//! let (length, grpc) = (Length::Untold, GrpcTrailer::default());
+//! let head = StreamEvent::Head { status: 200, length, grpc, end: false };
 //! assert_eq!(call.feed(head, &expected), Fed::More);
 //! assert_eq!(call.feed(StreamEvent::Data { bytes: &frame(b"hello"), end: false }, &expected), Fed::More);
 //! let grpc = GrpcTrailer { status: GrpcStatus::Code(0), message: b"" };

@@ -38,7 +38,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{GrpcStatus, GrpcTrailer, MAX_MESSAGE};
+pub use answer::{GrpcStatus, GrpcTrailer, Length, MAX_MESSAGE};
 pub use error::{GoAway, Http2Error, NotTaken};
 pub use frame::{CANCEL, Kind, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, code_name};
 pub use heads::{Heads, Made};
@@ -53,6 +53,8 @@ pub enum StreamEvent<'a> {
     /// The head of the answer. Interim (1xx) heads are skipped.
     Head {
         status: u16,
+        /// How long the body is to be, by its own word.
+        length: Length,
         /// What a gRPC answer without a message («trailers only») says here already.
         grpc: GrpcTrailer<'a>,
         end: bool,

@@ -53,6 +53,7 @@ impl Record {
         }
         self.dropped_bodies += other.dropped_bodies;
         self.capped += other.capped;
+        self.resent += other.resent;
         self.flight.time += other.flight.time;
         self.cpu = self.cpu.plus(other.cpu);
         self.connections.opened += other.connections.opened;

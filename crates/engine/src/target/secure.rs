@@ -5,8 +5,8 @@ mod verifiers;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -49,6 +49,9 @@ impl Secure {
                 SpecError(format!("tls: cert and key do not go together: {error}"))
             })?,
         };
+        // A new connection stands for a new client, and that has nothing to resume: each shakes hands in full. The store
+        // would also be one for all threads, with a lock that each handshake takes.
+        config.resumption = Resumption::disabled();
         let spoken: &[u8] = if place.scheme.grpc || spec.http2 {
             b"h2"
         } else {
@@ -66,6 +69,16 @@ impl Secure {
             name,
             spoken,
         })
+    }
+
+    /// A copy for one thread: each connection counts the uses of its configuration, and a count that all share would
+    /// travel between CPUs with each of them.
+    #[must_use]
+    pub fn own(&self) -> Secure {
+        Secure {
+            config: Arc::new(ClientConfig::clone(&self.config)),
+            ..self.clone()
+        }
     }
 }
 

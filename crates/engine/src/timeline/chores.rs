@@ -68,7 +68,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     }
 
     /// Ends what has taken too long, and returns when the next might: no time-out is earlier than the earliest of now,
-    /// because what is sent later expires later. So a healthy server costs one look at all slots per time-out.
+    /// because what is sent later expires later. So a healthy server costs one look at all slots per time-out. (Of what
+    /// is sent again the age counts on: in the one look, it may be seen that late as it waited for its new connection.)
     fn expire(&mut self, now: Nanos) -> Nanos {
         let timeout = self.orders.timeout;
         let mut next = now + timeout;

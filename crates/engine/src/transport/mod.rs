@@ -1,10 +1,10 @@
 //! How bytes reach the server: one interface, the same events from epoll, io_uring, the fallback and the simulation.
 //!
-//! All `unsafe` code of the engine is in this folder.
+//! All `unsafe` code of the engine is in this folder: the lint `unsafe_code` is denied everywhere else (`lib.rs`).
 
 use std::io;
 
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{MICROSECOND, Nanos, SECOND};
 
 #[cfg(target_os = "linux")]
 pub mod adaptive;
@@ -217,6 +217,13 @@ pub trait Transport {
     fn look(&self, number: usize) -> Option<TcpInfo> {
         let _ = number;
         None
+    }
+
+    /// The shortest round trip that the kernel has seen on a connection; None: it does not tell.
+    fn round_trip(&self, token: Token) -> Option<Nanos> {
+        self.look(token.slot as usize)?
+            .rtt_us
+            .map(|us| Nanos::from(us) * MICROSECOND)
     }
 
     /// What the members of a room heard beside what they were to hear, where there is a room.

@@ -278,6 +278,14 @@ impl<T: ByteTransport> Transport for Multiplexed<T> {
         self.inner.look(number % self.lines.len())
     }
 
+    /// Of the line a slot is at, also after that has ended.
+    fn round_trip(&self, token: Token) -> Option<Nanos> {
+        match self.places.get(token)?.at {
+            At::Line(number) => self.lines[number].round_trip,
+            _ => None,
+        }
+    }
+
     fn name(&self) -> &'static str {
         self.inner.name()
     }

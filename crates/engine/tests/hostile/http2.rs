@@ -1,5 +1,6 @@
 //! Over HTTP/2, with gRPC on it. No peer here reads what it is answered.
 
+use std::io::Read;
 use std::net::TcpStream;
 
 use serde_json::json;
@@ -16,10 +17,14 @@ const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
+const END_STREAM: u8 = 1;
 /// The first of a client.
 const STREAM: u32 = 1;
 
-fn comes_to(outcome: &str, says: &str, talk: fn(&mut TcpStream)) {
+/// What a peer does with a connection.
+type Talk = fn(&mut TcpStream);
+
+fn comes_to(outcome: &str, says: &str, talk: Talk) {
     let fields = json!({"grpc": {"kind": "unary"}});
     all_come_to(outcome, says, "grpc", fields, talk);
 }
@@ -34,19 +39,54 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// Greets, and waits for the first request, so that nothing comes for a stream that is not there yet.
 fn greet(peer: &mut TcpStream) {
-    use std::io::Read;
     say(peer, &frame(SETTINGS, 0, 0, &[]));
-    let mut preface = [0; 24];
-    if peer.read_exact(&mut preface).is_err() {
+    if peer.read_exact(&mut [0; 24]).is_ok() {
+        request(peer);
+    }
+}
+
+/// Waits for the next request: its stream. None: the client leaves.
+fn request(peer: &mut TcpStream) -> Option<u32> {
+    let mut header = [0; 9];
+    loop {
+        peer.read_exact(&mut header).ok()?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        peer.read_exact(&mut vec![0; length as usize]).ok()?;
+        if header[3] == HEADERS {
+            let [.., a, b, c, d] = header;
+            return Some(u32::from_be_bytes([a, b, c, d]));
+        }
+    }
+}
+
+/// Answers each request with 200, this `content-length` and four bytes.
+fn tell_of(peer: &mut TcpStream, length: &[u8]) {
+    let mut block = vec![0x88];
+    literal(&mut block, b"content-length", length, false);
+    say(peer, &frame(SETTINGS, 0, 0, &[]));
+    if peer.read_exact(&mut [0; 24]).is_err() {
         return;
     }
-    let mut header = [0; 9];
-    while peer.read_exact(&mut header).is_ok() {
-        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
-        let mut payload = vec![0; length as usize];
-        if peer.read_exact(&mut payload).is_err() || header[3] == HEADERS {
-            return;
-        }
+    while let Some(stream) = request(peer) {
+        say(peer, &frame(HEADERS, END_HEADERS, stream, &block));
+        say(peer, &frame(DATA, END_STREAM, stream, b"four"));
+    }
+}
+
+#[test]
+fn a_body_of_another_length_than_told_is_malformed() {
+    let rows: [(&str, Talk); 3] = [
+        ("is 5, and its body ended after 4 bytes", |peer| {
+            tell_of(peer, b"5");
+        }),
+        ("is 3, and its body ended after 4 bytes", |peer| {
+            tell_of(peer, b"3");
+        }),
+        ("is not one number", |peer| tell_of(peer, b"-4")),
+    ];
+    for (says, talk) in rows {
+        let fields = json!({"http2": true});
+        all_come_to("bad_protocol", says, "http", fields, talk);
     }
 }
 

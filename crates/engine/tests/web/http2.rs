@@ -53,6 +53,26 @@ fn wrong_answers_are_told_apart() {
 }
 
 #[test]
+fn a_close_at_once_is_sent_again_and_a_crash_at_work_is_not() {
+    for transport in transports() {
+        let server = Server::start(At::Port, true, None);
+        let fields = with(json!({"transport": transport, "connections": 1, "requests": 6}));
+        // On a busy machine a close at once may come late.
+        let at_once = || load(&url(&server, "/crash/0"), &fields, b"", None).unwrap();
+        let seen = (0..10)
+            .map(|_| at_once())
+            .find(|result| result["ok"] == 6)
+            .unwrap_or_else(at_once);
+        assert_eq!(seen["ok"], 6, "{seen}");
+        assert_eq!(seen["resent"], 2, "{seen}");
+        let late = load(&url(&server, "/crash/300"), &fields, b"", None).unwrap();
+        assert_eq!(late["ok"], 4, "{late}");
+        assert_eq!(late["outcomes"]["reset"], 2, "{late}");
+        assert_eq!(late["resent"], 0, "{late}");
+    }
+}
+
+#[test]
 fn a_body_is_sent_with_its_length_and_comes_back() {
     for transport in transports() {
         let server = Server::start(At::Port, true, None);

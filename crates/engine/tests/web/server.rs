@@ -1,10 +1,12 @@
 //! A web server by others (`h2` on tokio, with `tokio-rustls`), and a few lines of HTTP/1.1, on a thread of its own.
 //!
-//! `GET /items/7` is answered with `item 7`, a POST with its body and 201, `GET /who` with how the client came.
+//! `GET /items/7` is answered with `item 7`, a POST with its body and 201, `GET /who` with how the client came. Over
+//! HTTP/2 the third `GET /crash/300` of a connection ends it after 300 ms.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
@@ -117,11 +119,12 @@ async fn greet(
 fn introduced(session: &ServerConnection) -> String {
     let offered = session.alpn_protocol().unwrap_or(b"nothing");
     format!(
-        "name={} alpn={} version={:?} certificates={}",
+        "name={} alpn={} version={:?} certificates={} handshake={:?}",
         session.server_name().unwrap_or("none"),
         String::from_utf8_lossy(offered),
         session.protocol_version().unwrap(),
-        session.peer_certificates().map_or(0, <[_]>::len)
+        session.peer_certificates().map_or(0, <[_]>::len),
+        session.handshake_kind().unwrap()
     )
 }
 
@@ -136,6 +139,7 @@ async fn talk(socket: impl AsyncRead + AsyncWrite + Unpin + 'static, http2: bool
 fn answer(method: &str, path: &str, body: Bytes, who: &str) -> (u16, Bytes) {
     match (method, path.strip_prefix("/items/")) {
         ("GET" | "HEAD", Some(item)) => (200, format!("item {item}").into()),
+        ("GET", None) if path.starts_with("/crash/") => (200, Bytes::new()),
         ("GET", None) if path == "/who" => (200, who.to_owned().into()),
         ("POST", None) => (201, body),
         _ => (404, Bytes::new()),
@@ -146,7 +150,14 @@ async fn by_streams(socket: impl AsyncRead + AsyncWrite + Unpin + 'static, who: 
     let Ok(mut connection) = h2::server::handshake(socket).await else {
         return;
     };
+    let mut taken = 0;
     while let Some(Ok((request, mut respond))) = connection.accept().await {
+        taken += 1;
+        if let Some(millis) = request.uri().path().strip_prefix("/crash/")
+            && taken == 3
+        {
+            return tokio::time::sleep(Duration::from_millis(millis.parse().unwrap())).await;
+        }
         let who = who.clone();
         tokio::task::spawn_local(async move {
             let (head, body) = read(request).await?;

@@ -94,22 +94,22 @@ fn name_protocol_and_version_are_what_is_asked_for() {
     seen(
         &server,
         json!({}),
-        "name=shop.test alpn=http/1.1 version=TLSv1_3 certificates=0",
+        "name=shop.test alpn=http/1.1 version=TLSv1_3 certificates=0 handshake=Full",
     );
     seen(
         &server,
         json!({"http2": true, "streams": 2}),
-        "name=shop.test alpn=h2 version=TLSv1_3 certificates=0",
+        "name=shop.test alpn=h2 version=TLSv1_3 certificates=0 handshake=Full",
     );
     seen(
         &server,
         json!({"tls": {"sni": "other.test"}}),
-        "name=other.test alpn=http/1.1 version=TLSv1_3 certificates=0",
+        "name=other.test alpn=http/1.1 version=TLSv1_3 certificates=0 handshake=Full",
     );
     seen(
         &server,
         json!({"tls": {"alpn": []}}),
-        "name=shop.test alpn=nothing version=TLSv1_3 certificates=0",
+        "name=shop.test alpn=nothing version=TLSv1_3 certificates=0 handshake=Full",
     );
     let fields = json!({"insecure": true, "requests": 2, "tls": {"alpn": ["h2"]}, "connect_to": [format!("::127.0.0.1:{}", server.port)]});
     let result = load("https://shop.test/who", &fields, b"", None).unwrap();
@@ -126,13 +126,36 @@ fn an_old_version_is_spoken_unless_it_is_ruled_out() {
     seen(
         &server,
         json!({}),
-        "name=shop.test alpn=http/1.1 version=TLSv1_2 certificates=0",
+        "name=shop.test alpn=http/1.1 version=TLSv1_2 certificates=0 handshake=Full",
     );
     let fields = json!({"insecure": true, "requests": 2, "tls": {"minimum": "1.3"}, "connect_to": [format!("::127.0.0.1:{}", server.port)]});
     let result = load("https://shop.test/who", &fields, b"", None).unwrap();
     assert_eq!(result["ok"], 0);
     let why = result["examples"][0]["text"].as_str().unwrap();
     assert!(why.contains("--tls-min"), "{why}");
+}
+
+/// A server gives out tickets by default, and a client may use them: none is used, so each connection costs the server
+/// what a new client does.
+#[test]
+fn each_connection_shakes_hands_in_full() {
+    for (version, told) in [(&TLS12, "TLSv1_2"), (&TLS13, "TLSv1_3")] {
+        for fields in [
+            json!({"keepalive": false}),
+            json!({"keepalive": false, "threads": 2}),
+            json!({"keepalive": false, "http2": true}),
+        ] {
+            let server = Server::start(At::Port, false, Some(config(&[version], None)));
+            let alpn = match fields.get("http2") {
+                None => "http/1.1",
+                Some(_) => "h2",
+            };
+            let wanted =
+                format!("name=shop.test alpn={alpn} version={told} certificates=0 handshake=Full");
+            seen(&server, fields, &wanted);
+            assert!(server.connections() >= 12, "{}", server.connections());
+        }
+    }
 }
 
 #[test]
@@ -143,7 +166,8 @@ fn a_server_that_wants_a_certificate_is_shown_one() {
     for http2 in [false, true] {
         let server = Server::start(At::Port, false, Some(config(&[&TLS13], Some(&own))));
         let alpn = if http2 { "h2" } else { "http/1.1" };
-        let wanted = format!("name=shop.test alpn={alpn} version=TLSv1_3 certificates=1");
+        let wanted =
+            format!("name=shop.test alpn={alpn} version=TLSv1_3 certificates=1 handshake=Full");
         seen(
             &server,
             json!({"http2": http2, "tls": {"cert": both.0}}),

@@ -1,6 +1,6 @@
 //! Everything that can go wrong with a request, each with its own outcome.
 
-use crate::load::{Load, RIGHT, after};
+use crate::load::{Load, RIGHT, after, at, near};
 use velodrome_engine::clock::MILLISECOND;
 use velodrome_engine::outcome::Outcome;
 use velodrome_engine::transport::simulated::Act;
@@ -130,6 +130,7 @@ fn an_idle_connection_that_closes_as_we_send_is_tried_again_once() {
         "{:?}",
         record.connections
     );
+    assert_eq!(record.resent, record.connections.reopened);
     // A server that closes without an answer every time is not hidden.
     let record = Load {
         requests: Some(5),
@@ -149,6 +150,71 @@ fn an_idle_connection_that_closes_as_we_send_is_tried_again_once() {
         ),
         (1, 4)
     );
+    assert_eq!(
+        record.resent, 1,
+        "the others met a fresh connection's close"
+    );
+}
+
+#[test]
+fn a_close_that_cannot_have_crossed_the_request_is_its_end() {
+    let crash = Act::Break(libc::ECONNRESET);
+    for (age, end, resent) in [
+        (MILLISECOND, Act::Close, 1),
+        (9 * MILLISECOND, crash.clone(), 1),
+        (11 * MILLISECOND, Act::Close, 0),
+        (300 * MILLISECOND, Act::Close, 0),
+        (1_900 * MILLISECOND, crash, 0),
+    ] {
+        let load = Load {
+            requests: Some(6),
+            ..Load::default()
+        };
+        let record = load.run(|n, now| match n {
+            3 => vec![(now + age, end.clone())],
+            _ => after(MILLISECOND, now),
+        });
+        let came = (
+            record.outcomes.of(Outcome::Ok),
+            record.outcomes.of(Outcome::Reset),
+            record.resent,
+        );
+        assert_eq!(came, (5 + resent, 1 - resent, resent), "after {age} ns");
+        assert_eq!(record.connections.reopened, 1);
+    }
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_as_old_as_when_it_was_sent_first() {
+    for rate in [None, Some(100.0)] {
+        let load = Load {
+            requests: Some(6),
+            rate,
+            ..Load::default()
+        };
+        let record = load.run(|n, now| match n {
+            3 => vec![(now + 8 * MILLISECOND, Act::Close)],
+            _ => after(MILLISECOND, now),
+        });
+        assert_eq!((record.outcomes.of(Outcome::Ok), record.resent), (6, 1));
+        for times in [&record.due, &record.sent] {
+            assert!(near(at(times, 1.0), 9.0), "{} at {rate:?}", at(times, 1.0));
+        }
+        assert!(near(at(&record.sent, 0.5), 1.0));
+    }
+    // It is given up when it is too old, however often it was sent.
+    let load = Load {
+        requests: Some(4),
+        ..Load::default()
+    };
+    let record = load.run(|n, now| match n {
+        3 => vec![(now + 8 * MILLISECOND, Act::Close)],
+        4 => vec![],
+        _ => after(MILLISECOND, now),
+    });
+    assert_eq!(record.outcomes.of(Outcome::Timeout), 1);
+    let age = at(&record.sent, 1.0);
+    assert!((2_000.0..2_020.0).contains(&age), "{age}");
 }
 
 #[test]

@@ -126,6 +126,8 @@ class LoadFacts:
     """Of a schedule, each that began."""
     answered_before_read: int | None = None
     """Answers that were complete before their request was wholly sent."""
+    resent: int | None = None
+    """Requests that were sent again, as the server closed their idle connection at the moment they were sent."""
     first_due: Latency | None = None
     """Until the first message, of answers that have several; else None."""
     first_sent: Latency | None = None

@@ -38,6 +38,7 @@ def read(document: Mapping[str, Any]) -> LoadFacts:
         hdr_sent=document["hdr"]["sent"],
         examples=tuple(f"{example['outcome']}: {example['text']}" for example in document["examples"]),
         answered_before_read=document["answered_before_read"],
+        resent=document.get("resent"),
         steps=tuple(_step(step) for step in document.get("steps", ())),
         first_due=_first(document, "due"),
         first_sent=_first(document, "sent"),

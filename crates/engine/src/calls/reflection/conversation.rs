@@ -155,6 +155,7 @@ fn hear(event: StreamEvent<'_>, came: &mut Vec<u8>, ended: &mut Option<Ended>) {
             status: 200,
             grpc,
             end: true,
+            ..
         }
         | StreamEvent::Trailers { grpc } => {
             *ended = Some(told(grpc));

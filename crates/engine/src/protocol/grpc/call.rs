@@ -123,7 +123,9 @@ impl Call {
     #[inline]
     pub fn feed(&mut self, event: StreamEvent<'_>, expected: &Expected<'_>) -> Fed {
         match event {
-            StreamEvent::Head { status, grpc, end } => {
+            StreamEvent::Head {
+                status, grpc, end, ..
+            } => {
                 self.http_status = status;
                 match end {
                     true => self.trailers(grpc),

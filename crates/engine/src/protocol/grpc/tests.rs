@@ -3,13 +3,14 @@
 use super::*;
 use crate::outcome::Outcome;
 use crate::protocol::BodyCheck;
-use crate::protocol::http2::{GrpcStatus, GrpcTrailer, StreamEvent};
+use crate::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
 use proptest::prelude::*;
 use std::time::Duration;
 
 fn head(status: u16) -> StreamEvent<'static> {
     StreamEvent::Head {
         status,
+        length: Length::Untold,
         grpc: GrpcTrailer::default(),
         end: false,
     }
@@ -62,6 +63,7 @@ fn a_call_comes_to_what_the_server_said() {
     };
     let with = |grpc| StreamEvent::Head {
         status: 200,
+        length: Length::Untold,
         grpc,
         end: true,
     };
@@ -91,6 +93,7 @@ fn a_call_comes_to_what_the_server_said() {
         (
             &[StreamEvent::Head {
                 status: 502,
+                length: Length::Untold,
                 grpc: bare,
                 end: true,
             }],
@@ -112,6 +115,7 @@ fn a_call_comes_to_what_the_server_said() {
         (
             &[StreamEvent::Head {
                 status: 503,
+                length: Length::Untold,
                 grpc: trailer(14, "no"),
                 end: true,
             }],
@@ -266,6 +270,7 @@ fn another_status_may_be_the_right_one() {
     };
     let refused = [StreamEvent::Head {
         status: 200,
+        length: Length::Untold,
         grpc: trailer(3, "bad"),
         end: true,
     }];

@@ -21,10 +21,34 @@ pub struct GrpcTrailer<'a> {
     pub message: &'a [u8],
 }
 
+/// The field `content-length`: what the body must come to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Length {
+    #[default]
+    Untold,
+    Bytes(u64),
+    /// It is there and is not a number, or is there twice with two numbers.
+    Unreadable,
+}
+
+impl Length {
+    /// One field more. The same number several times is one number (RFC 9110, section 8.6).
+    fn take(&mut self, value: &[u8]) {
+        for token in value.split(|byte| *byte == b',') {
+            *self = match (*self, digits(token.trim_ascii())) {
+                (Self::Untold, Some(bytes)) => Self::Bytes(bytes),
+                (Self::Bytes(before), Some(bytes)) if before == bytes => Self::Bytes(bytes),
+                _ => Self::Unreadable,
+            };
+        }
+    }
+}
+
 /// What one header block says.
 #[derive(Debug, Default)]
 pub struct Fields {
     pub status: Option<u16>,
+    pub length: Length,
     pub grpc: GrpcStatus,
     message: Vec<u8>,
     /// What is wrong with the block by RFC 9113, section 8: the stream is faulty, not the connection.
@@ -37,6 +61,7 @@ impl Fields {
     #[inline]
     pub fn clear(&mut self) {
         self.status = None;
+        self.length = Length::Untold;
         self.grpc = GrpcStatus::Missing;
         self.message.clear();
         self.fault = None;
@@ -52,13 +77,15 @@ impl Fields {
         self.regular = true;
         match name.len() {
             11 if name == b"grpc-status" => {
-                self.grpc = number(value).map_or(GrpcStatus::Unreadable, GrpcStatus::Code);
+                let code = digits(value).and_then(|code| u32::try_from(code).ok());
+                self.grpc = code.map_or(GrpcStatus::Unreadable, GrpcStatus::Code);
             }
             12 if name == b"grpc-message" => {
                 self.message.clear();
                 self.message
                     .extend_from_slice(&value[..value.len().min(MAX_MESSAGE)]);
             }
+            14 if name == b"content-length" => self.length.take(value),
             _ => {}
         }
     }
@@ -93,12 +120,12 @@ impl Fields {
 }
 
 /// Decimal digits and nothing else: `str::parse` would take a sign.
-fn number(digits: &[u8]) -> Option<u32> {
-    if digits.is_empty() {
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
         return None;
     }
-    digits.iter().try_fold(0_u32, |number, byte| match byte {
-        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u32::from(byte - b'0')),
+    text.iter().try_fold(0_u64, |number, byte| match byte {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
         _ => None,
     })
 }

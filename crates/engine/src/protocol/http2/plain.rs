@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Heads, RequestHead, StreamEvent, code_name};
+use super::{Heads, Length, RequestHead, StreamEvent, code_name};
 use crate::clock::Nanos;
 use crate::outcome::Outcome;
 use crate::protocol::body::Body;
@@ -90,6 +90,8 @@ impl PlainAsk {
 pub struct Plain {
     body: Body,
     status: u16,
+    /// What the body must come to, of an answer that has one.
+    length: Length,
     /// The request in flight.
     which: usize,
     is_named: bool,
@@ -115,6 +117,7 @@ impl Protocol for Plain {
         Plain {
             body: Body::new(false),
             status: 0,
+            length: Length::Untold,
             which: 0,
             is_named: false,
             heard: false,
@@ -140,12 +143,16 @@ impl Protocol for Plain {
     #[inline]
     fn feed(&mut self, event: StreamEvent<'_>, ask: &PlainAsk) -> Result<Fed<PlainAnswer>, Fault> {
         self.heard = true;
-        let right = &ask.requests[self.which].right;
+        let known = &ask.requests[self.which];
+        let right = &known.right;
         let fault = |outcome, why| Err(Fault { outcome, why });
         match event {
-            StreamEvent::Head { status, .. } => {
+            StreamEvent::Head { status, length, .. } => {
                 self.status = status;
-                if matches!(status, 204 | 304) {
+                // What has no body by its nature may tell of the one it would have.
+                let bodiless = known.is_head || matches!(status, 204 | 304);
+                self.length = if bodiless { Length::Untold } else { length };
+                if bodiless {
                     self.body.forget();
                 }
             }
@@ -156,15 +163,16 @@ impl Protocol for Plain {
                 let why = format!("the server reset the stream: {}", code_name(code));
                 return fault(Outcome::Reset, why);
             }
-            StreamEvent::Malformed { why } => {
-                return fault(
-                    Outcome::BadProtocol,
-                    format!("the answer is not HTTP/2: {why}"),
-                );
-            }
+            StreamEvent::Malformed { why } => return malformed(why),
         }
         if !event.ends() {
             return Ok(Fed::More);
+        }
+        match self.length {
+            Length::Untold => {}
+            Length::Bytes(told) if told == self.body.len() => {}
+            Length::Bytes(told) => return malformed(&other_length(told, self.body.len())),
+            Length::Unreadable => return malformed("its content-length is not one number"),
         }
         Ok(Fed::Done(PlainAnswer {
             status: self.status,
@@ -214,4 +222,18 @@ impl Protocol for Plain {
     fn is_reusable(_: &PlainAnswer) -> bool {
         true
     }
+}
+
+/// An answer that contradicts itself (RFC 9113, section 8.1.1).
+#[cold]
+fn malformed(why: &str) -> Result<Fed<PlainAnswer>, Fault> {
+    Err(Fault {
+        outcome: Outcome::BadProtocol,
+        why: format!("the answer is not HTTP/2: {why}"),
+    })
+}
+
+#[cold]
+fn other_length(told: u64, came: u64) -> String {
+    format!("its content-length is {told}, and its body ended after {came} bytes")
 }

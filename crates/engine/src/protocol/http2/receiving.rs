@@ -240,11 +240,16 @@ impl Session {
         if end {
             self.finish(tag, out);
         }
-        let grpc = self.fields.trailer();
+        let (length, grpc) = (self.fields.length, self.fields.trailer());
         on(
             tag,
             match status {
-                Some(status) => StreamEvent::Head { status, grpc, end },
+                Some(status) => StreamEvent::Head {
+                    status,
+                    length,
+                    grpc,
+                    end,
+                },
                 None => StreamEvent::Trailers { grpc },
             },
         );

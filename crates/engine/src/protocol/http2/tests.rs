@@ -1,6 +1,7 @@
 //! What the session makes of streams of frames: by table, cut in any way, and from servers no one would write.
 
 mod floods;
+mod lengths;
 mod sending;
 mod splits;
 mod table;
@@ -63,9 +64,9 @@ enum Heard {
 
 fn hear(heard: &mut Vec<Heard>, tag: u32, event: StreamEvent<'_>) {
     let event = match event {
-        StreamEvent::Head { status, grpc, end } => {
-            Heard::Head(tag, status, grpc.status, grpc.message.to_vec(), end)
-        }
+        StreamEvent::Head {
+            status, grpc, end, ..
+        } => Heard::Head(tag, status, grpc.status, grpc.message.to_vec(), end),
         StreamEvent::Data { bytes, end } => match heard.last_mut() {
             Some(Heard::Data(before, joined, ended)) if *before == tag && !*ended => {
                 joined.extend_from_slice(bytes);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::clock::Nanos;
 use crate::protocol::http2::{Http2Error, Session, Settings};
 use crate::transport::Token;
 
@@ -38,6 +39,8 @@ pub struct Line {
     pub sending: Vec<u32>,
     /// Why it ended, where there is more to tell than that the server closed it.
     fault: Option<io::Error>,
+    /// The shortest round trip of the connection, once that has ended.
+    pub round_trip: Option<Nanos>,
 }
 
 impl Line {
@@ -52,6 +55,7 @@ impl Line {
             attached: 0,
             sending: Vec::new(),
             fault: None,
+            round_trip: None,
         }
     }
 
@@ -72,6 +76,7 @@ impl Line {
         self.held = 0;
         self.sending.clear();
         self.fault = None;
+        self.round_trip = None;
     }
 
     /// The connection has ended, for this reason where there is one to tell.

@@ -244,6 +244,9 @@ impl<T: ByteTransport> Multiplexed<T> {
         let users = self.places.at_line(number);
         self.pending
             .extend(users.map(|(token, _)| Event::Readable(token, Reading::default())));
+        // Those whose requests are lost will ask.
+        let token = self.lines[number].token(number);
+        self.lines[number].round_trip = self.inner.round_trip(token);
         self.drop_line(number, why);
         if !waits_for_it {
             let _ = self.admit(connection);

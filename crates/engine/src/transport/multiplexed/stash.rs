@@ -1,6 +1,6 @@
 //! Events of streams, kept from when their connection was read until the worker asks for them.
 
-use crate::protocol::http2::{GrpcStatus, GrpcTrailer, StreamEvent};
+use crate::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
 
 /// A piece of the bytes kept.
 #[derive(Clone, Copy)]
@@ -18,6 +18,7 @@ struct Trailer {
 enum Kept {
     Head {
         status: u16,
+        length: Length,
         grpc: Trailer,
         end: bool,
     },
@@ -55,8 +56,14 @@ impl Stash {
     #[inline]
     pub fn keep(&mut self, event: StreamEvent<'_>) -> usize {
         let kept = match event {
-            StreamEvent::Head { status, grpc, end } => Kept::Head {
+            StreamEvent::Head {
                 status,
+                length,
+                grpc,
+                end,
+            } => Kept::Head {
+                status,
+                length,
                 grpc: self.trailer(grpc),
                 end,
             },
@@ -79,8 +86,14 @@ impl Stash {
     #[inline]
     pub fn event(&self, number: usize) -> Option<StreamEvent<'_>> {
         Some(match self.events.get(number)? {
-            Kept::Head { status, grpc, end } => StreamEvent::Head {
+            Kept::Head {
+                status,
+                length,
+                grpc,
+                end,
+            } => StreamEvent::Head {
                 status: *status,
+                length: *length,
                 grpc: self.told(*grpc),
                 end: *end,
             },

@@ -2,13 +2,14 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use velodrome_engine::protocol::grpc::{Call, Ended, Expected, Fed, readable};
-use velodrome_engine::protocol::http2::{GrpcStatus, GrpcTrailer, StreamEvent};
+use velodrome_engine::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
 
 fn play(bytes: &[u8], size: usize, grpc: GrpcTrailer<'_>, expected: &Expected) -> (Ended, String) {
     let mut call = Call::new();
     call.begin(true);
     let head = StreamEvent::Head {
         status: 200,
+        length: Length::Untold,
         grpc: GrpcTrailer::default(),
         end: false,
     };
