@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import SHOP
 
-from velodrome.model.app import ThirdParty
 from velodrome.model.errors import BrokenPluginError, UsageError
+from velodrome.model.third_party import ThirdParty
 from velodrome.track import apps
 from velodrome.track.apps import Asked, look
 

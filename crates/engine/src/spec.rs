@@ -10,7 +10,7 @@ mod websocket;
 use serde::Deserialize;
 
 pub use call::CallSpec;
-pub use request::RequestSpec;
+pub use request::{Content, RequestSpec};
 pub use schedule::StepSpec;
 pub use tls::{TlsSpec, Version};
 pub use websocket::{Mode, WebSocketSpec};

@@ -1,13 +1,17 @@
 """Where an app is found: its import path, or that of the object a caller holds, for a server process to import."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from velodrome.model.errors import AppNotFoundError
 from velodrome.model.request import Request
+from velodrome.plan.asked.headers import Header, checked
 from velodrome.track.apps import Asked
+
+Headers = Mapping[str, str] | Sequence[Header]
+"""By name, or pairs of name and value, where one is given several times."""
 
 
 def asked_of(
@@ -20,13 +24,18 @@ def asked_of(
     interface: str = "",
     upstreams: Sequence[str] = (),
     proto: str = "",
+    headers: Headers = (),
+    setup: str = "",
+    teardown: str = "",
 ) -> Asked:
     """Return what is asked of an app, told by its import path or given as an object.
 
     `python` is its interpreter (the one running, unless told), `cwd` its folder, `env` variables as `NAME=value`,
     `interface` how it is called where that cannot be seen, `upstreams` third parties to simulate, as
-    `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer.
-    Raises AppNotFoundError for an object that no module holds.
+    `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
+    `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
+    after.
+    Raises AppNotFoundError for an object that no module holds, HeaderError.
     """
     if isinstance(app, str):
         path, folder = app, cwd
@@ -34,7 +43,17 @@ def asked_of(
         path, found = _of_object(app)
         folder = cwd or found
     return Asked(
-        path, python or sys.executable, folder, tuple(env), interface, requests, tuple(upstreams), proto
+        path,
+        python or sys.executable,
+        folder,
+        tuple(env),
+        interface,
+        requests,
+        tuple(upstreams),
+        proto,
+        headers=checked(headers),
+        setup=setup,
+        teardown=teardown,
     )
 
 

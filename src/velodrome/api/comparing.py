@@ -26,6 +26,7 @@ def compare(
     stacks: Sequence[str] = (),
     cpus: int | None = None,
     memory: str = "",
+    link: str = "",
     seed: int = DEFAULTS.seed,
     out: str | Path | None = None,
     wait: bool = False,
@@ -33,9 +34,9 @@ def compare(
 ) -> Run:
     """Race one app, or several, on every stack that can serve it: its import path, or the object itself.
 
-    `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all;
-    `cpus` and `memory` (`"1g"`) limit the server; `of_app` says how it is found: `python`, `cwd`, `env`, `interface`,
-    `upstreams`, `proto`. Each app is a question of the run.
+    `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all, or
+    yours in `./mine.py`; `cpus` and `memory` (`"1g"`) limit the server, `link` (`"rtt=40ms"`) is the network between;
+    `of_app` says how it is found and asked: what `asked_of` takes. Each app is a question of the run.
 
     Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
     """
@@ -43,17 +44,20 @@ def compare(
         raise UsageError("name an app: compare('shop.wsgi:application')")
     mix = mix_of(requests)
     asked = [asked_of(one, mix, **of_app) for one in app]
+    names, extra = apps.named(stacks)
     terms = terms_of(
         limits_of(cpus, memory),
         connections=connections,
         rate=rate,
         duration=duration,
-        stacks=stacks,
+        link=link,
+        stacks=names,
         blocks=blocks,
         seed=seed,
     )
-    found = [apps.look(one) for one in asked]
-    lab = apps.lab_for(asked[0])
-    comparison = comparing.laid_out(found, terms, lab)
-    comparing.rehearse(comparison, lab)
-    return raced(comparison.study, comparison.matrix, lab, out, wait)
+    with apps.commands_around(asked[0]):
+        found = [apps.look(one) for one in asked]
+        lab = apps.lab_for(asked[0], extra)
+        comparison = comparing.laid_out(found, terms, lab)
+        comparing.rehearse(comparison, lab, wait_s=None if wait else 0.0)
+        return raced(comparison.study, comparison.matrix, lab, out, wait)

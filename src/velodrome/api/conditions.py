@@ -1,12 +1,13 @@
 """Under which conditions apps are raced and searched, as a caller writes them."""
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 from velodrome.api.spans import seconds_of
 from velodrome.model.errors import UsageError
 from velodrome.model.limits import Limits
-from velodrome.track import comparing
+from velodrome.model.link import Link
+from velodrome.plan import link_text
 from velodrome.track.comparing import Terms
 
 
@@ -20,22 +21,36 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
         raise UsageError(f"memory: {error}") from error
 
 
+def rate_of(rate: float | None) -> float | None:
+    """Return requests a second; None: not given. Raises UsageError."""
+    if rate is not None and not 0 < rate < math.inf:
+        raise UsageError(f"rate={rate:g} is not a rate; give requests a second above 0")
+    return rate
+
+
+def blocks_of(blocks: int | None) -> int | None:
+    """Return how many blocks; None: not given. Raises UsageError."""
+    if blocks is not None and blocks < 1:
+        raise UsageError(f"blocks={blocks}: at least 1 is needed")
+    return blocks
+
+
+def link_of(link: str) -> Link | None:
+    """Return the network between, told as `rtt=40ms,loss=1%`; None: it was not given. Raises UsageError."""
+    try:
+        return link_text.read(link) if link else None
+    except ValueError as error:
+        raise UsageError(f"link: {error}") from error
+
+
 def terms_of(
     limits: Limits,
     *,
     connections: int,
     rate: float | None,
     duration: float | str,
-    stacks: Sequence[str],
+    link: str = "",
     **more: Any,
 ) -> Terms:
     """Return the terms of a race; `more` are fields of `Terms`. Raises UsageError for what makes no sense."""
-    seconds = seconds_of(duration)
-    if seconds < comparing.LEAST_S:
-        raise UsageError(f"duration={duration!r}: {comparing.LEAST_S:g} s at least are needed")
-    if rate is not None and not rate > 0:
-        raise UsageError(f"rate={rate:g} is not a rate; give requests a second above 0")
-    for name, number in (("connections", connections), ("blocks", more.get("blocks", 1))):
-        if number < 1:
-            raise UsageError(f"{name}={number}: at least 1 is needed")
-    return Terms(connections, rate, limits, seconds=seconds, stacks=tuple(stacks), **more)
+    return Terms(connections, rate, limits, seconds=seconds_of(duration), link=link_of(link), **more)

@@ -1,22 +1,26 @@
 """`velodrome.load`: load a server, or an app that is served for it, and return figures that know how sure they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from velodrome.api import frames, showing
-from velodrome.api.apps import asked_of
+from velodrome.api.apps import Headers, asked_of
+from velodrome.api.asking import Asks, mix_of
+from velodrome.api.conditions import link_of
 from velodrome.api.spans import seconds_of
 from velodrome.judge.loaded import Blocks
 from velodrome.judge.measured import Measured
 from velodrome.model.errors import UsageError
 from velodrome.model.quantity import in_unit
 from velodrome.model.request import Content, Request
+from velodrome.plan.asked.headers import added, checked
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.track import loading
-from velodrome.track.loading import Terms
+from velodrome.track.loading import On, Terms
 
 WAIT_S = 600.0
 """For another velodrome that measures on this machine: tests may run at the same time, loads may not."""
@@ -137,9 +141,10 @@ def load(
     warmup: float | str = 1.0,
     timeout: float | str = 10.0,
     blocks: int = loading.BLOCKS,
+    requests: Asks = (),
     method: str = "GET",
     path: str = "/",
-    headers: Mapping[str, str] | None = None,
+    headers: Headers = (),
     body: bytes | str = b"",
     expect_status: int | None = None,
     expect_body: bytes | str | None = None,
@@ -149,40 +154,50 @@ def load(
     """Load a server at `rate` requests a second, or by `connections` in a closed loop, for `duration` in all.
 
     `target` is a URL, or an app: its import path (`"shop.wsgi:application"`), or the object itself, which a server
-    process imports from its module. `path` is what is asked of an app, and `of_app` says how it is served: `stack`,
-    `knobs`, `python`, `cwd`, `env`, `interface`, `upstreams`. Latency is from when requests were due; any 2xx is right
-    unless told.
+    process imports from its module. `path` is what is asked of an app, or `requests`, such as `"GET /cart?id=7"` or
+    those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
+    it is served: `stack`, `knobs`, `link`, and what `asked_of` takes. Latency is from when requests were due; any 2xx
+    is right unless told.
 
     Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run.
     """
     terms = Terms(rate, connections, seconds_of(duration), seconds_of(warmup), seconds_of(timeout), blocks)
-    asking = Target(
-        "",
-        method,
-        tuple((headers or {}).items()),
-        _bytes(body),
-        None if expect_body is None else _bytes(expect_body),
-        expect_status,
-        tuple(allow_target),
-    )
-    if isinstance(target, str) and "://" in target:
-        if of_app:
-            raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
-        with alone(f"load of {target}", WAIT_S):
-            return Loaded(target, loading.load(replace(asking, url=target), terms))
-    stack, knobs = of_app.pop("stack", ""), of_app.pop("knobs", None)
-    request = Request(
+    one = Request(
         f"{method} {path}",
         path,
         method,
-        headers=asking.headers,
-        body=Content.of(asking.body) if asking.body else None,
+        body=Content.of(_bytes(body)) if body else None,
         expect_status=expect_status,
-        expect_body=None if asking.expect_body is None else Content.of(asking.expect_body),
+        expect_body=None if expect_body is None else Content.of(_bytes(expect_body)),
     )
-    asked = asked_of(target, (request,), **of_app)
+    if requests and one != Request("GET /"):
+        raise UsageError("requests say all that is asked: leave method, path, body and what is expected out")
+    mix = mix_of(requests) if requests else (one,)
+    if isinstance(target, str) and "://" in target:
+        if of_app:
+            raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
+        whole = added(mix, checked(headers))
+        asking = _of_paths(target, whole) if requests else _of_url(target, whole[0])
+        with alone(f"load of {target}", WAIT_S):
+            return Loaded(target, loading.load(replace(asking, allow=tuple(allow_target)), terms))
+    on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
+    asked = asked_of(target, mix, headers=headers, **of_app)
     with alone(f"load of {asked.app}", WAIT_S):
-        return Loaded(asked.app, loading.load_app(asked, terms, stack, knobs))
+        return Loaded(asked.app, loading.load_app(asked, terms, on))
+
+
+def _of_url(url: str, one: Request) -> Target:
+    """Return the target at a URL, which says the path itself."""
+    body = one.body.data if one.body else b""
+    right = one.expect_body.data if one.expect_body else None
+    return Target(url, one.method, one.headers, body, right, one.expect_status)
+
+
+def _of_paths(url: str, mix: Sequence[Request]) -> Target:
+    """Return the target of requests that say their paths. Raises UsageError for a URL that says one, too."""
+    if urlsplit(url).path not in ("", "/"):
+        raise UsageError(f"requests say the paths: give {url} without one")
+    return Target.of_requests(url, mix)
 
 
 def _bytes(text: bytes | str) -> bytes:

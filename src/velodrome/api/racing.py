@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from velodrome.api.conditions import blocks_of
 from velodrome.api.reading import Run, read
 from velodrome.guest import catalog
 from velodrome.model.study import Study
@@ -35,6 +36,7 @@ def race(
     another velodrome measures. Raises StudyFileError, UnknownNameError, NothingSelectedError, BusyError and what else
     keeps a race from being run; a contestant that fails is a result.
     """
+    blocks_of(blocks)
     asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
     asked = replace(
         asked,

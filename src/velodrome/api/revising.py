@@ -7,7 +7,7 @@ from typing import Any
 
 from velodrome.api.apps import asked_of
 from velodrome.api.asking import Asks, mix_of
-from velodrome.api.conditions import limits_of, terms_of
+from velodrome.api.conditions import blocks_of, limits_of, terms_of
 from velodrome.api.spans import seconds_of
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import Diff
@@ -33,6 +33,9 @@ def raced(
     duration: float | str = SECONDS,
     stacks: Sequence[str] = (),
     cpus: int | None = None,
+    memory: str = "",
+    link: str = "",
+    workers: int | None = None,
     blocks: int | None = None,
     budget: float | str = revising.BUDGET_S,
     out: str | Path | None = None,
@@ -44,12 +47,23 @@ def raced(
     Results go into `out`, a fresh folder unless told. `of_app` as in `velodrome.compare`; `cwd` is a folder of the
     repository. Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
     """
+    names, extra = apps.named(stacks)
     terms = terms_of(
-        limits_of(cpus, ""), connections=connections, rate=rate, duration=duration, stacks=stacks
+        limits_of(cpus, memory),
+        connections=connections,
+        rate=rate,
+        duration=duration,
+        link=link,
+        stacks=names,
+        workers=workers,
     )
     asked = asked_of(app, mix_of(requests), **of_app)
-    with stoppable(), revisions.checked_out(apps.folder(asked.cwd), (before, after)) as found:
-        lab = apps.lab_for(asked)
+    with (
+        stoppable(),
+        apps.commands_around(asked),
+        revisions.checked_out(apps.folder(asked.cwd), (before, after)) as found,
+    ):
+        lab = apps.lab_for(asked, extra)
         study = revising.laid_out(asked, found, terms, lab)
         return revising.raced(
             study,
@@ -58,6 +72,6 @@ def raced(
             Quiet(),
             asked=looked,
             budget_s=seconds_of(budget),
-            blocks=blocks,
+            blocks=blocks_of(blocks),
             wait_s=None if wait else 0.0,
         )

@@ -1,13 +1,14 @@
 """`velodrome.capacity` and `velodrome.tune`: how much an app can do on a stack, and which setting to deploy."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from velodrome.api import frames, showing
 from velodrome.api.apps import asked_of
 from velodrome.api.asking import Asks, mix_of
-from velodrome.api.conditions import limits_of
+from velodrome.api.conditions import limits_of, link_of, rate_of
 from velodrome.api.spans import seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.judge.search.holding import Demands
@@ -25,6 +26,7 @@ from velodrome.report import capacity_text, pasting, tune_json, tune_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
+from velodrome.track import knobs as settings
 from velodrome.track.loading import common
 from velodrome.track.quiet import Quiet
 
@@ -129,30 +131,33 @@ def capacity(
     duration: float | str | None = None,
     cpus: int | None = None,
     memory: str = "",
+    link: str = "",
     wait: bool = False,
     **of_app: Any,
 ) -> Capacity:
     """Search the highest rate at which `slo` (`"p99 < 200ms and errors < 0.1%"`) holds on one stack, or with `closed`
     the connections at which throughput stops rising.
 
-    `app` is an import path or the object itself; without `stack` a common one serves it. Raises what is wrong with
-    the app, ConditionError, NoServerError, BusyError.
+    `app` is an import path or the object itself; without `stack` a common one serves it, and `"./mine.py"` is yours;
+    `link` (`"rtt=40ms"`) is the network between; `of_app` is what `asked_of` takes. Raises what is wrong with the app,
+    UnknownKnobError, ConditionError, NoServerError, BusyError.
     """
     if closed and slo:
         raise UsageError("closed=True shows throughput alone: leave slo out, or leave closed out")
-    one, lab = _looked_at(app, requests, of_app)
-    name = common(apps.stacks_for(one, lab, (stack,) if stack else ()))
-    who = Contestant(name, knobs or {})
-    trial = bench.trial_of(STUDY, one.recipe, who, limits_of(cpus, memory), app=one)
+    demands, limits, between = Demands(must=_conditions(slo)), limits_of(cpus, memory), link_of(link)
+    names, extra = apps.named((stack,) if stack else ())
     wait_s = None if wait else 0.0
     found: RateCapacity | Knee
-    if closed:
-        length = searching.KNEE_S if duration is None else seconds_of(duration)
-        found = searching.knee(trial, lab, Quiet(), seconds=length, wait_s=wait_s)
-    else:
-        length = bench.SECONDS if duration is None else seconds_of(duration)
-        demands = Demands(must=_conditions(slo))
-        found = searching.highest(trial, lab, demands, Quiet(), seconds=length, wait_s=wait_s)
+    with _looked_at(app, requests, extra, of_app) as (one, lab):
+        name = common(apps.stacks_for(one, lab, names))
+        who = Contestant(name, settings.read(lab.stacks[name], knobs or {}))
+        trial = replace(bench.trial_of(STUDY, one.recipe, who, limits, app=one), link=between)
+        if closed:
+            length = searching.KNEE_S if duration is None else seconds_of(duration)
+            found = searching.knee(trial, lab, Quiet(), seconds=length, wait_s=wait_s)
+        else:
+            length = bench.SECONDS if duration is None else seconds_of(duration)
+            found = searching.highest(trial, lab, demands, Quiet(), seconds=length, wait_s=wait_s)
     return Capacity(f"{who.called(lab.stacks[name])} · {one.path}", found)
 
 
@@ -173,24 +178,31 @@ def tune(
     """Search the stack and settings with the most capacity at the SLO or, with a `rate`, those that carry it with the
     least CPU (or, `goal="memory"`, memory), within `cpus` and `memory`.
 
-    Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError.
+    `of_app` is what `asked_of` takes. Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError.
     """
     if goal and goal not in {one.value for one in Goal}:
         raise UsageError(f"goal={goal!r} is none; there are {', '.join(one.value for one in Goal)}")
-    wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY
-    if (wanted is Goal.CAPACITY) == bool(rate):
+    carried = rate_of(rate)
+    wanted = Goal(goal) if goal else Goal.CPU if carried else Goal.CAPACITY
+    if (wanted is Goal.CAPACITY) == bool(carried):
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
-    one, lab = _looked_at(app, requests, of_app)
-    chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, tuple(stacks)))
-    trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits_of(cpus, memory), app=one)
-    demands = Demands(must=_conditions(slo))
-    asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
-    return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
+    demands, limits = Demands(must=_conditions(slo)), limits_of(cpus, memory)
+    names, extra = apps.named(stacks)
+    with _looked_at(app, requests, extra, of_app) as (one, lab):
+        chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, names))
+        trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits, app=one)
+        asked = tuning.Asked(trial, chosen, wanted, demands, carried or 0.0, seconds_of(budget))
+        return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
 
 
-def _looked_at(app: object, requests: Asks, of_app: Mapping[str, Any]) -> tuple[App, Lab]:
+@contextmanager
+def _looked_at(
+    app: object, requests: Asks, extra: Sequence[str], of_app: Mapping[str, Any]
+) -> Iterator[tuple[App, Lab]]:
+    """Look at an app between the commands of its user, and yield it with a lab that serves it."""
     asked = asked_of(app, mix_of(requests), **of_app)
-    return apps.look(asked), apps.lab_for(asked)
+    with apps.commands_around(asked):
+        yield apps.look(asked), apps.lab_for(asked, extra)
 
 
 def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:

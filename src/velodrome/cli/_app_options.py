@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from velodrome.model.request import Request
+from velodrome.plan.asked import headers
 from velodrome.track.apps import Asked
 
 Python = Annotated[
@@ -25,7 +26,16 @@ Interface = Annotated[
 Upstream = Annotated[
     list[str] | None,
     typer.Option(
-        help="A simulated third party in place of one it calls: PAYMENTS_URL=latency:lognormal(50ms,0.4)."
+        help="A simulated third party in place of one it calls: "
+        "PAYMENTS_URL=latency:lognormal(50ms,0.4),errors:1%,body:@charge.json."
+    ),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-H",
+        "--header",
+        help="Of every request: 'Host: shop.example', 'Authorization: Bearer …'; never stored; repeatable.",
     ),
 ]
 Proto = Annotated[str, typer.Option(help="The .proto file of a gRPC servicer.")]
@@ -45,9 +55,13 @@ class Given:
     proto: str = ""
     requests: tuple[Request, ...] = ()
     """What is asked."""
+    headers: list[str] | None = None
+    """Of every request."""
+    setup: str = ""
+    teardown: str = ""
 
     def asked(self, app: str) -> Asked:
-        """Return it of one app."""
+        """Return it of one app. Raises HeaderError."""
         return Asked(
             app,
             self.python,
@@ -57,4 +71,7 @@ class Given:
             self.requests,
             tuple(self.upstreams or ()),
             self.proto,
+            headers=headers.read(self.headers or ()),
+            setup=self.setup,
+            teardown=self.teardown,
         )

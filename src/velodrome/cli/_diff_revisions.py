@@ -41,12 +41,21 @@ class Raced:
     blocks: int | None
     run: Path | None
     wait: bool
+    extra: tuple[str, ...] = ()
+    """Paths of stacks of the user's own."""
 
 
 def race(before: str, after: str, how: Raced, asked: Asked) -> Diff:
-    """Check both out, race them, and return the diff. Raises GitError, RevisionError and what a race raises."""
-    with stoppable(), revisions.checked_out(apps.folder(how.app.cwd), (before, after)) as found:
-        lab = apps.lab_for(how.app)
+    """Check both out, race them, and return the diff; the app's commands run before and after.
+
+    Raises GitError, RevisionError and what a race raises.
+    """
+    with (
+        stoppable(),
+        apps.commands_around(how.app),
+        revisions.checked_out(apps.folder(how.app.cwd), (before, after)) as found,
+    ):
+        lab = apps.lab_for(how.app, how.extra)
         _tell(f"{found[0].name} against {found[1].name}")
         study = revising.laid_out(how.app, found, how.terms, lab)
         where = folder(study.name, how.run, resume=False)

@@ -7,6 +7,7 @@ from velodrome.model.errors import UsageError
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 RequestsFile = Annotated[
@@ -46,11 +47,14 @@ class Asked:
         file: str | None,
         cookies: bool,
         http2: bool,
+        headers: Sequence[str] = (),
     ) -> None:
+        """`headers`: those of the whole load, `Name: value` each."""
         self.method, self.body, self.file = method, body, file
         self.expect_status, self.expect_body = expect_status, expect_body
         self.expect_contains = expect_contains
         self.cookies, self.http2 = cookies, http2
+        self.names = [text.partition(":")[0].strip() for text in headers]
 
     @property
     def given(self) -> dict[str, object]:
@@ -81,22 +85,27 @@ class Asked:
             "method": self.method or ("GET" if self.body is None else "POST"),
             "expect_status": self.expect_status,
             "expect_contains": self.expect_contains,
-            "mix": _mix(self.file),
+            "mix": _mix(self.file, self.names),
             "template": template,
             "cookies": self.cookies,
             "http2": self.http2,
         }
 
 
-def _mix(path: str | None) -> list[dict[str, Any]]:
-    """Return what the engine takes as `mix`; nothing without a file. Raises RequestsFileError."""
+def _mix(path: str | None, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what the engine takes as `mix`; nothing without a file. `names` are of headers that the load gives.
+
+    Raises RequestsFileError, WithheldHeaderError.
+    """
     if path is None:
         return []
     # What reads such a file takes longer to import than all else before the first request.
     from pathlib import Path  # noqa: PLC0415
 
+    from velodrome.model.withheld import unmarked, whole  # noqa: PLC0415
     from velodrome.plan.asked import file  # noqa: PLC0415
     from velodrome.run.drivers import mix  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
-    return mix.document(file.read(Path(path), default_path="", templates=False))
+    found = file.read(Path(path), default_path="", templates=False)
+    return mix.document(whole([unmarked(one, names) for one in found]))

@@ -11,7 +11,7 @@ from velodrome.cli._app_options import Given
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.model.app import App
-from velodrome.model.errors import UnknownNameError, UsageError
+from velodrome.model.errors import NeedlessOptionError, UnknownNameError, UsageError
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.environments import guest_tree
@@ -24,6 +24,14 @@ AppName = Annotated[
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="A recipe in the place of an app (`velodrome recipes`).")
 ]
+
+OF_APPS = frozenset(
+    {
+        *("request", "requests", "access_log", "openapi", "methods", "header"),
+        *("cwd", "env", "interface", "upstream", "proto", "setup", "teardown"),
+    }
+)
+"""Parameters of commands that say nothing to a recipe."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +61,8 @@ class Choice:
     app: str
     recipe: str
     given: Given
-    setup: str = ""
-    teardown: str = ""
+    of_apps: tuple[str, ...] = ()
+    """Options that it gives and that are of apps alone."""
 
 
 @contextmanager
@@ -69,11 +77,13 @@ def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
         )
     given = choice.given
     if choice.recipe:
+        if choice.of_apps:
+            raise NeedlessOptionError(choice.of_apps, "a recipe says itself what is asked and what it needs")
         lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=extra)
         yield Served(_recipe(choice.recipe), None, lab, given.python)
         return
     asked = given.asked(choice.app)
-    with apps.commands_around(asked, choice.setup, choice.teardown):
+    with apps.commands_around(asked):
         app = apps.look(asked)
         yield Served(app.recipe, app, apps.lab_for(asked, extra))
 

@@ -3,6 +3,7 @@
 Of `velodrome capacity` and `tune`; `compare` and `diff` have some of them.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,19 +11,15 @@ from typing import Annotated
 import typer
 
 from velodrome.guest import catalog
-from velodrome.guest.stack import KnobValue, Stack
+from velodrome.guest.stack import Stack
 from velodrome.model import duration
 from velodrome.model.condition import Condition
 from velodrome.model.condition_text import read
-from velodrome.model.errors import (
-    BadOptionError,
-    BrokenPluginError,
-    UnknownKnobError,
-    UnknownNameError,
-    UsageError,
-)
+from velodrome.model.errors import BadOptionError, UnknownNameError
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Contestant
+from velodrome.track import apps
+from velodrome.track.knobs import Knobs
 
 Slo = Annotated[
     list[str] | None,
@@ -41,45 +38,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 
 
 @dataclass(frozen=True)
-class Knobs:
-    """What the command line sets of a stack's knobs; None: its default."""
-
-    workers: int | None = None
-    threads: int | None = None
-    loop: str | None = None
-    others: tuple[str, ...] = ()
-    """`name=value` each."""
-
-    def of(self, stack: Stack) -> Mapping[str, KnobValue]:
-        """Return those that differ from the stack's defaults. Raises UnknownKnobError, UsageError."""
-        given: dict[str, KnobValue] = {
-            name: value
-            for name, value in (("workers", self.workers), ("threads", self.threads), ("loop", self.loop))
-            if value is not None
-        }
-        for text in self.others:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise UsageError(f"--knob: '{text}' is no setting; write --knob backlog=512")
-            given[name] = value
-        read_values = {name: _value(stack, name, value) for name, value in given.items()}
-        return {name: value for name, value in read_values.items() if value != stack.knobs[name]}
-
-
-def _value(stack: Stack, name: str, value: KnobValue) -> KnobValue:
-    if name not in stack.knobs:
-        raise UnknownKnobError(stack.name, name, tuple(stack.knobs))
-    if isinstance(stack.knobs[name], int):
-        if not str(value).isdecimal() or int(value) < 1:
-            raise BadOptionError(f"--{name}", str(value), "give a whole number from 1 on")
-        return int(value)
-    choices = stack.choices.get(name, ())
-    if choices and value not in choices:
-        raise BadOptionError(f"--{name}", str(value), f"{stack.name} has {', '.join(choices)}")
-    return value
-
-
-@dataclass(frozen=True)
 class Server:
     """The stack that `--stack` names, among all there are."""
 
@@ -89,21 +47,17 @@ class Server:
     """Its file, where it does not ship."""
 
     def contestant(self, knobs: Knobs) -> Contestant:
-        """Return it with its knobs set. Raises UnknownKnobError, UsageError."""
+        """Return it with its knobs set. Raises UnknownKnobError, BadOptionError."""
         return Contestant(self.name, knobs.of(self.stacks[self.name]))
 
 
 def server(name: str) -> Server:
     """Return the stack of that name, or the one in the file `./mine.py`. Raises UnknownNameError, BrokenPluginError."""
-    if not name.endswith(".py"):
-        stacks = catalog.stacks()
-        if name not in stacks:
-            raise UnknownNameError("stack", name, tuple(stacks))
-        return Server(name, stacks)
-    entry = next(one for one in catalog.entries(catalog.STACK, (name,)) if one.origin == name)
-    if entry.error:
-        raise BrokenPluginError("stack", name, entry.error)
-    return Server(entry.name, catalog.stacks((name,)), (name,))
+    (found,), extra = apps.named((name,))
+    stacks = catalog.stacks(extra)
+    if found not in stacks:
+        raise UnknownNameError("stack", found, tuple(stacks))
+    return Server(found, stacks, extra)
 
 
 def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
@@ -123,7 +77,7 @@ def limits(cpus: int | None, memory: str = "") -> Limits:
 
 def rate(option: str, value: float | None) -> float | None:
     """Return requests a second; None: not given. Raises BadOptionError."""
-    if value is not None and not value > 0:
+    if value is not None and not 0 < value < math.inf:
         raise BadOptionError(option, f"{value:g}", "give requests a second, above 0")
     return value
 

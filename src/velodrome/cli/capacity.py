@@ -9,10 +9,11 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
+from velodrome.cli import _needless_options as needless
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._exit_codes import of_search
 from velodrome.cli._numbered import Numbered
-from velodrome.cli._served import AppName, Choice, RecipeName, served
+from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
@@ -23,6 +24,7 @@ from velodrome.report import capacity_json, capacity_text, search_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity
 from velodrome.track.bench import SECONDS
+from velodrome.track.knobs import Knobs
 
 NAME = "capacity"
 
@@ -57,6 +59,7 @@ class Search:
 
 
 def command(
+    context: typer.Context,
     stack: Annotated[str, typer.Option(help="Who serves it (`velodrome stacks`), or ./mine.py.")],
     app: AppName = "",
     recipe: RecipeName = "",
@@ -65,6 +68,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    header: app_options.Header = None,
     slo: serving.Slo = None,
     closed: Annotated[
         bool, typer.Option("--closed", help="The knee of throughput against connections, with its law.")
@@ -89,15 +93,17 @@ def command(
 ) -> None:
     """Find the highest rate at which the SLO holds, with an interval, or say why there is none."""
     server = serving.server(stack)
-    who = server.contestant(serving.Knobs(workers, threads, loop, tuple(knob or ())))
+    who = server.contestant(Knobs(workers, threads, loop, tuple(knob or ())))
     conditions = serving.conditions(slo)
     if closed and conditions:
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
     limits = serving.limits(cpus, memory)
     search = Search(closed, Demands(must=conditions), _length(duration, closed), None if wait else 0.0)
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
-    given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
-    with served(Choice(app, recipe, given, setup, teardown), server.extra) as one:
+    given = app_options.Given(
+        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
+    )
+    with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), server.extra) as one:
         if one.app is not None:
             apps.stacks_for(one.app, one.lab, (who.stack,))  # refuses one that cannot serve it
         found = search.run(one.trial(NAME, who, limits), one.lab)

@@ -13,7 +13,6 @@ from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._racing import Options, between, folder, raced
-from velodrome.model.errors import BadOptionError
 from velodrome.report.typeset import visible
 from velodrome.run.environments import interpreter
 from velodrome.track import apps, comparing
@@ -36,6 +35,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    header: app_options.Header = None,
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
@@ -54,7 +54,7 @@ def command(
     ] = None,
     cpus: serving.Cpus = None,
     memory: serving.Memory = "",
-    link: Annotated[str, typer.Option(help="Network between: rtt=160ms,rate=100mbit,loss=1%.")] = "",
+    link: raced_options.Between = "",
     seed: Annotated[int, typer.Option(help="Order of the trials.")] = DEFAULTS.seed,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results and report (runs/<date>-compare-…).")
@@ -64,7 +64,9 @@ def command(
 ) -> None:
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
-    given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
+    given = app_options.Given(
+        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
+    )
     asked = [given.asked(one) for one in app]
     names, extra = apps.named(stack or ())
     terms = Terms(
@@ -72,13 +74,13 @@ def command(
         serving.rate("--rate", rate) or mix.peak_rps,
         serving.limits(cpus, memory),
         blocks,
-        _seconds(length),
+        serving.seconds("-z", length),
         seed=seed,
         link=between(link),
         stacks=names,
     )
     options = Options(resume=resume, wait=wait)
-    with apps.commands_around(asked[0], setup, teardown):
+    with apps.commands_around(asked[0]):
         _compare(asked, terms, extra, out, options)
 
 
@@ -98,13 +100,6 @@ def _compare(
 
 def _tell(sentence: str) -> None:
     print(visible(sentence), file=sys.stderr, flush=True)
-
-
-def _seconds(text: str) -> float:
-    found = serving.seconds("-z", text)
-    if found < comparing.LEAST_S:
-        raise BadOptionError("-z", text, f"give {comparing.LEAST_S:g} s at least")
-    return found
 
 
 def register(app: typer.Typer) -> None:

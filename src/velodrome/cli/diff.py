@@ -10,19 +10,29 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _diff_options as options
 from velodrome.cli import _diff_revisions as of_revisions
+from velodrome.cli import _needless_options as needless
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
+from velodrome.cli._racing import between
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
 from velodrome.judge.differing.diffing import diff
-from velodrome.model.errors import BadOptionError
+from velodrome.model.errors import BadOptionError, NeedlessOptionError
 from velodrome.run.racing import store
+from velodrome.track import apps
 from velodrome.track.comparing import Terms
 
 DEFAULTS = Terms()
 
 
+OF_STORED = frozenset(
+    ("before", "after", "app", "threshold", "fail_on", "margin", "metrics", "form", "out", "help")
+)
+"""Parameters that say something to stored runs; all others are of two revisions, which are raced."""
+
+
 def command(
+    context: typer.Context,
     before: Annotated[
         str, typer.Argument(help="A stored run, its folder or results.jsonl; with --app a revision of git.")
     ],
@@ -41,18 +51,26 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    header: app_options.Header = None,
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
+    proto: app_options.Proto = "",
+    setup: app_options.Setup = "",
+    teardown: app_options.Teardown = "",
     stack: Annotated[
-        list[str] | None, typer.Option(help="Serve it on this stack (a common one); repeatable.")
+        list[str] | None,
+        typer.Option(help="Serve it on this stack, or yours in ./mine.py (a common one); repeatable."),
     ] = None,
+    workers: serving.Workers = None,
     connections: raced_options.Connections = DEFAULTS.connections,
     rate: raced_options.Rate = None,
     length: raced_options.Length = "3s",
     cpus: serving.Cpus = None,
+    memory: serving.Memory = "",
+    link: raced_options.Between = "",
     blocks: of_revisions.Blocks = None,
     budget: of_revisions.Budget = "10m",
     run: of_revisions.RunFolder = None,
@@ -64,20 +82,27 @@ def command(
     each other until the answer is settled.
     """
     asked = options.asked(threshold, margin, metrics)
+    if not app:
+        _refuse_needless(context)
     if app:
         if not after:
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
         mix = asked_options.mix(request, requests, access_log, openapi, methods)
-        given = app_options.Given(python, cwd, env, interface, upstream, requests=mix.requests)
+        given = app_options.Given(
+            python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
+        )
+        names, extra = apps.named(stack or ())
         terms = Terms(
             connections,
-            serving.rate("--rate", rate),
-            serving.limits(cpus),
+            serving.rate("--rate", rate) or mix.peak_rps,
+            serving.limits(cpus, memory),
             seconds=serving.seconds("-z", length),
-            stacks=tuple(stack or ()),
+            link=between(link),
+            stacks=names,
+            workers=workers,
         )
         budget_s = serving.seconds("--budget", budget)
-        how = of_revisions.Raced(given.asked(app), terms, budget_s, blocks, run, wait)
+        how = of_revisions.Raced(given.asked(app), terms, budget_s, blocks, run, wait, extra)
         found = of_revisions.race(before, after, how, asked)
     elif after:
         stacks = catalog.stacks()
@@ -89,6 +114,14 @@ def command(
     options.Telling(form, out).tell(found)
     if code := options.exit_code(found, fail_on or ()):
         sys.exit(code)
+
+
+def _refuse_needless(context: typer.Context) -> None:
+    names = {str(one.name) for one in context.command.params} - OF_STORED
+    if found := needless.given(context, names):
+        raise NeedlessOptionError(
+            found, "stored runs are compared as they are; to race revisions name the --app"
+        )
 
 
 def register(app: typer.Typer) -> None:

@@ -96,7 +96,7 @@ def command(
     wanted = searching.sought(connections, rate, requests, fail_if)
     pace = schedules.pace("1" if wanted == "rate" else rate, step, every, ramp)
     http = requests_of.Asked(
-        method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2
+        method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2, header or ()
     )
     grpc = calls.Asked(None if http2 else streams, call, proto, include, data, messages, expect_data)
     spec: dict[str, Any] = {

@@ -4,9 +4,11 @@ import sys
 
 import typer
 
+from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as options
 from velodrome.model.errors import NoSourceError
-from velodrome.plan.asked import asking, written
+from velodrome.model.withheld import withheld
+from velodrome.plan.asked import asking, headers, written
 
 
 def command(
@@ -14,15 +16,22 @@ def command(
     openapi: options.OpenApi = None,
     file: options.File = None,
     methods: options.Methods = "",
+    header: app_options.Header = None,
 ) -> None:
-    """Print the requests of an access log or an OpenAPI document as a file for --requests."""
+    """Print the requests of an access log or an OpenAPI document as a file for --requests.
+
+    Values of headers that may be secrets are left out; --header gives them again where the file is asked.
+    """
     if access_log is None and openapi is None and file is None:
         raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
+    given = headers.read(header or ())
+    names = [name for name, _ in given]
     found = asking.of(file=file, access_log=access_log, openapi=openapi, methods=options.methods(methods))
     if not sys.stdout.isatty():
         for sentence in found.told:
             print(sentence, file=sys.stderr)
-    print(written.text(found.requests, found.told), end="")
+    shown = [withheld(one, names) for one in headers.added(found.requests, given)]
+    print(written.text(shown, found.told), end="")
 
 
 def register(app: typer.Typer) -> None:

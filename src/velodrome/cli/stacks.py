@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from velodrome.guest import catalog
-from velodrome.guest.stack import KnobValue, Launch, Process, Stack
+from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.judge.deploying import deployed
-from velodrome.model.errors import BrokenPluginError, UnknownKnobError, UnknownNameError
+from velodrome.model.errors import BrokenPluginError, UnknownNameError
 from velodrome.report import listing
 from velodrome.run.environments import environment
+from velodrome.track import knobs
 
 YOUR_APP = "yourmodule:app"
 Extra = Annotated[
@@ -67,13 +68,8 @@ def show_one(
 
 
 def _process(found: Stack, words: list[str]) -> Process:
-    chosen: dict[str, KnobValue] = {}
-    for word in words:
-        knob, _, value = word.partition("=")
-        if knob not in found.knobs or not value:
-            raise UnknownKnobError(found.name, knob, tuple(found.knobs))
-        chosen[knob] = int(value) if value.isdigit() else value
-    return found.command(Launch("127.0.0.1", 8000, YOUR_APP, found.settings(chosen)))
+    settings = found.settings(knobs.of_words(found, words))
+    return found.command(Launch("127.0.0.1", 8000, YOUR_APP, settings))
 
 
 def register(app: typer.Typer) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -9,10 +10,11 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
+from velodrome.cli import _needless_options as needless
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
 from velodrome.cli._numbered import Numbered
-from velodrome.cli._served import AppName, Choice, RecipeName, Served, served
+from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, Served, served
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.search.holding import Demands
@@ -37,6 +39,7 @@ class Follower(Numbered):
 
 
 def command(
+    context: typer.Context,
     app: AppName = "",
     recipe: RecipeName = "",
     request: asked_options.Lines = None,
@@ -44,6 +47,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    header: app_options.Header = None,
     slo: serving.Slo = None,
     rate: Annotated[
         float | None, typer.Option("-R", "--rate", help="Requests per second to carry, with the least CPU.")
@@ -52,7 +56,7 @@ def command(
         Goal | None, typer.Option("--for", help="What is wanted: capacity; with --rate cpu or memory.")
     ] = None,
     stack: Annotated[
-        list[str] | None, typer.Option(help="Only these stacks; * and ? allowed; repeatable.")
+        list[str] | None, typer.Option(help="Only these stacks, * and ? allowed, or ./mine.py; repeatable.")
     ] = None,
     cpus: serving.Cpus = None,
     memory: serving.Memory = "",
@@ -74,9 +78,12 @@ def command(
     demands = Demands(must=serving.conditions(slo))
     budget_s = serving.seconds("--budget", budget)
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
-    given = app_options.Given(python, cwd, env, interface, upstream, proto, mix.requests)
-    with served(Choice(app, recipe, given, setup, teardown)) as one:
-        stacks = _chosen(one, stack or [])
+    given = app_options.Given(
+        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
+    )
+    names, extra = apps.named(stack or ())
+    with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), extra) as one:
+        stacks = _chosen(one, names)
         trial = one.trial(NAME, Contestant(""), limits)
         asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
         found = tuning.tune(asked, one.lab, Follower(), None if wait else 0.0)
@@ -96,7 +103,7 @@ def _goal(wanted: Goal | None, rate: float | None) -> Goal:
     return goal
 
 
-def _chosen(one: Served, names: list[str]) -> tuple[Stack, ...]:
+def _chosen(one: Served, names: Sequence[str]) -> tuple[Stack, ...]:
     """Return the stacks that are tried. Raises UnknownNameError, NoStackFitsError, UsageError."""
     every = one.lab.stacks
     for name in names:

@@ -3,38 +3,25 @@
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import typer
 
-from velodrome.model import duration
 from velodrome.model.errors import UsageError
-from velodrome.run.third_party import in_process
+from velodrome.model.third_party import ThirdParty
+from velodrome.plan import third_party_text
+from velodrome.run.third_party import in_process, upstream_spec
+
+Read = TypeVar("Read")
 
 
-def _share(text: str) -> float:
-    """Read `1%` or `0.01`."""
+def _read(option: str, reader: Callable[..., Read], *told: object) -> Read:
     try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise UsageError(f"--errors: '{text}' is not a share of answers; write 1% or 0.01")
-    return value
-
-
-def _stall(text: str | None) -> dict[str, float] | None:
-    """Read `1s/10s`: for one second in every ten."""
-    if text is None:
-        return None
-    lasting, slash, every = text.partition("/")
-    try:
-        if not slash:
-            raise ValueError("no '/'")
-        return {"for_s": duration.seconds(lasting), "every_s": duration.seconds(every)}
+        return reader(*told)
     except ValueError as error:
-        raise UsageError(f"--stall: '{text}' ({error}); write 1s/10s, one second in every ten") from error
+        raise UsageError(f"{option}: {error}") from error
 
 
 def command(
@@ -48,23 +35,29 @@ def command(
     stall: Annotated[
         str | None, typer.Option(help="1s/10s: answer nothing for one second in every ten.")
     ] = None,
-    body: Annotated[int, typer.Option(help="Bytes of each answer.")] = 64,
+    body: Annotated[
+        str, typer.Option(help="Of each answer: its size in bytes, text such as '{\"ok\": true}', or @file.")
+    ] = "64",
+    kind: Annotated[
+        str | None, typer.Option("--type", help="Its content type (JSON, HTML or text, by what it is).")
+    ] = None,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 0,
     threads: Annotated[int, typer.Option("-t", "--threads")] = 1,
     seed: Annotated[int, typer.Option(help="Draws latencies and errors.")] = 1,
 ) -> None:
     """Answer every request after LATENCY until interrupted; one request may ask for its own: GET /?latency=75ms."""
-    spec: dict[str, Any] = {
-        "host": host,
-        "port": port,
-        "latency": latency,
-        "errors": _share(errors),
-        "stall": _stall(stall),
-        "body": body,
-        "threads": threads,
-        "seed": seed,
-    }
+    size, content = _read("--body", third_party_text.content, body)
+    third = ThirdParty(
+        "",
+        latency,
+        _read("--errors", third_party_text.share, errors),
+        None if stall is None else _read("--stall", third_party_text.stall, stall),
+        content,
+        size,
+        _read("--type", third_party_text.content_type, kind, content),
+    )
+    spec = {"host": host, "port": port, **upstream_spec.answering(third), "threads": threads, "seed": seed}
     asked_to_stop = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

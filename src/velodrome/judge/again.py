@@ -1,6 +1,7 @@
 """The command that measures one cell of a comparison of apps again: such a study has no file to name."""
 
 import shlex
+from collections.abc import Collection
 
 from velodrome.model.app import App
 from velodrome.model.limits import Limits
@@ -8,9 +9,12 @@ from velodrome.model.load import Closed
 from velodrome.model.request import Request
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
+from velodrome.model.withheld import MARK
 
 FILE = "REQUESTS"
 """Stands for the file, where requests came from one: what they say does not go on a line."""
+BODY = "BODY"
+"""Stands for the file of what a simulated third party answers, where that does not go on a line."""
 
 
 def compare(app: App, contestant: Contestant, question: Question, limits: Limits) -> str | None:
@@ -24,14 +28,16 @@ def compare(app: App, contestant: Contestant, question: Question, limits: Limits
     words += ["--python", app.python, "--cwd", app.cwd]
     words += ["--interface", app.named_interface] if app.named_interface else []
     words += ["--proto", app.proto] if app.proto else []
-    lines = [_line(one) for one in app.requests]
+    lines = [_line(one, app.headers) for one in app.requests]
     if None in lines or len({one.weight for one in app.requests}) > 1:
         words += ["--requests", FILE]
     else:
         words += [word for line in lines for word in ("--request", str(line))]
+    for name in app.headers:
+        words += ["--header", f"{name}: {MARK}"]  # which is refused until the value stands there
     words += [word for name in app.variables for word in ("--env", name)]
     for third in app.third_parties:
-        words += ["--upstream", f"{third.variable}=latency:{third.latency}"]
+        words += ["--upstream", third.text(BODY)]
     for load in question.loads:
         pace = load.pace
         words += (
@@ -49,9 +55,10 @@ def _memory(count: int) -> str:
     return f"{count // 1024}k" if count % 1024 == 0 else f"{count // 1000}kB"
 
 
-def _line(asked: Request) -> str | None:
-    """Return a request as it is typed, None where a line does not say all of it."""
-    given = [header for header in asked.headers if header[0].lower() != "content-type"]
+def _line(asked: Request, everywhere: Collection[str]) -> str | None:
+    """Return a request as it is typed, None where a line does not say all of it; headers `everywhere` stand beside."""
+    besides = {"content-type", *(name.lower() for name in everywhere)}
+    given = [name for name, _ in asked.headers if name.lower() not in besides]
     if given or asked.expect_body or asked.expect_contains or (asked.body and asked.body.base64):
         return None
     body = f" {asked.body.text}" if asked.body else ""

@@ -5,24 +5,15 @@ from dataclasses import dataclass, field
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model.request import Request
-
-
-@dataclass(frozen=True)
-class ThirdParty:
-    """A simulated third party that stands in for one the app calls."""
-
-    variable: str
-    """Environment variable in which the app finds its base URL: `PAYMENTS_URL`."""
-    latency: str
-    """As `velodrome upstream --latency` takes it: `50ms`, `lognormal(50ms,0.4)`."""
+from velodrome.model.third_party import ThirdParty
 
 
 @dataclass(frozen=True)
 class App:
     """What is served: where it is found, how it is called, in what it runs, and what is asked of it.
 
-    Plain data that is stored with every result, so it holds names of environment variables and never their values:
-    these may be secrets, and are the lab's (`run/lab.py`).
+    Plain data that is stored with every result, so it holds names of environment variables and of headers that its user
+    gives, and never their values: these may be secrets, and are the lab's (`run/lab.py`).
     """
 
     path: str
@@ -35,6 +26,7 @@ class App:
     cwd: str
     """Folder it runs in; first on its import path."""
     requests: tuple[Request, ...] = (Request("/"),)
+    """What is asked of it, without values of headers that may be secrets (`withheld.py`)."""
     form: str = "application"
     """What the attribute is: `application`, `factory` (called without arguments), `coroutine` (a factory that has to
     be awaited), `asgi2`, `django`, `servicer`."""
@@ -54,6 +46,13 @@ class App:
     """Of its source, where several are compared; empty: as it is."""
     named_interface: str = ""
     """The interface its user named, because it cannot be told by itself; empty: it was found out."""
+    headers: tuple[str, ...] = ()
+    """Names of the headers that its user gives every request."""
+
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        """Variables behind which simulated third parties stand."""
+        return tuple(one.variable for one in self.third_parties)
 
     @property
     def interfaces(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model.app import App, ThirdParty
+from velodrome.model.app import App
 from velodrome.model.errors import (
     AppVariableError,
     BadOptionError,
@@ -25,6 +25,11 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.request import Request
+from velodrome.model.third_party import ThirdParty
+from velodrome.model.withheld import whole, withheld
+from velodrome.plan import third_party_text
+from velodrome.plan.asked import headers
+from velodrome.plan.asked.headers import Header
 from velodrome.run.apps import commands, looking
 from velodrome.run.apps.looking import Named
 from velodrome.run.environments import guest_tree
@@ -33,11 +38,11 @@ from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import stoppable
 from velodrome.run.third_party import in_process
+from velodrome.run.third_party.upstream_spec import answering
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
 ANYTHING = (Request("GET /", "/"),)
-LATENCY = "latency:"
 NOBODY = "http://127.0.0.1:9"
 """Where a third party would be while an app is only looked at: the port of `discard`."""
 INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
@@ -65,6 +70,11 @@ class Asked:
     proto: str = ""
     """The `.proto` file of a gRPC servicer."""
     revision: str = ""
+    headers: tuple[Header, ...] = ()
+    """That every request is to have. Their values are stored nowhere."""
+    setup: str = ""
+    """The user's command to run before, and after: `commands_around`."""
+    teardown: str = ""
 
 
 def look(asked: Asked) -> App:
@@ -77,15 +87,17 @@ def look(asked: Asked) -> App:
         {**values(asked.env), **{one.variable: NOBODY for one in thirds}},
         _interface(asked.interface),
     )
+    requests = in_full(asked)
     found = looking.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
+    names = tuple(dict.fromkeys(name for name, _ in asked.headers))
     return App(
         path=found.path,
         interface=found.interface,
         python=named.python,
         cwd=named.cwd,
-        requests=asked.requests or ANYTHING,
+        requests=tuple(withheld(one, names) for one in requests),
         form=found.form,
         served=found.served,
         what=found.told,
@@ -95,7 +107,13 @@ def look(asked: Asked) -> App:
         proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
         revision=asked.revision,
         named_interface=asked.interface,
+        headers=names,
     )
+
+
+def in_full(asked: Asked) -> tuple[Request, ...]:
+    """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
+    return whole(headers.added(asked.requests or ANYTHING, asked.headers))
 
 
 def _refuse_unasked(asked: Asked) -> None:
@@ -120,7 +138,8 @@ def _refuse_unasked(asked: Asked) -> None:
 
 
 def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
-    """Return a lab that serves an app: it holds the values of its environment variables, which nothing stores.
+    """Return a lab that serves an app: it holds the values of its environment variables and headers, which nothing
+    stores.
 
     `extra` are paths of stacks of the user's own.
     """
@@ -129,12 +148,13 @@ def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
         guest_tree.export(extra),
         extra=tuple(extra),
         variables=values(asked.env),
+        requests=in_full(asked),
         start_seconds=START_SECONDS,
     )
 
 
 @contextmanager
-def commands_around(asked: Asked, setup: str, teardown: str) -> Iterator[None]:
+def commands_around(asked: Asked) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs and with what it sees.
 
     SIGTERM ends the block as Ctrl-C does, so that the second runs then, too. Raises InterpreterNotFoundError,
@@ -142,7 +162,7 @@ def commands_around(asked: Asked, setup: str, teardown: str) -> Iterator[None]:
     """
     path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
     variables = {"PATH": path, **values(asked.env)}
-    with stoppable(), commands.around(setup, teardown, folder(asked.cwd), variables):
+    with stoppable(), commands.around(asked.setup, asked.teardown, folder(asked.cwd), variables):
         yield
 
 
@@ -176,10 +196,15 @@ def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     by_origin = {one.origin: one for one in catalog.entries(catalog.STACK, extra)}
     names = []
     for one in stacks:
-        entry = by_origin[one] if one in extra else None
-        if entry is not None and entry.error:
-            raise BrokenPluginError("stack", one, entry.error)
-        names.append(one if entry is None else entry.name)
+        if one not in extra:
+            names.append(one)
+            continue
+        entry = by_origin.get(one)
+        if entry is None or entry.error:
+            raise BrokenPluginError(
+                "stack", one, entry.error if entry else "another file has one of its name"
+            )
+        names.append(entry.name)
     return tuple(names), extra
 
 
@@ -229,23 +254,14 @@ def values(env: Sequence[str]) -> dict[str, str]:
 
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
-    found = tuple(ThirdParty(name, latency) for name, latency in map(_upstream, upstreams))
+    found = tuple(map(third_party_text.read, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
-            with in_process.upstream({"host": "127.0.0.1", "port": 0, "latency": one.latency}):
+            with in_process.upstream({"host": "127.0.0.1", "port": 0, **answering(one)}):
                 pass  # it can be had
         except UsageError as error:
             raise BadOptionError("--upstream", text, str(error)) from error
     return found
-
-
-def _upstream(text: str) -> tuple[str, str]:
-    name, equals, told = text.partition("=")
-    if not name or not equals or not told:
-        raise BadOptionError(
-            "--upstream", text, "write VARIABLE=latency:50ms, the variable in which the app finds its URL"
-        )
-    return name, told.removeprefix(LATENCY)
 
 
 def _interface(told: str) -> str:

@@ -5,12 +5,13 @@ rehearse(comparison, lab)
 ... then raced as any study is: comparison.study, comparison.matrix.heats
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, UsageError
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load, Open
@@ -22,6 +23,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.track.apps import stacks_for
+from velodrome.track.knobs import read
 from velodrome.track.refusing import Refused, most_telling
 from velodrome.track.standing import standing, warning
 
@@ -33,7 +35,7 @@ MOST_WRONG = 2
 
 @dataclass(frozen=True)
 class Terms:
-    """Under which conditions apps are compared: plain data."""
+    """Under which conditions apps are compared: plain data. Raises UsageError for what makes no sense."""
 
     connections: int = 64
     """Of the closed loop, which ranks."""
@@ -48,6 +50,19 @@ class Terms:
     link: Link | None = None
     stacks: tuple[str, ...] = ()
     """Names of those that race; empty: all that can serve it."""
+    workers: int | None = None
+    """Of each stack; None: one for each CPU of the server."""
+
+    def __post_init__(self) -> None:
+        if not LEAST_S <= self.seconds < math.inf:
+            raise UsageError(
+                f"a measured span of {self.seconds:g} s tells nothing; measure for {LEAST_S:g} s at least"
+            )
+        if self.rate is not None and not 0 < self.rate < math.inf:
+            raise UsageError(f"rate={self.rate:g} is not a rate; give requests a second above 0")
+        for name, number in (("connections", self.connections), ("blocks", self.blocks)):
+            if number < 1:
+                raise UsageError(f"{name}={number}: at least 1 is needed")
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -79,7 +94,9 @@ def laid_out(apps: Sequence[App], terms: Terms, lab: Lab) -> Comparison:
     """
     cpus = len(placement.place(lab.cpus, terms.limits).server_cpus)
     by_app = [
-        tuple(contestant(lab.stacks[name], cpus) for name in stacks_for(app, lab, terms.stacks))
+        tuple(
+            contestant(lab.stacks[name], cpus, terms.workers) for name in stacks_for(app, lab, terms.stacks)
+        )
         for app in apps
     ]
     questions = tuple(
@@ -107,8 +124,13 @@ def laid_out(apps: Sequence[App], terms: Terms, lab: Lab) -> Comparison:
     return Comparison(study, matrix.lay_out(study, lab.stacks))
 
 
-def contestant(stack: Stack, cpus: int) -> Contestant:
-    """Return a stack as it is raced where nothing is tuned: its defaults, with a worker for each CPU."""
+def contestant(stack: Stack, cpus: int, workers: int | None = None) -> Contestant:
+    """Return a stack as it is raced where nothing is tuned: its defaults, with a worker for each CPU unless told.
+
+    Raises UnknownKnobError for workers of a stack that has none, BadOptionError.
+    """
+    if workers is not None:
+        return Contestant(stack.name, read(stack, {"workers": workers}))
     knobs: Mapping[str, KnobValue] = {"workers": cpus} if "workers" in stack.knobs and cpus > 1 else {}
     return Contestant(stack.name, knobs)
 

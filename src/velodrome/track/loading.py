@@ -8,18 +8,20 @@ Several blocks, because one span alone cannot tell how sure its figures are.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import NothingAnsweredError, UsageError
+from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.racing.trial import run_heat
-from velodrome.track.apps import Asked, lab_for, look, stacks_for
+from velodrome.track.apps import Asked, commands_around, lab_for, look, named, stacks_for
+from velodrome.track.knobs import read
 from velodrome.track.refusing import refused
 from velodrome.track.standing import QUESTION, UNLIMITED
 
@@ -96,26 +98,42 @@ def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
     )
 
 
-def load_app(
-    asked: Asked, terms: Terms, stack: str = "", knobs: Mapping[str, KnobValue] | None = None
-) -> Blocks:
-    """Serve an app on a stack (the first that can, of those that are common), load it, and return all blocks.
+@dataclass(frozen=True)
+class On:
+    """On what an app is served for a load."""
 
-    Raises AppAnswersWrongError, AppNotServedError, and what `apps.look` does.
+    stack: str = ""
+    """Its name, or the file of one (`./mine.py`); empty: the first that can, of those that are common."""
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    link: Link | None = None
+    """The network between; None: loopback."""
+
+
+DEFAULT = On()
+
+
+def load_app(asked: Asked, terms: Terms, on: On = DEFAULT) -> Blocks:
+    """Serve an app between its user's commands, load it, and return all blocks.
+
+    Raises AppAnswersWrongError, AppNotServedError, UnknownKnobError, and what `apps.look` does.
     """
-    app, lab = look(asked), lab_for(asked)
-    name = common(stacks_for(app, lab, (stack,) if stack else ()))
-    trials = [
-        Trial(app.path, QUESTION, app.recipe, Contestant(name, knobs or {}), each, UNLIMITED, number, app=app)
-        for number, each in enumerate(terms.loads)
-    ]
-    found = []
-    with closing(run_heat(Heat(tuple(trials)), lab)) as results:
-        for one in results:
-            if isinstance(one, Failed):
-                raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)
-            found.append(Block.of(one))
-    return Blocks(terms.loads[0], tuple(found))
+    names, extra = named((on.stack,) if on.stack else ())
+    loads = terms.loads
+    with commands_around(asked):
+        app, lab = look(asked), lab_for(asked, extra)
+        name = common(stacks_for(app, lab, names))
+        who = Contestant(name, read(lab.stacks[name], on.knobs))
+        trials = [
+            Trial(app.path, QUESTION, app.recipe, who, each, UNLIMITED, number, link=on.link, app=app)
+            for number, each in enumerate(loads)
+        ]
+        found = []
+        with closing(run_heat(Heat(tuple(trials)), lab)) as results:
+            for one in results:
+                if isinstance(one, Failed):
+                    raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)
+                found.append(Block.of(one))
+    return Blocks(loads[0], tuple(found))
 
 
 def _go_on(_event: LoadEvent) -> bool:

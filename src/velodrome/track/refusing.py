@@ -19,7 +19,7 @@ def refused(app: App, label: str, kind: FailureKind, reason: str, last_lines: Se
     """Return what is raised where a boot or a heat failed; `label` names the stack with its settings."""
     said, lines = _told(label, reason, last_lines)
     if kind is FailureKind.WRONG_ANSWER:
-        return AppAnswersWrongError(app.path, label, said, lines)
+        return AppAnswersWrongError(app.path, label, said, lines, app.simulated)
     return AppNotServedError(app.path, label, said, lines, tried=not kind.is_missing)
 
 

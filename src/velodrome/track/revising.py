@@ -49,7 +49,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     for app in found:
         apps.stacks_for(app, lab, chosen)
     cpus = len(placement.place(lab.cpus, terms.limits).server_cpus)
-    contestants = tuple(comparing.contestant(lab.stacks[name], cpus) for name in chosen)
+    contestants = tuple(comparing.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = asked.app.partition(":")[0]
     return Study(
         name=f"diff-{name}",

@@ -77,8 +77,8 @@ pub struct Upstream {
 
 impl Upstream {
     /// Binds and starts the threads. `spec` is JSON: host ("127.0.0.1"), port (0: a fresh one), latency ("0ms"; see
-    /// [`Latency`]), errors (0, a share), stall (null or `{"every_s":…,"for_s":…}`), body (64 bytes), threads (1),
-    /// seed (1).
+    /// [`Latency`]), errors (0, a share), stall (null or `{"every_s":…,"for_s":…}`), body (64 bytes, or
+    /// `{"text":…}`, `{"base64":…}`), type ("text/plain"), threads (1), seed (1).
     ///
     /// # Errors
     /// All problems of the specification at once; or the address; or the system.
@@ -90,7 +90,7 @@ impl Upstream {
         let listener = listen(&spec.host, spec.port)
             .map_err(|source| UpstreamError::Listen { address, source })?;
         let port = listener.local_addr()?.port();
-        let replies = Replies::new(spec.body);
+        let replies = Replies::new(&spec.body, &spec.content_type);
         let plan = Arc::new(Plan {
             spec,
             replies,

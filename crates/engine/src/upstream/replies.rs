@@ -1,5 +1,7 @@
 //! Every answer a third party can give, written once at the start.
 
+use super::spec::Body;
+
 /// Which answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reply {
@@ -40,26 +42,34 @@ pub(super) struct Replies {
     written: [[Written; 3]; 3],
 }
 
+const PLAIN: &str = "text/plain";
+
 /// What fills an answer: the same bytes every service of velodrome answers.
 const FILLER: &[u8] = b"<h1>Hello, World!</h1>";
 
 impl Replies {
-    /// `size`: bytes of the body of a right answer.
-    pub fn new(size: usize) -> Self {
-        let body: Vec<u8> = FILLER.iter().copied().cycle().take(size).collect();
-        let row = |status: &str, body: &[u8]| {
+    /// `body` is that of a right answer, of the content type `kind`.
+    pub fn new(body: &Body, kind: &str) -> Self {
+        let filler = |size: usize| FILLER.iter().copied().cycle().take(size).collect();
+        let right: Vec<u8> = match body {
+            Body::Filler(size) => filler(*size),
+            Body::Told(bytes) => bytes.clone(),
+        };
+        let row = |status: &str, kind: &str, body: &[u8]| {
             ["", "Connection: keep-alive\r\n", "Connection: close\r\n"]
-                .map(|line| write(status, line, body))
+                .map(|line| write(status, kind, line, body))
         };
         Self {
             written: [
-                row("200 OK", &body),
+                row("200 OK", kind, &right),
                 row(
                     "500 Internal Server Error",
+                    PLAIN,
                     b"the simulated third party fails this share of requests\n",
                 ),
                 row(
                     "400 Bad Request",
+                    PLAIN,
                     b"not a request this third party can read\n",
                 ),
             ],
@@ -76,10 +86,10 @@ impl Replies {
     }
 }
 
-fn write(status: &str, connection: &str, body: &[u8]) -> Written {
+fn write(status: &str, kind: &str, connection: &str, body: &[u8]) -> Written {
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n{connection}\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{connection}\r\n"
     );
     let mut bytes = head.into_bytes();
     let head = bytes.len();

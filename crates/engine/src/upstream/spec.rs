@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::latency::Latency;
 use super::stall::Stall;
+use crate::spec::Content;
 
 /// A checked specification.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,14 +15,23 @@ pub(super) struct Spec {
     /// Share of requests answered 500.
     pub errors: f64,
     pub stall: Option<Stall>,
-    /// Bytes of the body of an answer.
-    pub body: usize,
+    /// Of a right answer.
+    pub body: Body,
+    pub content_type: String,
     pub threads: u32,
     pub seed: u64,
 }
 
-const FIELDS: [&str; 8] = [
-    "host", "port", "latency", "errors", "stall", "body", "threads", "seed",
+/// What a right answer holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Body {
+    /// So many bytes of a text that says nothing.
+    Filler(usize),
+    Told(Vec<u8>),
+}
+
+const FIELDS: [&str; 9] = [
+    "host", "port", "latency", "errors", "stall", "body", "type", "threads", "seed",
 ];
 
 /// The body is kept twice in memory and written whole; more is another test than a third party's latency.
@@ -51,7 +61,8 @@ impl Spec {
             latency: reader.latency(),
             errors: reader.number("errors", 0.0, 0.0, 1.0),
             stall: reader.stall(),
-            body: reader.whole("body", 64, 0, LARGEST_BODY) as usize,
+            body: reader.body(),
+            content_type: reader.content_type(),
             threads: reader.whole("threads", 1, 1, MOST_THREADS) as u32,
             seed: reader.whole("seed", 1, 0, u64::MAX),
         };
@@ -127,6 +138,40 @@ impl Reader {
         }
     }
 
+    fn body(&mut self) -> Body {
+        let Some(value @ Value::Object(_)) = self.given("body") else {
+            return Body::Filler(self.whole("body", 64, 0, LARGEST_BODY) as usize);
+        };
+        let told = serde_json::from_value::<Content>(value.clone())
+            .map_err(|error| format!("body: {error}"))
+            .and_then(|content| content.bytes("body").map_err(|error| error.to_string()));
+        match told {
+            Ok(bytes) if bytes.len() as u64 <= LARGEST_BODY => Body::Told(bytes),
+            Ok(bytes) => {
+                self.problems.push(format!(
+                    "body is of {} bytes; give {LARGEST_BODY} at most",
+                    bytes.len()
+                ));
+                Body::Filler(0)
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                Body::Filler(0)
+            }
+        }
+    }
+
+    /// It stands in the head of every answer: nothing in it may end the line.
+    fn content_type(&mut self) -> String {
+        let text = self.text("type", "text/plain");
+        if text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
+            self.problems.push(format!(
+                "type is {text:?}; give one such as application/json"
+            ));
+        }
+        text
+    }
+
     fn latency(&mut self) -> Latency {
         let text = self.text("latency", "0");
         Latency::parse(&text).unwrap_or_else(|problem| {
@@ -180,11 +225,11 @@ mod tests {
             (
                 spec.host.as_str(),
                 spec.port,
-                spec.body,
+                spec.body.clone(),
                 spec.threads,
                 spec.seed
             ),
-            ("127.0.0.1", 0, 64, 1, 1)
+            ("127.0.0.1", 0, Body::Filler(64), 1, 1)
         );
         assert_eq!(
             (spec.latency, spec.errors, spec.stall),
@@ -224,6 +269,32 @@ mod tests {
             .unwrap_err()
             .join("; ");
         assert!(never_ends.contains("ends before the next"), "{never_ends}");
+    }
+
+    #[test]
+    fn a_body_is_a_size_a_text_or_bytes_and_its_type_cannot_end_a_line() {
+        let body = |text: &str| Spec::parse(text).map(|spec| (spec.body, spec.content_type));
+        let json = r#"{"body": {"text": "{\"ok\": 1}"}, "type": "application/json"}"#;
+        assert_eq!(
+            body(json),
+            Ok((
+                Body::Told(br#"{"ok": 1}"#.to_vec()),
+                "application/json".to_owned()
+            ))
+        );
+        assert_eq!(
+            body(r#"{"body": {"base64": "/wA="}}"#).unwrap().0,
+            Body::Told(vec![255, 0])
+        );
+        for (wrong, said) in [
+            (r#"{"type": "a/b\r\nSet-Cookie: x"}"#, "type is"),
+            (r#"{"body": {"base64": "?"}}"#, "not base64"),
+            (r#"{"body": {"file": "x"}}"#, "body: "),
+            (r#"{"body": "ok"}"#, "body is"),
+        ] {
+            let problems = body(wrong).unwrap_err().join("; ");
+            assert!(problems.contains(said), "{wrong}: {problems}");
+        }
     }
 
     #[test]

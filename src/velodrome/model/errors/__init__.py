@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         AppUnfitError,
         AppVariableError,
         CommandFailedError,
+        HeaderError,
         NoStackFitsError,
+        WithheldHeaderError,
     )
     from velodrome.model.errors.beside import (
         CompanionFailedError,
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
         BrokenPluginError,
         MisplacedOptionError,
         MissingLibraryError,
+        NeedlessOptionError,
         NoSourceError,
         NothingSelectedError,
         OpenApiError,
@@ -159,6 +162,7 @@ __all__ = [
     "EngineError",
     "EnvironmentFailedError",
     "GitError",
+    "HeaderError",
     "IdleError",
     "InsufficientDataError",
     "InterpreterNotFoundError",
@@ -169,6 +173,7 @@ __all__ = [
     "MisplacedOptionError",
     "MissingLibraryError",
     "MostlyFailedError",
+    "NeedlessOptionError",
     "NoPortError",
     "NoServerError",
     "NoSourceError",
@@ -207,4 +212,5 @@ __all__ = [
     "UsageError",
     "UvMissingError",
     "VelodromeError",
+    "WithheldHeaderError",
 ]

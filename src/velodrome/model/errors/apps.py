@@ -118,6 +118,23 @@ class AppVariableError(UsageError):
         super().__init__(f"--env {text}: {reason}. Write NAME=VALUE, or NAME to hand on your own")
 
 
+class HeaderError(UsageError):
+    """Raised when a header that every request is to have is none. Its value is not told: it may be a secret."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"--header{name and ' ' + name}: {reason}")
+
+
+class WithheldHeaderError(UsageError):
+    """Raised when requests are to be sent whose headers were withheld where they were written down."""
+
+    def __init__(self, request: str, name: str) -> None:
+        super().__init__(
+            f"request {request}: the value of {name} is a secret that was not written down; give it again: "
+            f"--header '{name}: …'"
+        )
+
+
 class NoStackFitsError(UsageError):
     """Raised when no stack, or none of those asked for, can serve an app."""
 
@@ -158,27 +175,71 @@ def _newline(said: str) -> str:
 
 
 class AppAnswersWrongError(UsageError):
-    """Raised when an app answers what it is to be asked with something else than a right answer."""
+    """Raised when an app answers what it is to be asked with something else than a right answer.
 
-    def __init__(self, app: str, stack: str, reason: str, last_lines: Sequence[str] = ()) -> None:
+    `third_parties` are the variables of those that are simulated for it.
+    """
+
+    def __init__(
+        self,
+        app: str,
+        stack: str,
+        reason: str,
+        last_lines: Sequence[str] = (),
+        third_parties: Sequence[str] = (),
+    ) -> None:
         self.reason = reason
         said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
         super().__init__(
             f"{app} does not answer what it is to be asked, so nothing was measured. On {stack}: {reason}.{said}"
-            f"{_newline(said)}{_other(reason)}"
+            f"{_newline(said)}{_other(reason, third_parties)}"
         )
 
 
-def _other(reason: str) -> str:
+def _other(reason: str, third_parties: Sequence[str]) -> str:
     """Return what to do about an answer that is not right."""
     if "grpc-status" in reason:
         return "Ask for a call it has: --request 'POST /package.Service/Method {\"id\": 1}'"
-    if re.search(r"\bstatus 5\d\d\b", reason):
+    found = re.search(r"\bstatus ([1-5]\d\d)\b", reason)
+    status = found[1] if found else ""
+    if status.startswith("5"):
+        return f"{_of_failure(third_parties)}; if it is right so, say it: --request 'GET /path -> {status}'"
+    if status.startswith("3"):
+        return _of_redirection(reason, status)
+    if status == "400":
         return (
-            "The app itself fails. What it needs is handed on by --env NAME and started by --setup; if it is right so, "
-            "say it: --request 'GET /path -> 500'"
+            "It takes the request for a wrong one. An app that knows its hosts (ALLOWED_HOSTS of Django) is asked by "
+            "one of them: --header 'Host: shop.example'; else ask for something it has: --request 'GET /path'"
+        )
+    if status in ("401", "403"):
+        return (
+            "It wants to know who asks: --header 'Authorization: …' or --header 'Cookie: …' (to POST to Django a "
+            "csrftoken, and the same as X-CSRFToken); or say that it is right so: "
+            f"--request 'GET /path -> {status}'"
         )
     return "Ask for something it has: --request 'GET /path', or say which status is right: --request 'GET /path -> 404'"
+
+
+def _of_redirection(reason: str, status: str) -> str:
+    told = re.search(r"leads to «([^»]*)»", reason)
+    place = told[1] if told else ""
+    if place.startswith("https:"):
+        cure = "It wants https: say that it is, as a proxy would: --header 'X-Forwarded-Proto: https'"
+    else:
+        path = place if place.startswith("/") else "/there"
+        cure = f"It leads elsewhere: ask for where it leads, --request 'GET {path}'"
+    return f"{cure}; if it is right so, say it: --request 'GET /path -> {status}'"
+
+
+def _of_failure(third_parties: Sequence[str]) -> str:
+    needs = "The app itself fails. What it needs is handed on by --env NAME and started by --setup"
+    if not third_parties:
+        return needs
+    names = " and ".join(third_parties)
+    return (
+        f"{needs}. Behind {names} stands a simulated third party: where the app reads its answers, say what they are: "
+        f"--upstream '{third_parties[0]}=latency:50ms,body:@answer.json'"
+    )
 
 
 class CommandFailedError(VelodromeError):

@@ -37,6 +37,15 @@ class MisplacedOptionError(UsageError):
         )
 
 
+class NeedlessOptionError(UsageError):
+    """Raised when options are given that do nothing here; `why` says for what they are."""
+
+    def __init__(self, options: Sequence[str], why: str) -> None:
+        self.options = tuple(options)
+        verb = "says" if len(options) == 1 else "say"
+        super().__init__(f"{', '.join(options)} {verb} nothing here: {why}")
+
+
 class RequestsFileError(UsageError):
     """Raised when a file of requests cannot be loaded with; all that is wrong at once."""
 

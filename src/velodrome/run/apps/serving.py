@@ -1,13 +1,16 @@
 """How a server is told a user's own app: what it loads, in which folder, with which variables."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from velodrome.guest.apps.django_sites import SETTINGS
 from velodrome.guest.apps.made import APP_VARIABLE, FORM_VARIABLE
-from velodrome.model.app import App, ThirdParty
+from velodrome.model.app import App
 from velodrome.model.errors import AppVariableError
+from velodrome.model.request import Request
+from velodrome.model.third_party import ThirdParty
+from velodrome.model.withheld import whole, withheld
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.theirs import bytecode, path_with
 from velodrome.run.servers.server import Serving
@@ -58,3 +61,12 @@ def serving(
         variables=variables,
         call=app.requests[0].path if app.proto else "",
     )
+
+
+def asked(app: App, requests: Sequence[Request]) -> App:
+    """Return an app with what it is asked in full: `requests`, where they are the app's own but for what is withheld.
+
+    Raises WithheldHeaderError where the values of headers are not known here.
+    """
+    same = tuple(withheld(one, app.headers) for one in requests) == app.requests
+    return replace(app, requests=whole(requests if same else app.requests))

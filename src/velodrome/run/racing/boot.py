@@ -22,6 +22,7 @@ from velodrome.model.errors import (
     VelodromeError,
 )
 from velodrome.model.measurement import AnswerForm, FailureKind, Placement
+from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Trial
 from velodrome.run.apps import serving as apps
 from velodrome.run.asking import answer_form
@@ -98,6 +99,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
             if trial.app is not None:
                 urls = dict(zip(trial.app.third_parties, (one.url for one in thirds), strict=True))
                 serving = apps.serving(serving, trial.app, environment, lab.variables, urls)
+                trial = replace(trial, app=apps.asked(trial.app, lab.requests))
             elif thirds:
                 serving = replace(serving, upstream=thirds[0].url)
         server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
@@ -152,14 +154,14 @@ def _stack(trial: Trial, lab: Lab) -> Stack:
 
 def _third_parties(trial: Trial, placed: Placement, running: ExitStack) -> tuple[Upstream, ...]:
     """Start the simulated third parties: a recipe has one at most, an app as many as its user names."""
-    latencies = [one.latency for one in trial.app.third_parties] if trial.app else []
+    thirds = trial.app.third_parties if trial.app else ()
     if trial.recipe.calls_upstream:
-        latencies = ["0ms"]  # each call tells its own
+        thirds = (ThirdParty("", "0ms"),)  # each call tells its own
     return tuple(
         running.enter_context(
-            upstream.start(cpus=placed.upstream_cpus, latency=latency, seed=seed_of(trial) + number)
+            upstream.start_as(third, cpus=placed.upstream_cpus, seed=seed_of(trial) + number)
         )
-        for number, latency in enumerate(latencies)
+        for number, third in enumerate(thirds)
     )
 
 

@@ -143,7 +143,9 @@ def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
     right = 200 <= status < 300 if target.expect_status is None else status == target.expect_status
     if not right:
         asked = "2xx" if target.expect_status is None else str(target.expect_status)
-        return Wrong(f"it answers {_told(target)}status {status}, not {asked}: {_shown(body)}")
+        place = response.getheader("Location", "").encode() if 300 <= status < 400 else b""
+        leads = f", and leads to {_shown(place)}" if place else ""
+        return Wrong(f"it answers {_told(target)}status {status}, not {asked}{leads}: {_shown(body)}")
     if wanted is None or body == wanted:
         return None
     if len(body) != len(wanted):

@@ -12,7 +12,9 @@ from typing import Any, Self
 
 from velodrome.model.errors import UpstreamError
 from velodrome.model.measurement import UpstreamFacts
+from velodrome.model.third_party import Stall, ThirdParty
 from velodrome.run.supervision import lifeline
+from velodrome.run.third_party.upstream_spec import answering
 
 MODULE = "velodrome.run.third_party.upstream_process"
 PATIENCE_S = 10.0
@@ -120,16 +122,15 @@ def start(
     `latency` is a duration, a distribution or the path of a file of latencies, as `velodrome upstream` takes
     it; a request may override it (`?latency=75ms`).
     """
-    spec = {
-        "host": host,
-        "port": 0,
-        "latency": latency,
-        "errors": errors,
-        "stall": None if stall is None else dict(stall),
-        "body": body,
-        "threads": 1,
-        "seed": seed,
-    }
+    told = Stall(stall["for_s"], stall["every_s"]) if stall is not None else None
+    return start_as(ThirdParty("", latency, errors, told, size=body), cpus=cpus, seed=seed, host=host)
+
+
+def start_as(
+    third: ThirdParty, *, cpus: Sequence[int] = (), seed: int = 1, host: str = "127.0.0.1"
+) -> Upstream:
+    """Start one that answers as `third` says. Raises UpstreamError."""
+    spec = {"host": host, "port": 0, **answering(third), "threads": 1, "seed": seed}
     child = lifeline.start(MODULE, cpus=cpus)
     try:
         child.input.write(json.dumps(spec).encode() + b"\n")
