@@ -1,5 +1,6 @@
 """What makes no sense is refused in a sentence before anything is started, and what is asked is counted."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,19 @@ APP = "shop:application"
         (vd.compare, {"rate": -5}, "rate=-5 is not a rate"),
         (vd.compare, {"connections": 0}, "connections=0: at least 1"),
         (vd.compare, {"blocks": 0}, "blocks=0: at least 1"),
-        (vd.compare, {"duration": 0.1}, "duration=0.1: 0.5 s at least"),
+        (vd.compare, {"duration": 0.1}, "measure for 0.5 s at least"),
+        (vd.compare, {"link": "rtt=7"}, "link: the rtt of a link"),
+        (vd.compare, {"headers": {"My Name": "s3cret"}}, "'My Name' is no name of a header"),
+        (vd.compare, {"stacks": ["./no.py"]}, "the stack './no.py' could not be loaded"),
         (vd.compare, {"memory": "lots"}, "memory: 'lots' is no amount of memory; write 512MB"),
         (vd.compare, {"cpus": 0}, "cpus=0: at least 1"),
         (vd.compare, {"requests": ["GET cart"]}, "'GET cart' is no request"),
         (vd.capacity, {"closed": True, "slo": "p99 < 1s"}, "closed=True shows throughput alone"),
+        (vd.load, {"requests": ["GET /"], "path": "/cart"}, "requests say all that is asked"),
+        (vd.tune, {"rate": -5}, "rate=-5 is not a rate"),
+        (vd.tune, {"rate": math.nan}, "rate=nan is not a rate"),
+        (vd.tune, {"rate": math.inf}, "rate=inf is not a rate"),
+        (vd.race, {"blocks": 0}, "blocks=0: at least 1"),
         (vd.tune, {"goal": "speed"}, "goal='speed' is none; there are capacity, cpu, memory"),
         (vd.tune, {"goal": "cpu"}, "goal='cpu' needs a rate"),
         (vd.diff, {"rate": 5}, "rate: only where two revisions of an app are raced"),
@@ -38,6 +47,37 @@ def test_what_makes_no_sense_is_one_sentence(
         call(APP, **how)
     assert said in str(caught.value)
     assert isinstance(caught.value, vd.VelodromeError)
+
+
+SERVED = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Length", "0")])
+    return []
+"""
+
+
+@pytest.mark.parametrize("call", [vd.load, vd.capacity])
+def test_a_setting_that_a_stack_has_not_is_refused_before_anything_is_started(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "plain_shop.py").write_text(SERVED)
+    with pytest.raises(UsageError, match="'worker' is no setting of waitress"):
+        call("plain_shop:application", cwd=str(tmp_path), stack="waitress", knobs={"worker": 4})
+
+
+def test_commands_run_around_and_a_setup_that_fails_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "plain_shop.py").write_text(SERVED)
+    commands: dict[str, Any] = {"setup": "echo no database; false", "teardown": f"touch {tmp_path}/torn-down"}
+    with pytest.raises(vd.VelodromeError, match="no database"):
+        vd.compare("plain_shop:application", cwd=str(tmp_path), **commands)
+    with pytest.raises(UsageError, match="has no 'app'"):
+        vd.capacity("plain_shop:app", cwd=str(tmp_path), teardown=commands["teardown"])
+    assert (tmp_path / "torn-down").exists()
+
+
+def test_a_url_has_no_path_where_requests_say_it() -> None:
+    with pytest.raises(UsageError, match=r"give http://127\.0\.0\.1:9/shop without one"):
+        vd.load("http://127.0.0.1:9/shop", requests=["GET /cart"])
 
 
 def test_a_comparison_of_nothing_is_refused() -> None:

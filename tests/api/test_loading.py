@@ -18,6 +18,17 @@ def application(environ, start_response):
 """
 
 
+PICKY = """
+ANSWERS = {("GET", "/cart"): "200 OK", ("POST", "/orders"): "201 Created"}
+
+def application(environ, start_response):
+    known = environ["HTTP_HOST"] == "shop.example"
+    asked = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    start_response(ANSWERS.get(asked, "404 Not Found") if known else "400 Bad Request", [("Content-Length", "0")])
+    return []
+"""
+
+
 @pytest.fixture(scope="module")
 def loaded(five_ms: str) -> Loaded:
     return vd.load(five_ms, rate=300, duration=2.5, warmup="200ms")
@@ -67,6 +78,24 @@ def test_an_app_is_served_from_its_import_path_and_tells_cpu_and_memory(tmp_path
     if not any(row["set_aside"] for row in found.rows()):  # other programs may have taken the CPUs
         assert found.p50 > vd.ms(1.5)
         assert found.memory < vd.mb(500)
+
+
+def test_a_server_is_asked_a_mix_with_headers(tmp_path: Path) -> None:
+    (tmp_path / "picky_shop.py").write_text(PICKY)
+    found = vd.load(
+        "picky_shop:application",
+        cwd=str(tmp_path),
+        stack="waitress",
+        knobs={"threads": "2"},
+        requests=["GET /cart", 'POST /orders {"id": 1} -> 201'],
+        headers={"Host": "shop.example"},
+        connections=2,
+        duration=0.5,
+        warmup=0.1,
+        blocks=1,
+    )
+    assert found.requests > 10
+    assert sum(row["ok"] for row in found.rows()) >= found.requests - 2
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_started() -> None:

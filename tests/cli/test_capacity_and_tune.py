@@ -36,6 +36,17 @@ def document(ended: Ended) -> dict[str, Any]:
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--closed", "--slo", "p99 < 1s"),
             "--closed shows throughput alone",
         ),
+        (
+            ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--workers", "0"),
+            "workers 0: give a whole",
+        ),
+        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--knob", "loop"), "'loop' is no setting"),
+        (
+            (*("capacity", "--stack", "uvicorn", "--recipe", "hello", "--setup", "x", "-H", "A: b"),),
+            "--header, --setup say nothing here: a recipe says itself what is asked",
+        ),
+        (("tune", "--recipe", "hello", "--request", "GET /"), "--request says nothing here: a recipe"),
+        (("tune", "--recipe", "hello", "--stack", "./no.py"), "the stack './no.py' could not be loaded"),
         (("tune", "--recipe", "hello", "--for", "memory"), "needs the rate that is to be carried"),
         (("tune", "--recipe", "hello", "--memory", "lots"), "write 512MB, 1GB, 512m or 1g"),
         (("tune", "--recipe", "chat-echo", "--stack", "waitress"), "none of these stacks can serve"),

@@ -16,7 +16,7 @@ SHORT = ("--stack", "waitress", "--stack", "gunicorn-sync", "--blocks", "1", "-z
 
 
 def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
-    words = ("--request", "GET /env", "--env", "SHOP_NAME=secret", "--out", "out")
+    words = ("--request", "GET /env", "--env", "SHOP_NAME=secret", "-H", "X-Key: hidden", "--out", "out")
     commands = ("--setup", f"touch {tmp_path}/set-up", "--teardown", f"touch {tmp_path}/torn-down")
     ended = velodrome(tmp_path, *PLAIN, *SHORT, *words, *commands)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -28,11 +28,17 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
         assert "# needs in its environment: SHOP_NAME\n" in standing["deploy"]
         assert "--graceful-timeout" not in standing["deploy"]
         assert standing["again"].startswith("velodrome compare plain:application --stack ")
+        assert "--header 'X-Key: •••'" in standing["again"]
     assert (tmp_path / "set-up").exists()
     assert (tmp_path / "torn-down").exists()
     stored = (tmp_path / "out" / "results.jsonl").read_text()
-    assert "secret" not in stored
-    assert "secret" not in ended.stdout
+    written = [one.read_text() for one in (tmp_path / "out").iterdir() if one.is_file()]
+    for secret in ("secret", "hidden"):
+        assert not any(secret in text for text in (*written, ended.stdout, ended.stderr))
+    # What is withheld is no difference between a run and its resume.
+    resumed = velodrome(tmp_path, *PLAIN, *SHORT, *words, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert (tmp_path / "out" / "results.jsonl").read_text() == stored
     trials = [json.loads(one) for one in stored.splitlines()[1:]]
     assert {(one["kind"], one["trial"]["contestant"]["stack"]) for one in trials} == {
         ("measurement", "waitress"),

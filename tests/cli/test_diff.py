@@ -111,3 +111,11 @@ def test_a_run_that_is_not_there_says_so(velodrome: Velodrome, runs: tuple[str, 
     told = velodrome(runs[0], "nowhere")
     assert told.returncode == 3
     assert told.stderr.startswith("velodrome: cannot read nowhere: No such file")
+
+
+def test_what_says_nothing_to_stored_runs_is_refused(velodrome: Velodrome, runs: tuple[str, str]) -> None:
+    told = velodrome(*runs, "--request", "GET /", "--stack", "waitress", "-R", "5")
+    assert told.returncode == 2
+    told = velodrome(*runs, "--request", "GET /", "--stack", "waitress", "-z", "3s", "--budget", "1m")
+    assert told.returncode == 2
+    assert "--request, --stack, --duration, --budget say nothing here: stored runs" in told.stderr

@@ -42,6 +42,9 @@ def test_the_version_is_the_crates() -> None:
         (("upstream", "--errors", "200%"), "not a share"),
         (("upstream", "--stall", "1s"), "write 1s/10s"),
         (("stacks", "show", "uvicorn", "wrokers=3"), "no setting of uvicorn"),
+        (("stacks", "show", "uvicorn", "workers=abc"), "workers abc: give a whole number from 1 on"),
+        (("stacks", "show", "uvicorn", "workers=0"), "workers 0: give a whole number from 1 on"),
+        (("stacks", "show", "uvicorn", "loop=trio"), "loop trio: uvicorn has"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence_and_exit_code_2(words: tuple[str, ...], sentence: str) -> None:

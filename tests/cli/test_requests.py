@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,23 @@ def test_what_cannot_be_shown_is_one_sentence(log: Path, tmp_path: Path) -> None
         ended = run("requests", *words)
         assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
         assert sentence in ended.stderr
+
+
+def test_headers_are_written_without_their_values_and_asked_with_them(
+    log: Path, tmp_path: Path, shop: str
+) -> None:
+    ended = run("requests", "--access-log", log, "-H", "X-Trace: s3cret")
+    assert 'headers = { X-Trace = "•••" }' in ended.stdout
+    assert "s3cret" not in ended.stdout + ended.stderr
+    path = tmp_path / "mix.toml"
+    path.write_text(ended.stdout)
+    refused = run("load", shop, "--requests-file", path, "-n", "20")
+    assert refused.returncode == 2
+    assert (
+        "the value of X-Trace is a secret that was not written down; give it again: --header"
+        in refused.stderr
+    )
+    asked = run("load", shop, "--requests-file", path, "-n", "20", "-H", "X-Trace: s3cret", "--json")
+    assert '"ok": 20' in asked.stdout, asked.stderr
+    with urllib.request.urlopen(f"{shop}/seen", timeout=10) as answer:
+        assert b" s3cret" in answer.read()

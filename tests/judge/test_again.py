@@ -9,13 +9,15 @@ import typer
 
 from velodrome.cli import compare
 from velodrome.judge import again
-from velodrome.model.app import App, ThirdParty
+from velodrome.model.app import App
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.request import Content, Request
 from velodrome.model.study import Question
+from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Contestant
+from velodrome.model.withheld import MARK
 from velodrome.plan import link_text
 
 SHOP = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart", "/cart?id=7"),))
@@ -87,3 +89,22 @@ def test_a_revision_cannot_be_repeated_because_its_folder_is_gone() -> None:
     app = replace(SHOP, revision="HEAD~1")
     question = Question("before", app.recipe, LOADS, app=app)
     assert again.compare(app, Contestant("waitress"), question, Limits()) is None
+
+
+def test_headers_are_to_be_given_again_and_requests_are_lines_all_the_same() -> None:
+    cart = Request("GET /cart", "/cart", headers=(("Host", MARK), ("X-Tenant", MARK)))
+    told = asked(replace(SHOP, requests=(cart,), headers=("Host", "X-Tenant")))
+    assert told["header"] == [f"Host: {MARK}", f"X-Tenant: {MARK}"]
+    assert told["request"] == ["GET /cart"]
+
+
+def test_headers_of_a_file_are_the_files() -> None:
+    told = asked(replace(SHOP, requests=(Request("cart", "/cart", headers=(("Authorization", MARK),)),)))
+    assert not told["header"]
+    assert str(told["requests"]) == again.FILE
+
+
+def test_what_a_third_party_answers_is_said() -> None:
+    third = ThirdParty("PAY_URL", "50ms", 0.01, body=Content("{}"), content_type="application/json")
+    told = asked(replace(SHOP, third_parties=(third,)))
+    assert told["upstream"] == ["PAY_URL=latency:50ms,errors:1%,type:application/json,body:{}"]

@@ -67,6 +67,11 @@ def test_an_app_that_is_not_imported_from_its_revision_is_refused(
     [
         (["HEAD", "--app", "shop:app"], "name two revisions"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--rate", "0"], "give requests a second, above 0"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "-z", "0s"], "measure for 0.5 s at least"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--link", "rtt=7"], "write 160ms, 1.5ms or 1s"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--memory", "lots"], "write 512MB"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--stack", "./no.py"], "could not be loaded"),
+        (["HEAD~1", "HEAD", "--app", "shop:app", "--setup", "echo no database; false"], "no database"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--budget", "soon"], "'soon' is not a span of time"),
     ],
 )
