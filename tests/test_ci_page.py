@@ -27,6 +27,9 @@ def test_every_input_is_declared_and_used_and_the_caller_gives_what_there_is() -
     reusable, caller = workflows()
     inputs = reusable["on"]["workflow_call"]["inputs"]
     assert set(re.findall(r"inputs\.([\w-]+)", blocks()[0])) == set(inputs)
+    secrets = reusable["on"]["workflow_call"]["secrets"]
+    assert set(re.findall(r"secrets\.([\w-]+)", blocks()[0])) == set(secrets)
+    assert set(caller["jobs"]["speed"]["secrets"]) <= set(secrets)
     given = caller["jobs"]["speed"]["with"]
     assert set(given) <= set(inputs)
     assert {name for name, one in inputs.items() if one.get("required")} <= set(given)
@@ -79,9 +82,14 @@ def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
         "RATE": "40",
         "THRESHOLD": "p50 +50%",
         "BUDGET": "45s",
+        "VARIABLES": "SHOP_NAME=blue green\n",
+        "HEADERS": "Host: shop.example\nAuthorization: Bearer s3cret\n",
     }
     _, _, _, race, junit, _, _, last = workflows()[0]["jobs"]["diff"]["steps"]
     step(race["run"], clone, env)
+    stored = (clone / "speed" / "results.jsonl").read_text()
+    assert '"Authorization"' in stored
+    assert "s3cret" not in stored
     code = output.read_text().strip().removeprefix("code=")
     assert (clone / "speed.md").read_text().startswith("### ")
     step(junit["run"], clone, env)
