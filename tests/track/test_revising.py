@@ -71,7 +71,6 @@ def test_an_app_that_is_not_imported_from_its_revision_is_refused(
         (["HEAD~1", "HEAD", "--app", "shop:app", "--link", "rtt=7"], "write 160ms, 1.5ms or 1s"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--memory", "lots"], "write 512MB"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--stack", "./no.py"], "could not be loaded"),
-        (["HEAD~1", "HEAD", "--app", "shop:app", "--setup", "echo no database; false"], "no database"),
         (["HEAD~1", "HEAD", "--app", "shop:app", "--budget", "soon"], "'soon' is not a span of time"),
     ],
 )
@@ -80,6 +79,15 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     assert velodrome(monkeypatch, *arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_setup_that_fails_ends_it_before_anything(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--app", "shop:app", "--cwd", str(shop), "--setup", "echo no database; false"]
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 3
+    assert "no database" in capsys.readouterr().err
+    assert PREFIX not in git(shop, "worktree", "list")
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,8 @@ const FILLER: &[u8] = b"<h1>Hello, World!</h1>";
 impl Replies {
     /// `body` is that of a right answer, of the content type `kind`.
     pub fn new(body: &Body, kind: &str) -> Self {
-        let filler = |size: usize| FILLER.iter().copied().cycle().take(size).collect();
         let right: Vec<u8> = match body {
-            Body::Filler(size) => filler(*size),
+            Body::Filler(size) => FILLER.iter().copied().cycle().take(*size).collect(),
             Body::Told(bytes) => bytes.clone(),
         };
         let row = |status: &str, kind: &str, body: &[u8]| {

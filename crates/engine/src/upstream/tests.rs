@@ -4,3 +4,4 @@ mod caller;
 mod callers;
 mod requests;
 mod sampling;
+mod specs;

@@ -53,6 +53,24 @@ fn an_answer_comes_when_it_was_asked_for_and_not_before() {
 }
 
 #[test]
+fn a_right_answer_is_what_was_told_and_a_failure_is_plain_text() {
+    let told = r#""body": {"text": "{\"ok\": true}"}, "type": "application/json""#;
+    let heard = Caller::of(&start(&format!("{{{told}}}"))).get("/charge");
+    assert_eq!(
+        (heard.status, heard.body),
+        (200, br#"{"ok": true}"#.to_vec())
+    );
+    assert!(
+        heard
+            .head
+            .contains("\r\nContent-Type: application/json\r\n")
+    );
+    let failed = Caller::of(&start(&format!("{{{told}, \"errors\": 1}}"))).get("/charge");
+    assert_eq!(failed.status, 500);
+    assert!(failed.head.contains("\r\nContent-Type: text/plain\r\n"));
+}
+
+#[test]
 fn two_thousand_callers_wait_together() {
     let upstream = start(r#"{"latency": "300ms", "threads": 2}"#);
     let mut callers: Vec<Caller> = (0..2000).map(|_| Caller::of(&upstream)).collect();
