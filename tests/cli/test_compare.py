@@ -16,7 +16,7 @@ SHORT = ("--stack", "waitress", "--stack", "gunicorn-sync", "--blocks", "1", "-z
 
 
 def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
-    words = ("--request", "GET /env", "--env", "SHOP_NAME=secret", "-H", "X-Key: hidden", "--out", "out")
+    words = ("--request", "GET /env", "--env", "SHOP_NAME=s3cret", "-H", "X-Key: h1dden", "--out", "out")
     commands = ("--setup", f"touch {tmp_path}/set-up", "--teardown", f"touch {tmp_path}/torn-down")
     ended = velodrome(tmp_path, *PLAIN, *SHORT, *words, *commands)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -33,7 +33,7 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "torn-down").exists()
     stored = (tmp_path / "out" / "results.jsonl").read_text()
     written = [one.read_text() for one in (tmp_path / "out").iterdir() if one.is_file()]
-    for secret in ("secret", "hidden"):
+    for secret in ("s3cret", "h1dden"):
         assert not any(secret in text for text in (*written, ended.stdout, ended.stderr))
     # What is withheld is no difference between a run and its resume.
     resumed = velodrome(tmp_path, *PLAIN, *SHORT, *words, "--resume")
