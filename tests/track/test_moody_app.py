@@ -49,6 +49,8 @@ def test_what_is_wrong_and_allowed_to_be_does_not_break_a_rate() -> None:
     with Bench(trial, lab, seconds=1.5) as bench:
         bench.alone()
         held, measured = bench.rate(100, ALLOWED)
+    if held.spoilt:
+        pytest.skip(held.spoilt)
     assert held.held is True, held
     assert measured is not None
     assert measured.load.throughput_rps < 97.5

@@ -273,8 +273,8 @@ def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands
     facts = found.load
     figures = figures_of(facts, open_loop=True)
     told = probe(Tried(rate, facts.outcomes, facts.ended_rps, figures, watched.rising, alone), demands)
-    # What held although others took CPU holds without them.
-    flag = of_the_lab(found) or (None if told.held else of_the_moment(found))
+    # What held although others took CPU holds without them, and what is wrong at any rate is not wrong because of them.
+    flag = of_the_lab(found) or (None if told.held or told.everywhere else of_the_moment(found))
     return Probe(rate, None, spoilt=flag.sentence) if flag is not None else told
 
 

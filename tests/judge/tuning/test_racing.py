@@ -148,7 +148,9 @@ def test_time_that_runs_out_is_told_with_the_best_so_far() -> None:
 
 def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None:
     servers = Servers(APPS[0], 1)
-    found = tune(servers, GRID, CAPACITY, looks_on=lambda: len(servers.asked) < 4)
+    found = tune(
+        servers, GRID, CAPACITY, lambda: len(servers.asked) < 20, looks_on=lambda: len(servers.asked) < 4
+    )
     looked = list(dict.fromkeys(one.contestant.stack for one in GRID))[:2]
     assert {label.partition("[")[0] for label, _ in servers.asked} <= set(looked)
     unseen = [one for one in found.entries if one.candidate.contestant.stack not in looked]
@@ -158,6 +160,15 @@ def test_stacks_that_there_is_no_time_to_look_at_are_told_as_not_tried() -> None
     assert found.best is not None
     assert found.ending is TuneEnding.SPENT
     assert "--budget" in found.because
+
+
+def test_a_stack_that_had_to_wait_is_looked_at_once_the_others_left_time() -> None:
+    servers = Servers(APPS[0], 1)
+    found = tune(servers, GRID, CAPACITY, looks_on=lambda: False)
+    assert {label.partition("[")[0] for label, _ in servers.asked} == {one.contestant.stack for one in GRID}
+    assert found.best is not None
+    assert regret(servers, GRID, found.best.candidate) < 0.05
+    assert found.trials <= MOST
 
 
 def test_however_late_it_is_one_stack_is_looked_at_and_asked_for_a_rate() -> None:

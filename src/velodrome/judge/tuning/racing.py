@@ -78,16 +78,18 @@ class _Race:
     """Whether there was no time to look at every stack."""
 
     def run(self) -> Tuned:
-        for stack in dict.fromkeys(one.contestant.stack for one in self.grid):
-            candidates = [one for one in self.grid if one.contestant.stack == stack]
-            self.late = self.late or (bool(self.looks) and not self.looks_on())
-            if self.late:
-                self._lose(candidates, Fate.UNTRIED, UNSEEN_WHY)
-            else:
-                self._look(stack, candidates)
-        self.arms.sort(key=self._promise)
+        unseen = list(dict.fromkeys(one.contestant.stack for one in self.grid))
+        while unseen and (not self.looks or self.looks_on()):
+            self._look(unseen.pop(0))
         self._first_lap()
         self._laps()
+        while unseen and not self._spent(KEPT):
+            # Those raced already left more time than was kept for them.
+            self._look(unseen.pop(0))
+            self._first_lap()
+            self._laps()
+        self.late = bool(unseen)
+        self._lose(unseen, Fate.UNTRIED, UNSEEN_WHY)
         self._refine()
         spent = self._ended() if self._settle() or self.late else ""
         told = Finish(self.wanted.goal, self.arms, self.lost, self.looks, self.trials, len(self.grid))
@@ -97,19 +99,20 @@ class _Race:
 
     # --- looking and asking
 
-    def _look(self, stack: str, candidates: Sequence[Candidate]) -> None:
+    def _look(self, stack: str) -> None:
         """Load the smallest of a stack twice, alone and by many; by many with fewer slots too, if they may do."""
+        candidates = [one for one in self.grid if one.contestant.stack == stack]
         one = min(candidates, key=lambda each: (each.processes, -(each.slots or 0)))
         alone = self._measured(one, Ask(ALONE_S, connections=1))
         loaded = alone
         if alone.everywhere:
-            self._lose(candidates, Fate.CANNOT, alone.why)
+            self._lose([stack], Fate.CANNOT, alone.why)
             return
         if not (alone.failed or alone.spoilt):
             loaded = self._measured(one, Ask(LOOK_S, connections=crowd(one, alone)))
         look = looked(one, alone, loaded, self.wanted.cpus)
         if look is None or loaded.failed:
-            self._lose(candidates, Fate.FAILED, loaded.failed or loaded.spoilt or "it answered nothing right")
+            self._lose([stack], Fate.FAILED, loaded.failed or loaded.spoilt or "it answered nothing right")
             return
         if (few := enough(candidates, look)) is not None:
             look = seen_with_few(look, few, self._measured(few, Ask(LOOK_S, connections=crowd(few, alone))))
@@ -117,8 +120,9 @@ class _Race:
         for each in candidates:
             self._enter(each, look)
 
-    def _lose(self, candidates: Sequence[Candidate], fate: Fate, why: str) -> None:
-        self.lost += [Entry(each, fate, why, 0, None, None, None, None) for each in candidates]
+    def _lose(self, stacks: Sequence[str], fate: Fate, why: str) -> None:
+        lost = [one for one in self.grid if one.contestant.stack in stacks]
+        self.lost += [Entry(one, fate, why, 0, None, None, None, None) for one in lost]
 
     def _enter(self, candidate: Candidate, look: Looked) -> Arm:
         found = forecast(candidate, look, self.wanted.cpus)
@@ -212,8 +216,9 @@ class _Race:
     # --- laps
 
     def _first_lap(self) -> None:
-        measured: list[Arm] = []
-        for one in self.arms:
+        measured = [one for one in self.arms if one.trials]
+        self.arms.sort(key=self._promise)
+        for one in [each for each in self.arms if not each.trials]:
             if self._spent(KEPT):
                 return
             if one.out is not None or not self._contends(one):
