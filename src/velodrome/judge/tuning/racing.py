@@ -38,7 +38,7 @@ SETTLING, KEPT = 10, 6
 """Loads that the two best may take for that, each; and how many are kept for it."""
 LEAST_ASKED = 3
 """While no rate has held, so many loads at a rate are made however late it is: without them there is no answer."""
-UNSEEN_WHY = "its stack was not looked at: the time (--budget) was spent"
+UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
 
 
 @dataclass(frozen=True)
