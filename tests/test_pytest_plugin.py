@@ -58,3 +58,43 @@ def test_the_plugin_costs_a_session_that_does_not_load_nothing(pytester: pytest.
     pytester.makepyfile("import sys\ndef test_light():\n    assert 'numpy' not in sys.modules\n")
     ran = pytester.runpytest_subprocess("-p", "velodrome.pytest_plugin")
     ran.assert_outcomes(passed=1)
+
+
+FRAMEWORK = """
+class App:
+    def __init__(self):
+        self.routes = {}
+
+    def __call__(self, environ, start_response):
+        body = self.routes[environ["PATH_INFO"]]()
+        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+        return [body]
+"""
+SHOP = """
+from framework import App
+
+application = App()
+application.routes["/checkout"] = lambda: b"thanks"
+"""
+OF_AN_OBJECT = """
+from velodrome import ms, percent
+from shop.wsgi import application
+
+
+def test_checkout(velodrome):
+    r = velodrome.load(application, path="/checkout", rate=50, duration=1, warmup=0.1, blocks=3, stack="waitress")
+    assert r.p50 < ms(300)
+    assert r.target == "shop.wsgi:application"
+"""
+
+
+def test_an_app_imported_into_a_test_is_served_from_its_own_package(pytester: pytest.Pytester) -> None:
+    """As docs/pytest.md has it: the framework's class does not tell where the app is."""
+    pytester.mkpydir("shop")
+    pytester.path.joinpath("framework.py").write_text(FRAMEWORK)
+    pytester.path.joinpath("shop", "wsgi.py").write_text(SHOP)
+    pytester.path.joinpath("tests").mkdir()
+    pytester.path.joinpath("tests", "test_shop.py").write_text(OF_AN_OBJECT)
+    pytester.makeini("[pytest]\npythonpath = .\n")
+    ran = pytester.runpytest_subprocess("-p", "velodrome.pytest_plugin", "tests")
+    ran.assert_outcomes(passed=1)

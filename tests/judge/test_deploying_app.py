@@ -69,6 +69,11 @@ def test_waitress_is_told_by_its_own_command_line() -> None:
     [
         ("shop:create_app", "factory", ["from shop import create_app", "", "app = create_app()"]),
         ("shop:create_app('x')", "factory", ["from shop import create_app", "", "app = create_app('x')"]),
+        (
+            "shop:create_app",
+            "coroutine",
+            ["import asyncio", "", "from shop import create_app", "", "made = None"],
+        ),
         ("shop:Double", "asgi2", ["from shop import Double", "", "", "async def app(scope, receive, send):"]),
     ],
 )

@@ -49,12 +49,6 @@ def test_an_environment_is_named_by_its_folder_or_its_interpreter(tmp_path: Path
     assert apps.interpreter(str(tmp_path)) == apps.interpreter(str(python)) == str(python)
 
 
-def test_a_file_is_taken_for_its_module() -> None:
-    assert apps.path_of("shop.py:app") == "shop:app"
-    assert apps.path_of("src/shop.py:app") == "src.shop:app"
-    assert apps.path_of("shop:app") == "shop:app"
-
-
 def test_third_parties_are_told_by_their_variable() -> None:
     told = apps.third_parties(("PAYMENTS_URL=latency:lognormal(50ms,0.4)", "STOCK_URL=20ms"))
     assert told == (ThirdParty("PAYMENTS_URL", "lognormal(50ms,0.4)"), ThirdParty("STOCK_URL", "20ms"))

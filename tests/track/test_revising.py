@@ -1,6 +1,7 @@
 """Two revisions of an app, raced against each other as a user asks for it."""
 
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,41 @@ def test_an_app_that_is_not_imported_from_its_revision_is_refused(
     (elsewhere / "installed.py").write_text(SHOP.format(seconds=0))
     asked = ["--app", "installed:app", "--cwd", str(shop), "--env", f"PYTHONPATH={elsewhere}"]
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
-    assert f"is imported from {elsewhere}/installed.py, not from the revision" in capsys.readouterr().err
+    assert f"{elsewhere}/installed.py is imported, which is not from the revision" in capsys.readouterr().err
     assert PREFIX not in git(shop, "worktree", "list")
+
+
+@pytest.mark.parametrize("cured", [False, True])
+def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the_named_module_is_not(
+    cured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after `pip install -e .`, with the environment in the repository as it often is."""
+    top = tmp_path / "project"
+    (top / "src" / "shop").mkdir(parents=True)
+    git(top, "init", "--quiet")
+    (top / "src" / "shop" / "__init__.py").write_text(SHOP.format(seconds=0))
+    (top / "wsgi.py").write_text("import third_party\nfrom shop import app\n")
+    (top / ".gitignore").write_text(".venv\n")
+    for message in ("one", "two"):
+        (top / "NOTES").write_text(message)
+        git(top, "add", ".")
+        git(top, "commit", "--quiet", "-m", message)
+    venv.create(top / ".venv", symlinks=True, with_pip=False)
+    (packages,) = (top / ".venv" / "lib").glob("python*/site-packages")
+    (packages / "__editable__.shop.pth").write_text(f"{top}/src\n")
+    (packages / "third_party.py").write_text("")  # what is installed there is of both, and no revision's
+    (top / "wsgi.py").write_text("not = what is committed")
+    asked = ["--app", "wsgi:app", "--cwd", str(top), "--python", str(top / ".venv"), "--stack", "waitress"]
+    if cured:  # as is told
+        asked += ["--env", "PYTHONPATH=src", "--connections", "2", "-z", "0.5s", "--blocks", "1"]
+        asked += ["--run", str(tmp_path / "run"), "--wait"]
+        assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) in (0, 4)
+        return
+    assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
+    said = capsys.readouterr().err
+    assert f"{top}/src/shop/__init__.py is imported, which is not from the revision" in said
+    assert "--env PYTHONPATH=src" in said
+    assert PREFIX not in git(top, "worktree", "list")
 
 
 @pytest.mark.parametrize(

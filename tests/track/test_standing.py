@@ -103,6 +103,10 @@ FORMS = [
     ("plain:create_named('test')", (), "gunicorn-gthread", ("/", "hello")),
     pytest.param("plain:create_app", (), "waitress", ("/", "hello"), marks=pytest.mark.exhaustive),
     ("plain:Double", (), "uvicorn", ("/", "hello")),
+    ("awaited:create_asgi('mall')", (), "uvicorn", ("/", "hello")),
+    pytest.param("awaited:create_asgi", (), "hypercorn", ("/", "hello"), marks=pytest.mark.exhaustive),
+    pytest.param("awaited:create_asgi", (), "granian-asgi", ("/", "hello"), marks=pytest.mark.exhaustive),
+    pytest.param("awaited:create_asgi", (), "gunicorn-uvicorn", ("/", "hello"), marks=pytest.mark.exhaustive),
     pytest.param("plain:Double", (), "hypercorn", ("/", "hello"), marks=pytest.mark.exhaustive),
     pytest.param("plain:asgi", (), "granian-asgi", ("/", "hello"), marks=pytest.mark.exhaustive),
     ("aiohttp_shop:app", (AIOHTTP,), "aiohttp", CART),
@@ -232,6 +236,27 @@ def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: 
         standing(look(said), Contestant(stack), lab_for(said)),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("app", "said"),
+    [
+        ("lifespan:raises", r"(?s)On uvicorn: its process ended.*no such database: shop"),
+        ("lifespan:hangs", r"(?s)On uvicorn: no answer within 3 s.*waiting for the database"),
+    ],
+)
+def test_an_app_whose_life_does_not_begin_ends_with_its_last_lines_and_nothing_is_left(
+    app: str, said: str
+) -> None:
+    asked = Asked(app, cwd=str(SHOP))
+    before = children()
+    lab = replace(lab_for(asked), start_seconds=3.0)
+    with (
+        pytest.raises(AppNotServedError, match=said),
+        standing(look(asked), Contestant("uvicorn"), lab),
+    ):
+        pass
+    assert children() <= before
 
 
 def test_an_app_whose_growth_meets_a_limit_is_told_so() -> None:

@@ -1,14 +1,13 @@
-"""Where an app is found: its import path, or that of the object a caller holds, for a server process to import."""
+"""What is asked of an app: named by its import path, or given as the object a caller holds."""
 
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 
-from velodrome.model.errors import AppNotFoundError
+from velodrome.api.holding import held
 from velodrome.model.request import Request
 from velodrome.plan.asked.headers import Header, checked
-from velodrome.track.apps import Asked
+from velodrome.track.apps import Asked, folder
 
 Headers = Mapping[str, str] | Sequence[Header]
 """By name, or pairs of name and value, where one is given several times."""
@@ -35,17 +34,16 @@ def asked_of(
     `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
     `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
     after.
-    Raises AppNotFoundError for an object that no module holds, HeaderError.
+    An object runs in the folder its module is imported from, unless `cwd` names another. Raises AppNotFoundError,
+    AppInTestError and AppInProgramError for one that no module holds which a server could import, and HeaderError.
     """
-    if isinstance(app, str):
-        path, folder = app, cwd
-    else:
-        path, found = _of_object(app)
-        folder = cwd or found
+    path, source = (app, "") if isinstance(app, str) else held(app)
+    if not cwd or (source and Path(source) == Path(folder(cwd)).resolve()):
+        cwd, source = cwd or source, ""
     return Asked(
         path,
         python or sys.executable,
-        folder,
+        cwd,
         tuple(env),
         interface,
         requests,
@@ -54,32 +52,5 @@ def asked_of(
         headers=checked(headers),
         setup=setup,
         teardown=teardown,
+        source=source,
     )
-
-
-def _of_object(app: object) -> tuple[str, str]:
-    """Return `module:attribute` of an object, and the folder from which that can be imported."""
-    for module in _likely(app):
-        for name, value in list(vars(module).items()):
-            if value is app and not name.startswith("__"):
-                return _importable(module, name)
-    raise AppNotFoundError(repr(app)[:80])
-
-
-def _likely(app: object) -> list[ModuleType]:
-    """Return the modules that may hold an app, the one that says it made it first."""
-    named = [getattr(app, name, None) for name in ("import_name", "__module__")]
-    first = [sys.modules[name] for name in named if isinstance(name, str) and name in sys.modules]
-    return [*first, *(one for one in list(sys.modules.values()) if getattr(one, "__file__", None))]
-
-
-def _importable(module: ModuleType, attribute: str) -> tuple[str, str]:
-    file = Path(str(module.__file__)).resolve()
-    parts = module.__name__.split(".")
-    place = file.parent if file.name != "__init__.py" else file.parent.parent
-    ends = [*place.parts, file.stem if file.name != "__init__.py" else file.parent.name]
-    if ends[-len(parts) :] == parts and module.__name__ != "__main__":
-        root = Path(*ends[: -len(parts)])
-        return f"{module.__name__}:{attribute}", str(root)
-    # Run as a program, or imported by a name of its own: its file is a module all the same.
-    return f"{file.stem}:{attribute}", str(file.parent)

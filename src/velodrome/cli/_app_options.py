@@ -7,7 +7,7 @@ import typer
 
 from velodrome.model.request import Request
 from velodrome.plan.asked import headers
-from velodrome.track.apps import Asked
+from velodrome.track.apps import INTERFACES, Asked
 
 Python = Annotated[
     str,
@@ -21,7 +21,7 @@ Env = Annotated[
     typer.Option(help="Variable of its environment: NAME=VALUE, or NAME to hand on yours; repeatable."),
 ]
 Interface = Annotated[
-    str, typer.Option(help="wsgi, asgi, rsgi, aiohttp or tornado, where it cannot be told by itself.")
+    str, typer.Option(help=f"How it is called, where it cannot be told by itself: {', '.join(INTERFACES)}.")
 ]
 Upstream = Annotated[
     list[str] | None,

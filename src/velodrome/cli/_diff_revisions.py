@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli._racing import folder
+from velodrome.cli._served import tell_unread
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model import quantity
 from velodrome.model.difference import Diff
@@ -58,6 +59,8 @@ def race(before: str, after: str, how: Raced, asked: Asked) -> Diff:
         lab = apps.lab_for(how.app, how.extra)
         _tell(f"{found[0].name} against {found[1].name}")
         study = revising.laid_out(how.app, found, how.terms, lab)
+        raced = [lab.stacks[one.stack] for one in study.contestants]
+        tell_unread([one.app for one in study.questions], raced)
         where = folder(study.name, how.run, resume=False)
         diff = revising.raced(
             study,

@@ -1,6 +1,7 @@
 """What `velodrome capacity` and `velodrome tune` serve: an app of the user's own, or a recipe in its place."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,13 +11,15 @@ import typer
 from velodrome.cli._app_options import Given
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
 from velodrome.model.app import App
 from velodrome.model.errors import NeedlessOptionError, UnknownNameError, UsageError
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Contestant, Trial
+from velodrome.report.typeset import visible
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.track import apps, bench
+from velodrome.track import apps, bench, unread_settings
 
 AppName = Annotated[
     str, typer.Argument(help="module:attribute, module:factory, or a Django settings module.")
@@ -86,6 +89,13 @@ def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
     with apps.commands_around(asked):
         app = apps.look(asked)
         yield Served(app.recipe, app, apps.lab_for(asked, extra))
+
+
+def tell_unread(found: Sequence[App | None], stacks: Sequence[Stack]) -> None:
+    """Say on standard error which settings of the user's own do not act while these stacks are compared."""
+    every = (unread_settings.told(one, stacks) for one in found if one is not None)
+    for sentence in dict.fromkeys(filter(None, every)):
+        print(visible(sentence), file=sys.stderr, flush=True)
 
 
 def _recipe(name: str) -> Recipe:

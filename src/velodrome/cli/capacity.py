@@ -13,7 +13,7 @@ from velodrome.cli import _needless_options as needless
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._exit_codes import of_search
 from velodrome.cli._numbered import Numbered
-from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served
+from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
@@ -106,6 +106,7 @@ def command(
     with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), server.extra) as one:
         if one.app is not None:
             apps.stacks_for(one.app, one.lab, (who.stack,))  # refuses one that cannot serve it
+            tell_unread((one.app,), (one.lab.stacks[who.stack],))
         found = search.run(one.trial(NAME, who, limits), one.lab)
         title = f"{who.called(server.stacks[who.stack])} · {one.label}"
     if as_json:

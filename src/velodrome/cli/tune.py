@@ -14,7 +14,7 @@ from velodrome.cli import _needless_options as needless
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
 from velodrome.cli._numbered import Numbered
-from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, Served, served
+from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, Served, served, tell_unread
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.search.holding import Demands
@@ -84,6 +84,7 @@ def command(
     names, extra = apps.named(stack or ())
     with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), extra) as one:
         stacks = _chosen(one, names)
+        tell_unread((one.app,), stacks)
         trial = one.trial(NAME, Contestant(""), limits)
         asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
         found = tuning.tune(asked, one.lab, Follower(), None if wait else 0.0)

@@ -58,6 +58,8 @@ class Process:
 
     argv: Tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    laboratory: Mapping[str, str] = field(default_factory=dict)
+    """Additions that only a race needs: what is pasted to deploy it has none of them."""
     stop_signal: int = int(signal.SIGTERM)
 
 

@@ -30,7 +30,8 @@ def deploy(app: App, contestant: Contestant, stack: Stack, packages: Mapping[str
     launch = Launch(HOST, PORT, f"{FILE}:app" if source else app.told(stack.interface), knobs, packages)
     if stack.script is not None:
         source = stack.script(launch, written(app))
-        return "\n".join([*install, *_file(source), *needs, f"python {FILE}.py"])
+        before = f"PYTHONPATH={shlex.quote(app.source)} " if app.source else ""
+        return "\n".join([*install, *_file(source), *needs, f"{before}python {FILE}.py"])
     process = stack.command(launch)
     line = _line(process, stack, app)
     if line is None:
@@ -79,6 +80,12 @@ def _source(app: App, stack: Stack) -> str:
         )
     if app.form == "factory":
         return f"{app_is.imports}\n\napp = {app_is.expression}"
+    if app.form == "coroutine":
+        return (
+            f"import asyncio\n\n{app_is.imports}\n\nmade = None\n\n\nasync def app(scope, receive, send):\n"
+            f"    global made\n    made = made or asyncio.ensure_future({app_is.expression})\n"
+            "    await (await asyncio.shield(made))(scope, receive, send)"
+        )
     if app.form == "asgi2":
         return (
             f"{app_is.imports}\n\n\nasync def app(scope, receive, send):\n"
@@ -94,7 +101,8 @@ def _line(process: Process, stack: Stack, app: App) -> str | None:
         words[1] = stack.stands_for
     if any("velodrome" in word for word in words):
         return None
-    settings = {"DJANGO_SETTINGS_MODULE": app.path} if app.form == "django" else {}
+    settings = {"PYTHONPATH": app.source} if app.source else {}
+    settings |= {"DJANGO_SETTINGS_MODULE": app.path} if app.form == "django" else {}
     variables = [f"{name}={shlex.quote(value)}" for name, value in {**settings, **process.env}.items()]
     return " ".join([*variables, shlex.join(deployed(["python", *words]))])
 

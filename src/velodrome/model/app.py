@@ -42,6 +42,8 @@ class App:
     third_parties: tuple[ThirdParty, ...] = ()
     proto: str = ""
     """Path of the `.proto` file of a gRPC servicer; empty: it is none."""
+    source: str = ""
+    """Folder its module is imported from beside `cwd`, relative to that or absolute: `src`; empty: there is none."""
     revision: str = ""
     """Of its source, where several are compared; empty: as it is."""
     named_interface: str = ""

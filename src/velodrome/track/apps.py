@@ -31,7 +31,7 @@ from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header
 from velodrome.run.apps import commands, looking
-from velodrome.run.apps.looking import Named
+from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
@@ -39,6 +39,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import stoppable
 from velodrome.run.third_party import in_process
 from velodrome.run.third_party.upstream_spec import answering
+from velodrome.track import naming
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
@@ -54,7 +55,7 @@ class Asked:
     """What a user says of their app, as the command line or the Python API has it."""
 
     app: str
-    """`module:attribute`, `module`, `module:create_app('test')`, or over Django the settings module."""
+    """`module:attribute`, `module`, `module:create_app('test')`, `shop.py:app`, or over Django the settings module."""
     python: str = ""
     """Path or version; empty: that of the active virtual environment, else the one velodrome runs on."""
     cwd: str = ""
@@ -75,22 +76,43 @@ class Asked:
     setup: str = ""
     """The user's command to run before, and after: `commands_around`."""
     teardown: str = ""
+    source: str = ""
+    """Folder that it is imported from beside `cwd`; an app that is told by its file has it from there."""
 
 
 def look(asked: Asked) -> App:
     """Import an app in its own interpreter and return what it is. Raises UsageError for all that is wrong with it."""
+    return looked(asked)[0]
+
+
+def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
+    """Look at an app, and tell too what it imports from the folders of `within`."""
     thirds = third_parties(asked.upstreams)
+    where = folder(asked.cwd)
+    path, source = naming.by_file(asked.app, where)
     named = Named(
-        path_of(asked.app),
+        path,
         interpreter(asked.python),
-        folder(asked.cwd),
+        where,
         {**values(asked.env), **{one.variable: NOBODY for one in thirds}},
         _interface(asked.interface),
+        asked.source or source,
+        tuple(within),
     )
     requests = in_full(asked)
     found = looking.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
+    return _app(asked, named, found, thirds, requests), found
+
+
+def _app(
+    asked: Asked,
+    named: Named,
+    found: Found,
+    thirds: tuple[ThirdParty, ...],
+    requests: tuple[Request, ...],
+) -> App:
     names = tuple(dict.fromkeys(name for name, _ in asked.headers))
     return App(
         path=found.path,
@@ -105,6 +127,7 @@ def look(asked: Asked) -> App:
         variables=tuple(values(asked.env)),
         third_parties=thirds,
         proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
+        source=named.source,
         revision=asked.revision,
         named_interface=asked.interface,
         headers=names,
@@ -206,14 +229,6 @@ def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             )
         names.append(entry.name)
     return tuple(names), extra
-
-
-def path_of(app: str) -> str:
-    """Return an app as it is imported: also `src/shop.py:app` is `src.shop:app`."""
-    module, colon, attribute = app.partition(":")
-    if module.endswith(".py"):
-        module = ".".join(Path(module.removesuffix(".py")).parts)
-    return module + colon + attribute
 
 
 def interpreter(python: str) -> str:

@@ -22,6 +22,7 @@ from velodrome.plan.matrix import Matrix
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.machine.measuring_lock import alone
+from velodrome.track import unread_settings
 from velodrome.track.apps import stacks_for
 from velodrome.track.knobs import read
 from velodrome.track.refusing import Refused, most_telling
@@ -151,10 +152,17 @@ def rehearse(
     `told` hears what is tried; `wait_s` is how long to wait for another velodrome. Raises AppAnswersWrongError or
     AppNotServedError with the first reason, and BusyError.
     """
+    unread = (unread_settings.told(app, _stacks(comparison, app, lab)) for app in comparison.apps)
+    for sentence in dict.fromkeys(filter(None, unread)):
+        told(sentence)
     with alone(f"study {comparison.study.name}", wait_s, lambda holder: told(f"waiting for {holder}")):
         for question in comparison.study.questions:
             if question.app is not None:
                 _rehearse(question.app, question.link, comparison, lab, told)
+
+
+def _stacks(comparison: Comparison, app: App, lab: Lab) -> list[Stack]:
+    return [lab.stacks[one.stack] for one in comparison.contestants(app)]
 
 
 def _rehearse(

@@ -20,7 +20,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
 from velodrome.plan import matrix, timing
-from velodrome.run.apps.revisions import Revision, imported_from
+from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.racing import race, store
@@ -39,18 +39,14 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     Raises what `apps.look` does, NoStackFitsError, and NotFromRevisionError for an app that is not imported from its
     worktree.
     """
-    found = [
-        apps.look(replace(asked, cwd=one.folder, revision=one.name, python=apps.interpreter(asked.python)))
-        for one in revisions
-    ]
-    for app, revision in zip(found, revisions, strict=True):
-        _from_its_revision(app, revision, lab)
+    asked = replace(asked, python=apps.interpreter(asked.python))
+    found = [_from_its_revision(replace(asked, cwd=one.folder, revision=one.name), one) for one in revisions]
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
     cpus = len(placement.place(lab.cpus, terms.limits).server_cpus)
     contestants = tuple(comparing.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
-    name = asked.app.partition(":")[0]
+    name = found[0].path.partition(":")[0]
     return Study(
         name=f"diff-{name}",
         title=f"What {revisions[1].name} changed of {asked.app}, from {revisions[0].name} on",
@@ -68,10 +64,13 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     )
 
 
-def _from_its_revision(app: App, revision: Revision, lab: Lab) -> None:
-    place = imported_from(app.path, app.python, app.cwd, lab.variables)
-    if place and revision.root not in Path(place).parents:
-        raise NotFromRevisionError(app.path, revision.name, place)
+def _from_its_revision(asked: apps.Asked, revision: Revision) -> App:
+    """Look at an app, all of whose source is to come from its worktree: that of both sides would else be the same."""
+    app, found = apps.looked(asked, revision.elsewhere)
+    for place in (found.origin, *found.imported):
+        if place and revision.root not in Path(place).parents:
+            raise NotFromRevisionError(app.path, revision.name, place)
+    return app
 
 
 def raced(

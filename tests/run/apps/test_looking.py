@@ -57,6 +57,41 @@ def test_an_app_is_told_by_how_it_is_called(app: str, path: str, interface: str,
     assert (found.path, found.interface, found.form) == (path, interface, form)
 
 
+@pytest.mark.parametrize(
+    ("app", "told", "interface", "form"),
+    [
+        ("awaited:create_asgi", "", "asgi", "coroutine"),
+        ("awaited:create_asgi", "asgi", "asgi", "coroutine"),
+        ("awaited:create_asgi('mall')", "", "asgi", "coroutine"),
+        ("awaited:create_asgi('mall')", "asgi", "asgi", "coroutine"),
+        ("awaited:create_anything", "asgi", "asgi", "coroutine"),
+        ("awaited:create_loose", "wsgi", "wsgi", "factory"),
+        ("plain:create_named('test')", "wsgi", "wsgi", "factory"),
+        ("plain:Double", "asgi", "asgi", "asgi2"),
+    ],
+)
+def test_a_factory_is_one_also_where_it_awaits_or_its_user_says_what_it_makes(
+    app: str, told: str, interface: str, form: str
+) -> None:
+    found = looked(app, told)
+    assert (found.path, found.interface, found.form) == (app, interface, form)
+
+
+@pytest.mark.parametrize(
+    ("app", "told", "error", "said"),
+    [
+        ("awaited:create_wsgi", "", AppUnfitError, "makes the function application, which has to be awaited"),
+        ("awaited:create_rsgi", "", AppUnfitError, "only servers of ASGI and of aiohttp do that"),
+        ("awaited:create_nothing", "", AppUnfitError, "makes None, which has to be awaited"),
+        ("awaited:create_asgi", "wsgi", AppUnfitError, "Name a function that is not async"),
+        ("awaited:fails", "", AppRaisesError, "ValueError: no such shop"),
+    ],
+)
+def test_what_is_awaited_in_vain_is_refused(app: str, told: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        looked(app, told)
+
+
 def test_what_takes_any_arguments_has_to_be_told() -> None:
     with pytest.raises(AppUnfitError, match="--interface wsgi"):
         looked("plain:anything")

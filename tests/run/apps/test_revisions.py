@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.apps.revisions import PREFIX, checked_out, imported_from
+from velodrome.run.apps.revisions import PREFIX, checked_out
 
 HOLDING = """
 import signal, sys, time
@@ -137,14 +136,3 @@ def test_a_folder_that_a_revision_does_not_have_is_told(shop: Path) -> None:
 def _ask(folder: Path, *revisions: str) -> None:
     with checked_out(str(folder), revisions):
         pass
-
-
-def test_where_a_module_is_imported_from_is_told(shop: Path, tmp_path: Path) -> None:
-    where: Callable[..., str] = lambda module, **env: imported_from(module, sys.executable, str(shop), env)  # noqa: E731
-    assert where("shop:app") == str(shop / "shop.py")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "other.py").write_text("")
-    assert where("other.wsgi:app", PYTHONPATH=str(tmp_path / "elsewhere")) == str(
-        tmp_path / "elsewhere" / "other.py"
-    )
-    assert where("no_such_module") == ""

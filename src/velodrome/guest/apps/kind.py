@@ -6,9 +6,10 @@ Nothing is imported for it: a class of aiohttp's can only be there if aiohttp is
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import isclass, iscoroutine, iscoroutinefunction, isfunction, ismethod
+from inspect import isawaitable, isclass, iscoroutinefunction, isfunction, ismethod
 from typing import Any, Callable, List
 
 from velodrome.guest.apps import servicers
@@ -27,23 +28,30 @@ class Kind:
 
     interface: str
     form: str
-    """`application`, `factory`, `coroutine` (a factory that awaits), `asgi2`, `django` or `servicer`."""
+    """`application`, `factory`, `coroutine` (a factory that has to be awaited), `asgi2`, `django` or `servicer`."""
     told: str
     """What it is, for a sentence: `a Flask`, `a function`."""
     adder: str = ""
     """Of a servicer: `module:function` that adds it to a server; the function itself where its user wrote one."""
 
 
-class UnfitError(Exception):
-    """Raised when a thing can be served by nothing: `needs` are the arguments a factory would have to be given."""
+AWAITED = ("asgi", "aiohttp")
+"""Whose servers run a loop before they ask for the application, so that they can await what makes it."""
 
-    def __init__(self, told: str, needs: List[str]) -> None:
+
+class UnfitError(Exception):
+    """Raised when a thing can be served by nothing: `needs` are the arguments a factory would have to be given.
+
+    `awaited`: it has to be awaited first, and what comes of that is nothing for servers that do.
+    """
+
+    def __init__(self, told: str, needs: List[str], awaited: bool = False) -> None:
         super().__init__(told)
-        self.told, self.needs = told, needs
+        self.told, self.needs, self.awaited = told, needs, awaited
 
 
 def kind_of(thing: Any, make: bool = True) -> Kind:
-    """Return what a thing is; a factory is called once to see what it makes. Raises UnfitError.
+    """Return what a thing is; a factory is called once, and awaited, to see what it makes. Raises UnfitError.
 
     Also raises whatever the factory does.
     """
@@ -52,6 +60,8 @@ def kind_of(thing: Any, make: bool = True) -> Kind:
         found = CLASSES.get((cls.__module__, cls.__name__))
         if found:
             return Kind(found, "application", told)
+    if isawaitable(thing):  # what `create_app('test')` gave
+        return _awaited(thing, told)
     where = servicers.adder(thing)
     if where is not None:
         over = "grpc_aio" if servicers.awaits(thing) else "grpc"
@@ -95,17 +105,42 @@ def _makes(thing: Any, needs: List[str]) -> bool:
 
 def _made(factory: Callable[[], Any], told: str) -> Kind:
     """Return what a factory makes, as something that it makes."""
-    if _awaits(factory):
-        # Made on the server's own loop; only aiohttp's takes an application that has to be awaited.
-        return Kind("aiohttp", "coroutine", told)
     made = factory()
-    if iscoroutine(made):
-        made.close()
-        return Kind("aiohttp", "coroutine", told)
-    inner = kind_of(made, make=False)
+    if isawaitable(made):
+        return _awaited(made, told)
+    return _as_made(kind_of(made, make=False), told, "factory")
+
+
+def _awaited(made: Any, told: str) -> Kind:
+    """Return what comes of waiting for it; the loop is left open, and what waits on it ends with the process."""
+
+    async def wait() -> Any:
+        return await made
+
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)  # before Python 3.10 what is made may ask for it
+    thing = loop.run_until_complete(wait())
+    try:
+        inner = kind_of(thing, make=False)
+    except UnfitError as error:
+        raise UnfitError("%s that makes %s" % (told, error.told), [], awaited=True) from None
+    if inner.interface not in AWAITED:
+        raise UnfitError("%s that makes %s" % (told, inner.told), [], awaited=True)
+    return _as_made(inner, told, "coroutine")
+
+
+def _as_made(inner: Kind, told: str, form: str) -> Kind:
     if inner.form == "asgi2":
         raise UnfitError("%s, which makes %s of ASGI 2" % (told, inner.told), [])
-    return replace(inner, form="factory", told="%s that makes %s" % (told, inner.told))
+    return replace(inner, form=form, told="%s that makes %s" % (told, inner.told))
+
+
+def is_factory(thing: Any) -> bool:
+    """Return whether a thing is called without arguments, as no application is."""
+    try:
+        return callable(thing) and not required(thing)
+    except ValueError:
+        return False
 
 
 def _awaits(thing: Any) -> bool:
@@ -141,5 +176,7 @@ def name_of(thing: Any) -> str:
         return "the function %s" % thing.__name__
     if thing is None:
         return "None"
+    if isawaitable(thing) and hasattr(thing, "__name__"):
+        return "the coroutine %s" % thing.__name__
     name = type(thing).__name__
     return "%s %s" % ("an" if name[:1].lower() in "aeiou" else "a", name)

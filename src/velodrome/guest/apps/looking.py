@@ -1,6 +1,6 @@
 """Looks at a user's app in its own interpreter: imports it and says what it is, in a file.
 
-python -m velodrome.guest.apps.looking shop:app --out /tmp/what.json [--interface wsgi]
+python -m velodrome.guest.apps.looking shop:app --out /tmp/what.json [--interface wsgi] [--within /home/me/shop]
 
 Whatever the app does meanwhile (prints, forks, changes the folder, never returns) is the caller's to bound.
 """
@@ -13,25 +13,30 @@ import sys
 from argparse import ArgumentParser
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
-from velodrome.guest.apps import django_sites, finding, kind, lacks, servicers, traces
+from velodrome.guest.apps import asked_for, django_sites, finding, imported, kind, lacks, servicers, traces
 from velodrome.guest.apps.surroundings import packages
 
 Facts = Dict[str, Any]
 
 
-def look(path: str, told: str) -> Facts:
-    """Return what an app is, or under `problem` why it cannot be told; `told` is the interface its user names."""
+def look(path: str, told: str, within: Sequence[str] = ()) -> Facts:
+    """Return what an app is, or under `problem` why it cannot be told; `told` is the interface its user names.
+
+    `within` are folders of which it is told what was imported from them.
+    """
     folder = os.getcwd()  # before the app changes it
     try:
-        return {**_looked(path, told), "packages": packages()}
+        facts = _looked(path, told)
+        places = {"origin": imported.origin(path), "imported": imported.within(within)}
+        return {**facts, **places, "packages": packages()}
     except finding.NotFoundError as error:
         return {"problem": "attribute", "module": error.module, "name": error.name, "known": error.known}
     except finding.UnreadableError as error:
         return {"problem": "unreadable", "attribute": str(error)}
     except kind.UnfitError as error:
-        return {"problem": "unfit", "told": error.told, "needs": error.needs}
+        return {"problem": "unfit", "told": error.told, "needs": error.needs, "awaited": error.awaited}
     except SystemExit as error:
         return {"problem": "exit", "code": str(error.code), "lines": traces.short(error, folder)[:-1]}
     except BaseException as error:  # whatever an app raises, KeyboardInterrupt too
@@ -48,21 +53,34 @@ def _looked(path: str, told: str) -> Facts:
     found = kind.kind_of(thing, make=not called)
     if found.form == "servicer":
         return _facts(whole, found.interface, found.form, found.told, {found.interface: found.adder or whole})
-    return _facts(whole, found.interface, "factory" if called else found.form, found.told)
+    form = "factory" if called and found.form == "application" else found.form
+    return _facts(whole, found.interface, form, found.told)
 
 
 def _as_told(path: str, thing: Any, called: bool, interface: str) -> Facts:
-    """Return what the user says it is; a factory is one all the same, and what is served by gRPC adds to a server."""
+    """Return what the user says it is; a factory is one all the same, and what is served by gRPC adds to a server.
+
+    Raises UnfitError where it has to be awaited and servers of that interface do not.
+    """
     if interface.startswith("grpc"):
         served = {interface: servicers.adder(thing) or path}
         return _facts(path, interface, "servicer", kind.name_of(thing), served)
-    is_factory = called
-    if not called and callable(thing):
-        try:
-            is_factory = kind.kind_of(thing).form == "factory"
-        except kind.UnfitError:
-            is_factory = False
-    return _facts(path, interface, "factory" if is_factory else "application", kind.name_of(thing))
+    told = kind.name_of(thing)
+    form = _form(thing, called, interface)
+    if form == "coroutine" and interface not in kind.AWAITED:
+        raise kind.UnfitError(told, [], awaited=True)
+    return _facts(path, interface, form, told)
+
+
+def _form(thing: Any, called: bool, interface: str) -> str:
+    """Return how what the user says it is has to be had."""
+    try:
+        form = kind.kind_of(thing, make=not called).form
+    except kind.UnfitError as error:
+        form = "coroutine" if error.awaited else "factory" if kind.is_factory(thing) else "application"
+    if form == "asgi2" and interface != "asgi":
+        form = "application"
+    return "factory" if called and form == "application" else form
 
 
 def _facts(path: str, interface: str, form: str, told: str, served: Optional[Dict[str, str]] = None) -> Facts:
@@ -75,10 +93,12 @@ def main() -> None:
     parser.add_argument("app")
     parser.add_argument("--out", required=True)
     parser.add_argument("--interface", default="")
+    parser.add_argument("--within", action="append", default=[])
     options = parser.parse_args()
     sys.argv = [options.app]  # an app that reads its own arguments must not read these
     me = os.getpid()
-    facts = look(options.app, options.interface)
+    asked_for.watch()
+    facts = look(options.app, options.interface, options.within)
     if os.getpid() == me:  # what an app forks comes back here too
         partly = options.out + ".partly"
         with open(partly, "w", encoding="utf-8") as out:

@@ -6,6 +6,9 @@ from velodrome.guest.stack import Launch, Process
 
 REQUIRES = ("gunicorn==27.0.1",)
 OLDEST_PYTHON = (3, 10)
+# Without a configuration that is named, gunicorn reads ./gunicorn.conf.py: a user's own would race in the place of the
+# settings that are shown (threads=8 makes a gthread of sync). Read before the command line, which wins.
+NO_FILE = {"GUNICORN_CMD_ARGS": "--config=python:velodrome.guest.stacks._no_settings"}
 
 
 def serve(launch: Launch, worker_class: str, *more: str) -> Process:
@@ -28,7 +31,8 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             "--log-level=warning",
             *more,
             launch.app,
-        )
+        ),
+        laboratory=NO_FILE,
     )
 
 

@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     )
     from velodrome.model.errors.usage import (
         AccessLogError,
+        AppInProgramError,
+        AppInTestError,
         AppNotFoundError,
         BadOptionError,
         BrokenPluginError,
@@ -134,6 +136,8 @@ __all__ = [
     "AppEndsError",
     "AppFolderError",
     "AppHangsError",
+    "AppInProgramError",
+    "AppInTestError",
     "AppInterpreterError",
     "AppNameError",
     "AppNotFoundError",

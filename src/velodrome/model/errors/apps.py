@@ -72,10 +72,18 @@ class AppPathError(UsageError):
 
 
 class AppUnfitError(UsageError):
-    """Raised when what is named is no app: not callable, of no known kind, or a factory that needs arguments."""
+    """Raised when what is named is no app: not callable, of no known kind, or a factory that needs arguments.
 
-    def __init__(self, app: str, told: str, needs: Sequence[str]) -> None:
-        if needs:
+    `awaited`: it has to be awaited first, and what comes of that only servers that do not await could serve.
+    """
+
+    def __init__(self, app: str, told: str, needs: Sequence[str], *, awaited: bool = False) -> None:
+        if awaited:
+            cure = (
+                "which has to be awaited, and only servers of ASGI and of aiohttp do that. Name a function that is not "
+                "async; or if it makes an app for one of these, say so: --interface asgi"
+            )
+        elif needs:
             module, _, name = app.partition(":")
             # Those that are given by name end in `=`.
             values = ", ".join(f"{one}<{one[:-1]}>" if one.endswith("=") else f"<{one}>" for one in needs)

@@ -26,6 +26,7 @@ class NotFromRevisionError(UsageError):
 
     def __init__(self, app: str, revision: str, where: str) -> None:
         super().__init__(
-            f"{app} at {revision} is imported from {where}, not from the revision: it is installed there, perhaps with "
-            "pip install -e. Put the folder of the source first, such as --env PYTHONPATH=src"
+            f"{app} at {revision}: {where} is imported, which is not from the revision, so both sides would run it. "
+            "Perhaps it is installed from there with pip install -e. Put the folder of the source first, such as "
+            "--env PYTHONPATH=src, or PYTHONPATH=. for the folder the app runs in"
         )

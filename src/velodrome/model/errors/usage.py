@@ -148,5 +148,28 @@ class AppNotFoundError(UsageError):
     def __init__(self, app: str) -> None:
         super().__init__(
             f"{app} is in no module, so a server process cannot import it. Put it at the top level of one, or name it "
-            "as 'module:attribute'"
+            "as 'module:attribute'; where a function makes it, such as one of a fixture, name that: 'shop:create_app'"
+        )
+
+
+class AppInTestError(UsageError):
+    """Raised when nothing holds an app but a test that needs velodrome, whose names a server process does not have."""
+
+    def __init__(self, app: str, file: str, attribute: str) -> None:
+        super().__init__(
+            f"{app} is '{attribute}' of {file} and of no other module. A server process cannot import that file, as it "
+            "imports from velodrome. Put the app into a module of its own; or name what makes it, as "
+            "'shop:create_app' or \"shop:create_app('test')\""
+        )
+
+
+class AppInProgramError(UsageError):
+    """Raised when nothing holds an app but the program that runs: to import it would be to run it once more."""
+
+    def __init__(self, app: str, file: str, attribute: str) -> None:
+        stem = file.rpartition("/")[2].removesuffix(".py")
+        super().__init__(
+            f"{app} is '{attribute}' of {file}, the program that runs, and of no other module. Name the app's module: "
+            f"put it into one of its own, or, where all that the program does stands under if __name__ == '__main__', "
+            f"write '{stem}:{attribute}'"
         )

@@ -29,6 +29,7 @@ from velodrome.model.errors import (
 )
 from velodrome.run import cache
 from velodrome.run.apps.curing import Lacking, cure
+from velodrome.run.apps.serving import import_path
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import bytecode, path_with
@@ -55,6 +56,10 @@ class Named:
     variables: Mapping[str, str] = field(default_factory=dict)
     interface: str = ""
     """Told by its user; empty: to be found out."""
+    source: str = ""
+    """See `App.source`."""
+    within: tuple[str, ...] = ()
+    """Folders of which it is to be told what it imports from them."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,10 @@ class Found:
     served: Mapping[str, str]
     packages: Mapping[str, str]
     """What is installed beside it: normalized name to version."""
+    origin: str
+    """Where the package of its module is imported from; empty: that cannot be told."""
+    imported: tuple[str, ...]
+    """Files in the folders of `within` that were imported, but for what is installed."""
 
 
 def look(named: Named, patience_s: float = PATIENCE_S) -> Found:
@@ -81,7 +90,8 @@ def look(named: Named, patience_s: float = PATIENCE_S) -> Found:
         told = _imported(named, out, patience_s)
     if "problem" in told:
         raise _error(named, told)
-    return Found(**{name: told[name] for name in Found.__dataclass_fields__})
+    every = {name: told[name] for name in Found.__dataclass_fields__}
+    return Found(**{**every, "imported": tuple(every["imported"])})
 
 
 def _refuse_impossible(named: Named) -> None:
@@ -93,13 +103,13 @@ def _refuse_impossible(named: Named) -> None:
         raise AppInterpreterError(named.python, interpreter.version, ".".join(map(str, OLDEST_PYTHON)))
     module = named.app.partition(":")[0]
     if not module or not all(part.isidentifier() for part in module.split(".")):
-        why = "it is a file, not a module" if module.endswith(".py") else f"'{module}' is no name of a module"
-        raise AppPathError(named.app, why)
+        raise AppPathError(named.app, f"'{module}' is no name of a module")
 
 
 def _imported(named: Named, out: Path, patience_s: float) -> Mapping[str, Any]:
     """Return what the process that imports the app tells. Raises AppEndsError or AppHangsError."""
-    argv = (named.python, "-m", MODULE, named.app, f"--out={out}", f"--interface={named.interface}")
+    within = [f"--within={folder}" for folder in named.within]
+    argv = (named.python, "-m", MODULE, named.app, f"--out={out}", f"--interface={named.interface}", *within)
     with Ward(Order(argv, _environment(named, str(out.parent)), named.cwd)) as ward:
         until = time.monotonic() + patience_s
         ended = ward.wait(until - time.monotonic())
@@ -129,7 +139,7 @@ def _environment(named: Named, scratch: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONPYCACHEPREFIX": str(bytecode(named.python)),
         **named.variables,
-        "PYTHONPATH": os.pathsep.join(filter(None, (tree, named.variables.get("PYTHONPATH", "")))),
+        "PYTHONPATH": import_path(tree, import_path(named.source, named.variables.get("PYTHONPATH", ""))),
     }
 
 
@@ -142,9 +152,10 @@ def _error(named: Named, told: Mapping[str, Any]) -> Exception:
             named.app, f"'{told['attribute']}' is neither a name nor a call with plain values"
         )
     if problem == "unfit":
-        return AppUnfitError(named.app, told["told"], told["needs"])
+        return AppUnfitError(named.app, told["told"], told["needs"], awaited=told["awaited"])
     if problem == "exit":
         return AppEndsError(named.app, f"sys.exit({told['code']})", told["lines"])
-    lacking = Lacking(told["missing"], told["variable"], told["unanswered"])
-    how = cure(named.app.partition(":")[0], named.python, named.cwd, lacking)
+    seen = told["named"], told["fields"], told["asked_for"]
+    lacking = Lacking(told["missing"], told["variable"], told["unanswered"], *map(tuple, seen))
+    how = cure(named.app.partition(":")[0], named.python, named.cwd, lacking, tuple(named.variables))
     return AppRaisesError(named.app, told["lines"], how)

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,8 @@ class Revision:
     """Where it is checked out."""
     folder: str
     """The folder of the app in it."""
+    elsewhere: tuple[str, ...]
+    """Where the repository is checked out for its user: what is imported from there is of no revision."""
 
 
 @contextmanager
@@ -47,6 +49,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
     inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
     commits = [_commit(cwd, one) for one in asked]
     _sweep(top)
+    elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
     scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
     try:
         found = []
@@ -56,7 +59,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
             folder = scratch / side / inside
             if not folder.is_dir():
                 raise RevisionError(name, f"it has no folder {inside}")
-            found.append(Revision(f"{name} ({commit[:7]})", commit, scratch / side, str(folder)))
+            found.append(Revision(f"{name} ({commit[:7]})", commit, scratch / side, str(folder), elsewhere))
         yield tuple(found)
     finally:
         with undisturbed():
@@ -82,12 +85,17 @@ def _remove(top: Path, scratch: Path) -> None:
 
 def _sweep(top: Path) -> None:
     """Take away what a process that was killed outright has left."""
-    listed = _git(str(top), "worktree", "list", "--porcelain").splitlines()
-    for line in listed:
-        scratch = Path(line.removeprefix("worktree ")).parent
+    for one in _worktrees(top):
+        scratch = one.parent
         pid, _, rest = scratch.name.removeprefix(PREFIX).partition("-")
-        if line.startswith("worktree ") and scratch.name.startswith(PREFIX) and rest and not _alive(pid):
+        if scratch.name.startswith(PREFIX) and rest and not _alive(pid):
             _remove(top, scratch)
+
+
+def _worktrees(top: Path) -> list[Path]:
+    """Return where the repository is checked out."""
+    listed = _git(str(top), "worktree", "list", "--porcelain").splitlines()
+    return [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
 
 
 def _alive(pid: str) -> bool:
@@ -115,31 +123,3 @@ def _git(cwd: str, *arguments: str) -> str:
         said = ran.stderr.strip().splitlines()
         raise GitError(arguments[0], said[-1].removeprefix("fatal: ") if said else f"exit {ran.returncode}")
     return ran.stdout.strip("\n")
-
-
-ORIGIN = """
-import importlib.util, sys
-spec = importlib.util.find_spec(sys.argv[1])
-places = [spec.origin] if spec and spec.origin else list(spec.submodule_search_locations or ()) if spec else []
-print(places[0] if places else "")
-"""
-
-
-def imported_from(module: str, python: str, cwd: str, variables: Mapping[str, str]) -> str:
-    """Return the file or folder that the first part of a module is imported from; empty: that cannot be told."""
-    path = {"PYTHONPATH": variables["PYTHONPATH"]} if "PYTHONPATH" in variables else {}
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    try:
-        ran = subprocess.run(
-            [python, "-c", ORIGIN, module.partition(":")[0].partition(".")[0]],
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
-            check=False,
-            cwd=cwd,
-            env=environment | path,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return os.path.realpath(ran.stdout.strip()) if ran.returncode == 0 and ran.stdout.strip() else ""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from velodrome.guest.apps.django_sites import SETTINGS
-from velodrome.guest.apps.made import APP_VARIABLE, FORM_VARIABLE
+from velodrome.guest.apps.made import APP_VARIABLE, AWAITED, FORM_VARIABLE
 from velodrome.model.app import App
 from velodrome.model.errors import AppVariableError
 from velodrome.model.request import Request
@@ -45,17 +45,19 @@ def serving(
     for name in app.variables:
         if name not in values:
             raise AppVariableError(name, "its value is not known here")
+    interface = plain.stack.interface
     variables = {
         "PATH": path_with(app.python, os.environ.get("PATH", "")),
         "PYTHONPYCACHEPREFIX": str(bytecode(app.python)),
         **{name: values[name] for name in app.variables},
         **{one.variable: url for one, url in urls.items()},
         **({SETTINGS: app.path} if app.form == "django" else {}),
-        **({APP_VARIABLE: app.path, FORM_VARIABLE: app.form} if app.form in MADE_HERE else {}),
+        **({APP_VARIABLE: app.path, FORM_VARIABLE: _form(app, interface)} if app.form in MADE_HERE else {}),
+        "PYTHONPATH": import_path(app.source, values["PYTHONPATH"] if "PYTHONPATH" in app.variables else ""),
     }
     return replace(
         plain,
-        app=told(app, plain.stack.interface),
+        app=told(app, interface),
         packages=environment.packages,
         cwd=app.cwd,
         variables=variables,
@@ -70,3 +72,13 @@ def asked(app: App, requests: Sequence[Request]) -> App:
     """
     same = tuple(withheld(one, app.headers) for one in requests) == app.requests
     return replace(app, requests=whole(requests if same else app.requests))
+
+
+def import_path(source: str, theirs: str) -> str:
+    """Return the PYTHONPATH of an app: the folder its module is imported from, then what its user sets."""
+    return os.pathsep.join(filter(None, (source, theirs)))
+
+
+def _form(app: App, interface: str) -> str:
+    """Return how what its user named is made: aiohttp awaits by itself what has to be awaited."""
+    return AWAITED if app.form == "coroutine" and interface == "asgi" else app.form

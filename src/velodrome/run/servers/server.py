@@ -209,6 +209,7 @@ def environment_of(serving: Serving, process: Process, scratch: Path) -> dict[st
         "PYTHONUNBUFFERED": "1",  # the last words of a dying server would else be lost in its buffer
         **serving.variables,
         **process.env,
+        **process.laboratory,
         **({TURN_VARIABLE: serving.turn_ns} if serving.turn_ns else {}),
         **serving.beside,
         "PYTHONPATH": os.pathsep.join(
