@@ -69,7 +69,7 @@ class Holder:
         ends = [*file.parts[: -2 if is_package else -1], file.parent.name if is_package else file.stem]
         if ends[-len(parts) :] != parts:
             # Imported by a name of its own: its file is a module all the same.
-            return f"{file.stem}:{self.attribute}", str(file.parent)
+            return f"{ends[-1]}:{self.attribute}", str(Path(*ends[:-1]))
         root = Path(*ends[: -len(parts)])
         return f"{name}:{self.attribute}", "" if root in _installed() else str(root)
 
@@ -82,7 +82,7 @@ def held(app: object) -> tuple[str, str]:
     holders = _holders(app)
     others = [one for one in holders if one.module.__name__ != RUNNING]
     apps = [one for one in others if not one.is_test]
-    named = {getattr(app, "import_name", ""), getattr(app, "__module__", "")}
+    named = [getattr(app, "import_name", ""), getattr(app, "__module__", "")]
     # What says that it made it, then what does by its source, then what was imported first.
     apps.sort(key=lambda one: (one.module.__name__ not in named, not one.defines))
     alone = [one for one in others if not one.names_ours]

@@ -28,5 +28,5 @@ class NotFromRevisionError(UsageError):
         super().__init__(
             f"{app} at {revision}: {where} is imported, which is not from the revision, so both sides would run it. "
             "Perhaps it is installed from there with pip install -e. Put the folder of the source first, such as "
-            "--env PYTHONPATH=src, or PYTHONPATH=. for the folder the app runs in"
+            "--env PYTHONPATH=src"
         )
