@@ -152,9 +152,10 @@ def rehearse(
     `told` hears what is tried; `wait_s` is how long to wait for another velodrome. Raises AppAnswersWrongError or
     AppNotServedError with the first reason, and BusyError.
     """
-    unread = (unread_settings.told(app, _stacks(comparison, app, lab)) for app in comparison.apps)
-    for sentence in dict.fromkeys(filter(None, unread)):
-        told(sentence)
+    apps = [one.app for one in comparison.study.questions if one.app is not None]
+    for sentence in dict.fromkeys(unread_settings.told(app, _stacks(comparison, app, lab)) for app in apps):
+        if sentence:
+            told(sentence)
     with alone(f"study {comparison.study.name}", wait_s, lambda holder: told(f"waiting for {holder}")):
         for question in comparison.study.questions:
             if question.app is not None:
