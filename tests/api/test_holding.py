@@ -42,8 +42,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def found(app: object, **how: str) -> tuple[str, str, str]:
-    asked = asked_of(app, (), **how)
+def found(app: object, cwd: str = "") -> tuple[str, str, str]:
+    asked = asked_of(app, (), cwd=cwd)
     return asked.app, asked.cwd, asked.source
 
 
