@@ -3,10 +3,10 @@ from dataclasses import replace
 from tests.judge import made
 
 from velodrome.guest import catalog
-from velodrome.judge.tuning.racing import Wanted, tune
+from velodrome.judge.tuning.racing import tune
 from velodrome.model.limits import Limits
 from velodrome.model.recommendation import Growth, Reason, Recommendation
-from velodrome.model.tuning import Ask, Candidate, Goal, Told, TuneEnding
+from velodrome.model.tuning import Ask, Candidate, Goal, Told, TuneEnding, Wanted
 from velodrome.plan.candidates import candidate
 from velodrome.report import tune_text
 

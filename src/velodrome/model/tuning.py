@@ -20,6 +20,21 @@ class Goal(StrEnum):
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is searched, within which limits, and how long."""
+
+    goal: Goal
+    cpus: int
+    rate: float = 0.0
+    """To be carried, where the goal is the least CPU or memory."""
+    memory_bytes: int | None = None
+    most: int = 1000
+    """Loads."""
+    seconds: tuple[float, ...] = (1.5, 2.5, 4.0)
+    """How long the first two loads of a candidate are, the next two, and those that follow."""
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A stack with its knobs set, and what arithmetic needs to know of it."""
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
 
-from velodrome.judge.tuning.racing import Wanted, tune
-from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Told, TuneEnding
+from velodrome.judge.tuning.racing import tune
+from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Told, TuneEnding, Wanted
 
 GRID_LOADS = 15
 GRID = candidates()

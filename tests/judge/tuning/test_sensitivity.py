@@ -2,11 +2,11 @@ from dataclasses import replace
 
 from tests.judge.tuning.servers import APPS, CPUS, Servers, candidates
 
-from velodrome.judge.tuning.racing import Wanted, tune
+from velodrome.judge.tuning.racing import tune
 from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model.interval import Interval
 from velodrome.model.trial import Contestant
-from velodrome.model.tuning import Candidate, Entry, Fate, Forecast, Goal, Looked, Tuned, TuneEnding
+from velodrome.model.tuning import Candidate, Entry, Fate, Forecast, Goal, Looked, Tuned, TuneEnding, Wanted
 
 THREADS = Candidate(Contestant("threads"), 2, 16)
 TASKS = Candidate(Contestant("tasks"), 2, None)

@@ -21,7 +21,7 @@ from velodrome.judge.tuning.finishing import Finish, behind
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
 from velodrome.judge.tuning.knowing import Rates
 from velodrome.model import quantity
-from velodrome.model.tuning import Ask, Candidate, Entry, Fate, Goal, Looked, Told, Tuned
+from velodrome.model.tuning import Ask, Candidate, Entry, Fate, Goal, Looked, Told, Tuned, Wanted
 
 INDIFFERENT = 0.03
 """Better by less than this is not better: repeats on a small machine differ by it."""
@@ -39,21 +39,6 @@ SETTLING, KEPT = 10, 6
 LEAST_ASKED = 3
 """While no rate has held, so many loads at a rate are made however late it is: without them there is no answer."""
 UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is searched, within which limits, and how long."""
-
-    goal: Goal
-    cpus: int
-    rate: float = 0.0
-    """To be carried, where the goal is the least CPU or memory."""
-    memory_bytes: int | None = None
-    most: int = 1000
-    """Loads."""
-    seconds: tuple[float, ...] = (1.5, 2.5, 4.0)
-    """How long the first two loads of a candidate are, the next two, and those that follow."""
 
 
 Measure = Callable[[Candidate, Ask], Told]
