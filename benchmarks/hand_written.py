@@ -361,5 +361,7 @@ def compared(ours: Block, hand: Block) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] not in globals():
+        sys.exit("nothing is written by hand to compare it with")
     handlers = importlib.import_module("velodrome.guest.interfaces." + sys.argv[1])
     print(json.dumps(compared(*globals()[sys.argv[1]](handlers.build, asyncio.new_event_loop()))))

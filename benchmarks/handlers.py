@@ -17,6 +17,8 @@ from velodrome.guest import catalog
 from velodrome.run.environments import environment, guest_tree
 
 INSIDE = Path(__file__).with_name("hand_written.py")
+UNWRITTEN = "nothing is written by hand to compare it with"
+"""What it says of interfaces that it has no handler for."""
 
 
 def measured(interface: str) -> tuple[float, list[float]] | str:
@@ -44,7 +46,7 @@ def main() -> None:
         found = measured(name)
         if isinstance(found, str):
             print(f"{name:<18} {found}")
-            failed = True
+            failed |= found != UNWRITTEN
             continue
         hand_us, ratios = found
         low, middle, high = statistics.quantiles(ratios, n=4)
