@@ -44,6 +44,14 @@ def test_requests_that_straddle_the_ends_of_a_short_span_break_no_law(raised: Fl
     assert FlagKind.LITTLES_LAW not in raised(facts)
 
 
+def test_a_server_that_serves_some_connections_and_lets_the_others_wait_breaks_no_law(raised: Flags) -> None:
+    # 18 of the 40 have a request under way at the end that began more than a second before.
+    starved: dict[str, object] = {"duration_s": 2.0, "sent": replace(FLAT, mean=5.5, p50=0.3, max=1400.0)}
+    assert FlagKind.LITTLES_LAW not in raised(starved)
+    assert FlagKind.LITTLES_LAW in raised(starved | {"duration_s": 10.0})
+    assert FlagKind.LITTLES_LAW in raised(starved | {"sent": replace(FLAT, mean=5.5, max=30.0)})
+
+
 def test_an_open_loop_is_held_against_requests_seen_in_flight(raised: Flags) -> None:
     pace = Open(4000, connections=1000)
     assert FlagKind.LITTLES_LAW not in raised({"mean_in_flight": 41.0}, pace=pace)

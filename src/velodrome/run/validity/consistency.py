@@ -33,13 +33,15 @@ def littles_law(evidence: Evidence) -> Flag | None:
 
     Closed loop: the connections asked for. Open loop: requests in flight as sampled, where the server kept up
     (the law is about a steady state, which a rate that changes has not). Requests that straddle the ends of the
-    span are worth latency / duration, which is allowed for. Where connections are opened for single requests the
-    time from due counts: opening is in it.
+    span are worth latency / duration, which is allowed for; in a closed loop the longest latency, because each
+    connection has one of them, and a server that prefers some connections lets the others wait longest. Where
+    connections are opened for single requests the time from due counts: opening is in it.
     """
     facts = evidence.facts
     opening = not evidence.load.keepalive or (facts.connections_reopened or 0) > REOPENED * facts.requests
     from_due = opening and evidence.closed and facts.due.mean is not None
-    mean_ms = facts.due.mean if from_due else facts.sent.mean
+    latency = facts.due if from_due else facts.sent
+    mean_ms = latency.mean
     if (
         facts.latency_corrected
         or isinstance(evidence.load.pace, Schedule)
@@ -56,7 +58,8 @@ def littles_law(evidence: Evidence) -> Flag | None:
     actual = float(asked) if evidence.closed else facts.mean_in_flight
     if actual is None:
         return None
-    allowed = actual * (LITTLE + latency_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
+    longest_s = max(latency_s, (latency.max or 0.0) / 1e3) if evidence.closed else latency_s
+    allowed = actual * (LITTLE + longest_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
     if abs(by_law - actual) <= allowed:
         return None
     whose = "connections were asked for" if evidence.closed else "requests were in flight on average"
