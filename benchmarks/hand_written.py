@@ -21,6 +21,8 @@ from wsgiref.util import setup_testing_defaults
 from velodrome.guest.services.hello import recipe
 from velodrome.guest.weave.wire import answers
 
+UNWRITTEN = "nothing is written by hand to compare it with"
+"""What it says of interfaces that it has no handler for."""
 BLOCK_S = 0.01
 PAIRS = 150
 BODY = recipe.answer()
@@ -362,6 +364,6 @@ def compared(ours: Block, hand: Block) -> dict[str, Any]:
 
 if __name__ == "__main__":
     if sys.argv[1] not in globals():
-        sys.exit("nothing is written by hand to compare it with")
+        sys.exit(UNWRITTEN)
     handlers = importlib.import_module("velodrome.guest.interfaces." + sys.argv[1])
     print(json.dumps(compared(*globals()[sys.argv[1]](handlers.build, asyncio.new_event_loop()))))

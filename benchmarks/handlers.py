@@ -13,12 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hand_written import UNWRITTEN
+
 from velodrome.guest import catalog
 from velodrome.run.environments import environment, guest_tree
 
 INSIDE = Path(__file__).with_name("hand_written.py")
-UNWRITTEN = "nothing is written by hand to compare it with"
-"""What it says of interfaces that it has no handler for."""
 
 
 def measured(interface: str) -> tuple[float, list[float]] | str:

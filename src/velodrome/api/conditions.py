@@ -1,6 +1,5 @@
 """Under which conditions apps are raced and searched, as a caller writes them."""
 
-import math
 from typing import Any
 
 from velodrome.api.spans import seconds_of
@@ -19,20 +18,6 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
         return Limits.of(cpus, memory)
     except ValueError as error:
         raise UsageError(f"memory: {error}") from error
-
-
-def rate_of(rate: float | None) -> float | None:
-    """Return requests a second; None: not given. Raises UsageError."""
-    if rate is not None and not 0 < rate < math.inf:
-        raise UsageError(f"rate={rate:g} is not a rate; give requests a second above 0")
-    return rate
-
-
-def blocks_of(blocks: int | None) -> int | None:
-    """Return how many blocks; None: not given. Raises UsageError."""
-    if blocks is not None and blocks < 1:
-        raise UsageError(f"blocks={blocks}: at least 1 is needed")
-    return blocks
 
 
 def link_of(link: str) -> Link | None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from velodrome.api.conditions import blocks_of
 from velodrome.api.reading import Run, read
 from velodrome.guest import catalog
 from velodrome.model.study import Study
@@ -15,6 +14,7 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
+from velodrome.track.given_numbers import refuse_count
 from velodrome.track.known import known
 from velodrome.track.quiet import Quiet
 
@@ -36,7 +36,7 @@ def race(
     another velodrome measures. Raises StudyFileError, UnknownNameError, NothingSelectedError, BusyError and what else
     keeps a race from being run; a contestant that fails is a result.
     """
-    blocks_of(blocks)
+    refuse_count("blocks", blocks)
     asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
     asked = replace(
         asked,

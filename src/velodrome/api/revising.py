@@ -7,14 +7,14 @@ from typing import Any
 
 from velodrome.api.apps import asked_of
 from velodrome.api.asking import Asks, mix_of
-from velodrome.api.conditions import blocks_of, limits_of, terms_of
+from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.spans import seconds_of
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import Diff
 from velodrome.run.apps import revisions
-from velodrome.run.racing.opening import stoppable
 from velodrome.track import apps, revising
 from velodrome.track.comparing import Terms
+from velodrome.track.given_numbers import refuse_count
 from velodrome.track.quiet import Quiet
 
 DEFAULTS = Terms()
@@ -47,6 +47,7 @@ def raced(
     Results go into `out`, a fresh folder unless told. `of_app` as in `velodrome.compare`; `cwd` is a folder of the
     repository. Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
     """
+    refuse_count("blocks", blocks)
     names, extra = apps.named(stacks)
     terms = terms_of(
         limits_of(cpus, memory),
@@ -59,7 +60,6 @@ def raced(
     )
     asked = asked_of(app, mix_of(requests), **of_app)
     with (
-        stoppable(),
         apps.commands_around(asked),
         revisions.checked_out(apps.folder(asked.cwd), (before, after)) as found,
     ):
@@ -72,6 +72,6 @@ def raced(
             Quiet(),
             asked=looked,
             budget_s=seconds_of(budget),
-            blocks=blocks_of(blocks),
+            blocks=blocks,
             wait_s=None if wait else 0.0,
         )

@@ -8,7 +8,7 @@ from typing import Any
 from velodrome.api import frames, showing
 from velodrome.api.apps import asked_of
 from velodrome.api.asking import Asks, mix_of
-from velodrome.api.conditions import limits_of, link_of, rate_of
+from velodrome.api.conditions import limits_of, link_of
 from velodrome.api.spans import seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.judge.search.holding import Demands
@@ -27,6 +27,7 @@ from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
 from velodrome.track import knobs as settings
+from velodrome.track.given_numbers import refuse_rate
 from velodrome.track.loading import common
 from velodrome.track.quiet import Quiet
 
@@ -182,16 +183,16 @@ def tune(
     """
     if goal and goal not in {one.value for one in Goal}:
         raise UsageError(f"goal={goal!r} is none; there are {', '.join(one.value for one in Goal)}")
-    carried = rate_of(rate)
-    wanted = Goal(goal) if goal else Goal.CPU if carried else Goal.CAPACITY
-    if (wanted is Goal.CAPACITY) == bool(carried):
+    refuse_rate(rate)
+    wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY
+    if (wanted is Goal.CAPACITY) == bool(rate):
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
     demands, limits = Demands(must=_conditions(slo)), limits_of(cpus, memory)
     names, extra = apps.named(stacks)
     with _looked_at(app, requests, extra, of_app) as (one, lab):
         chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, names))
         trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits, app=one)
-        asked = tuning.Asked(trial, chosen, wanted, demands, carried or 0.0, seconds_of(budget))
+        asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
         return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
 
 

@@ -15,7 +15,6 @@ from velodrome.model.difference import Diff
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Result
 from velodrome.run.apps import revisions
-from velodrome.run.racing.opening import stoppable
 from velodrome.track import apps, revising
 from velodrome.track.comparing import Terms
 from velodrome.track.quiet import Quiet
@@ -52,7 +51,6 @@ def race(before: str, after: str, how: Raced, asked: Asked) -> Diff:
     Raises GitError, RevisionError and what a race raises.
     """
     with (
-        stoppable(),
         apps.commands_around(how.app),
         revisions.checked_out(apps.folder(how.app.cwd), (before, after)) as found,
     ):

@@ -16,7 +16,8 @@ from velodrome.cli import _serving_options as serving
 from velodrome.cli._racing import between
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
-from velodrome.judge.differing.diffing import diff
+from velodrome.judge.differing.diffing import Asked, diff
+from velodrome.model.difference import Diff
 from velodrome.model.errors import BadOptionError, NeedlessOptionError
 from velodrome.run.racing import store
 from velodrome.track import apps
@@ -82,8 +83,6 @@ def command(
     each other until the answer is settled.
     """
     asked = options.asked(threshold, margin, metrics)
-    if not app:
-        _refuse_needless(context)
     if app:
         if not after:
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
@@ -104,16 +103,20 @@ def command(
         budget_s = serving.seconds("--budget", budget)
         how = of_revisions.Raced(given.asked(app), terms, budget_s, blocks, run, wait, extra)
         found = of_revisions.race(before, after, how, asked)
-    elif after:
-        stacks = catalog.stacks()
-        found = diff(
-            sides.runs(store.read(Path(before)), store.read(Path(after)), stacks, (before, after)), asked
-        )
     else:
-        found = diff(sides.revisions(store.read(Path(before)), catalog.stacks()), asked)
+        _refuse_needless(context)
+        found = _of_stored(before, after, asked)
     options.Telling(form, out).tell(found)
     if code := options.exit_code(found, fail_on or ()):
         sys.exit(code)
+
+
+def _of_stored(before: str, after: str, asked: Asked) -> Diff:
+    """Compare two stored runs, or the revisions in one."""
+    stacks, first = catalog.stacks(), store.read(Path(before))
+    if not after:
+        return diff(sides.revisions(first, stacks), asked)
+    return diff(sides.runs(first, store.read(Path(after)), stacks, (before, after)), asked)
 
 
 def _refuse_needless(context: typer.Context) -> None:

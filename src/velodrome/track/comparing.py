@@ -24,6 +24,7 @@ from velodrome.run.machine import placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.track import unread_settings
 from velodrome.track.apps import stacks_for
+from velodrome.track.given_numbers import refuse_count, refuse_rate
 from velodrome.track.knobs import read
 from velodrome.track.refusing import Refused, most_telling
 from velodrome.track.standing import standing, warning
@@ -59,11 +60,9 @@ class Terms:
             raise UsageError(
                 f"a measured span of {self.seconds:g} s tells nothing; measure for {LEAST_S:g} s at least"
             )
-        if self.rate is not None and not 0 < self.rate < math.inf:
-            raise UsageError(f"rate={self.rate:g} is not a rate; give requests a second above 0")
-        for name, number in (("connections", self.connections), ("blocks", self.blocks)):
-            if number < 1:
-                raise UsageError(f"{name}={number}: at least 1 is needed")
+        refuse_rate(self.rate)
+        refuse_count("connections", self.connections)
+        refuse_count("blocks", self.blocks)
 
     @property
     def loads(self) -> tuple[Load, ...]:

@@ -21,6 +21,7 @@ from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.racing.trial import run_heat
 from velodrome.track.apps import Asked, commands_around, lab_for, look, named, stacks_for
+from velodrome.track.given_numbers import refuse_count, refuse_rate
 from velodrome.track.knobs import read
 from velodrome.track.refusing import refused
 from velodrome.track.standing import QUESTION, UNLIMITED
@@ -52,10 +53,8 @@ class Terms:
     @property
     def loads(self) -> tuple[Load, ...]:
         """The load of each block: the first after a warm-up. Raises UsageError for what makes no sense."""
-        if self.rate is not None and not self.rate > 0:
-            raise UsageError(f"rate={self.rate:g} is not a rate; give requests a second above 0")
-        if self.connections is not None and self.connections < 1:
-            raise UsageError(f"connections={self.connections}: at least 1 is needed")
+        refuse_rate(self.rate)
+        refuse_count("connections", self.connections)
         if self.blocks < 1 or self.seconds / self.blocks < LEAST_S:
             least = max(self.blocks, 1) * LEAST_S
             raise UsageError(

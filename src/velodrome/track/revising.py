@@ -1,6 +1,6 @@
 """What a change of an app's source made worse: two revisions raced against each other, block by block, until settled.
 
-with stoppable(), checked_out(cwd, ("HEAD~1", "HEAD")) as revisions:
+with commands_around(asked), checked_out(cwd, ("HEAD~1", "HEAD")) as revisions:
     study = laid_out(asked, revisions, terms, lab)
     results = raced(study, lab, folder, follower, ...)
 """
