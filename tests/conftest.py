@@ -9,6 +9,8 @@ import pytest
 
 from velodrome.run.machine import measuring_lock
 
+pytest_plugins = ["tests.restless"]
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

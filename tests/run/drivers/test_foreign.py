@@ -129,7 +129,7 @@ def test_it_ends_when_told_to(tmp_path: Path) -> None:
 
     def dead_server(event: LoadEvent) -> bool:
         pids.extend([event.facts["pid"]] if event.kind == "started" else [])
-        return event.kind != "alive"
+        return not pids or event.kind != "alive"
 
     began = time.monotonic()
     with pytest.raises(DriverStoppedError):
@@ -151,7 +151,8 @@ PARENT = """
 import sys
 from velodrome.run.drivers.foreign import spawn
 def tell(event):
-    print(event.facts.get("pid", ""), flush=True)
+    if event.kind == "started":
+        print(event.facts["pid"], flush=True)
     return True
 spawn(("/bin/sh", "-c", "exec sleep 1000"), span_s=1000, on_event=tell)
 """

