@@ -42,9 +42,9 @@ $(VENV)/.built: $(VENV)/.synced pyproject.toml $(RUST)
 race: dev
 	$(BIN)/velodrome run first-lap
 
-# Two at a time: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
+# Three at a time: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
 # that leaves the machine warm.
-AT_ONCE := -n 2 --dist loadfile
+AT_ONCE := -n 3 --dist loadfile
 test: dev
 	cargo test --quiet --workspace
 	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"

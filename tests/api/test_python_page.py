@@ -30,7 +30,6 @@ def examples() -> list[str]:
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     "searches", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["without searches", "all"]
 )

@@ -96,6 +96,8 @@ def test_connections_are_the_limit_of_a_server_that_only_waits() -> None:
 def test_an_open_loop_that_gets_what_it_asks_for_has_no_limit() -> None:
     with third_party("1ms") as url:
         document = limit(url, "-R", "200", "-z", "1s")
+    if "for a CPU that others had" in document["limit"]["sentence"]:
+        pytest.skip(document["limit"]["sentence"])
     assert document["limit"]["at"] == "schedule", document["limit"]
 
 

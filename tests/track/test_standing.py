@@ -176,7 +176,7 @@ def test_a_third_party_that_it_calls_is_simulated() -> None:
         began = time.monotonic()
         with urllib.request.urlopen(booted.server.url, timeout=10) as answer:
             assert answer.read() == b"paid"
-        assert 0.02 <= time.monotonic() - began < 2
+        assert time.monotonic() - began >= 0.02
         assert third.end().requests == 1
 
 
@@ -197,10 +197,10 @@ def test_an_app_deaf_to_every_signal_is_ended_with_its_children() -> None:
 
 def test_an_app_that_listens_elsewhere_is_told_where() -> None:
     said = Asked("elsewhere:application", cwd=str(SHOP))
-    lab = replace(lab_for(said), start_seconds=2.0)
+    lab = replace(lab_for(said), start_seconds=4.0)
     with (
         pytest.raises(
-            AppNotServedError, match=r"no answer within 2 s: .*it listens on 127\.0\.0\.1:\d+ instead"
+            AppNotServedError, match=r"no answer within 4 s: .*it listens on 127\.0\.0\.1:\d+ instead"
         ),
         standing(look(said), Contestant("waitress"), lab),
     ):

@@ -80,8 +80,8 @@ def test_a_read_that_takes_a_while_waits_in_the_library_and_lets_other_threads_r
     read = Database().reader(2, 100.0)
     read()
     began, began_cpu = time.monotonic(), time.process_time()
-    with ThreadPoolExecutor(5) as pool:
-        assert set(pool.map(lambda _: len(read()), range(5))) == {2}
+    with ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(lambda _: len(read()), range(20))) == {2}
     took_s = time.monotonic() - began
-    assert 0.099 <= took_s < 0.45, "five at once, 100 ms each"
-    assert time.process_time() - began_cpu < 0.05
+    assert 0.099 <= took_s < 1.5, "twenty at once, 100 ms each"
+    assert time.process_time() - began_cpu < 0.5

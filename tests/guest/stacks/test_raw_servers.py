@@ -64,14 +64,14 @@ def until(true: Callable[[], bool]) -> bool:
 
 
 @contextlib.contextmanager
-def serving(stack: Stack, recipe: Recipe) -> Iterator[Served]:
+def serving(stack: Stack, recipe: Recipe, **knobs: int) -> Iterator[Served]:
     if (why := environment.available(stack)) is not None:
         pytest.skip(f"{stack.name}: {why}")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     app = f"velodrome.guest.interfaces.{stack.interface}:app"
-    told = stack.command(Launch("127.0.0.1", port, app, stack.settings({})))
+    told = stack.command(Launch("127.0.0.1", port, app, stack.settings(knobs)))
     python = str(environment.environment_for(stack).python)
     mark = secrets.token_hex(12)
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(guest_tree.export()), "MARK": mark, **told.env}
@@ -189,6 +189,18 @@ def test_sigterm_ends_all_processes_at_once_whatever_clients_hold_open(stack: St
         assert (served.process.returncode, said.decode()) == (0, "")
         assert served.processes() == [], "a child outlives its parent"
         idle.close()
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.005, 0.01, 0.02])
+@pytest.mark.parametrize(
+    "name", ["published-prefork", "published-shared-socket", "asyncio-prefork", "asyncio-shared-socket"]
+)
+def test_sigterm_while_it_forks_leaves_none(name: str, pause_s: float) -> None:
+    with serving(catalog.stack(name), RECIPES["hello"], workers=60) as served:
+        time.sleep(pause_s)  # into its forking; not a wait for anything
+        served.process.terminate()
+        served.process.wait(PATIENCE_S)
+        assert served.processes() == [], "a child outlives its parent"
 
 
 def test_the_children_of_a_killed_server_end_too(stack: Stack) -> None:

@@ -64,8 +64,8 @@ def test_a_long_output_comes_back_whole() -> None:
 
 def test_its_cpu_time_is_its_own() -> None:
     code = "import time\nwhile time.process_time() < 0.3: pass"
-    run = spawn((sys.executable, "-c", code), span_s=10)
-    assert 0.3 <= run.cpu_s < 0.6
+    run = spawn((sys.executable, "-c", code), span_s=20)
+    assert 0.3 <= run.cpu_s < 1.0
     assert run.wall_s >= 0.3
 
 

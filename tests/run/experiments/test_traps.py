@@ -48,10 +48,10 @@ def test_a_timeout_covers_the_answer_and_not_always_the_name(lab: Lab) -> None:
 
 
 def test_a_blocking_resolver_stops_the_loop_and_a_threaded_one_does_not(lab: Lab) -> None:
-    finding = found(lab, "blocked-resolver", name_ms=700)
-    assert number(finding, "blocked_ms.tornado-blocking") > 600
+    finding = found(lab, "blocked-resolver", name_ms=1500)
+    assert number(finding, "blocked_ms.tornado-blocking") > 1400
     for client in ("tornado", "aiohttp"):
-        assert number(finding, f"blocked_ms.{client}") < 500
+        assert number(finding, f"blocked_ms.{client}") < 1200
 
 
 def test_a_crowd_of_tasks_is_measured_tenfold_by_tenfold(lab: Lab) -> None:

@@ -23,7 +23,7 @@ def test_cpu_of_a_process_is_what_it_says_itself(start: Start) -> None:
     process = start("burn(0.2); tell(time.process_time())")
     own_s = float(told(process))
     read_s = usage.of(process.pid).use().cpu_s
-    assert own_s <= read_s < own_s + 0.05
+    assert own_s <= read_s < own_s + 0.15
 
 
 @pytest.mark.skipif(not usage.LINUX, reason="psutil cannot tell the CPU of ended children")

@@ -24,7 +24,7 @@ LONGER = Load(Closed(2), duration_s=0.3)
 
 def hostile_lab() -> Lab:
     """A lab with that server, and with control groups where they can be had."""
-    return replace(short_race.lab(), where=hierarchies(), start_seconds=3.0, stop_seconds=0.5)
+    return replace(short_race.lab(), where=hierarchies(), start_seconds=10.0, stop_seconds=0.5)
 
 
 def trials(does: str, *loads: Load, recipe: Recipe = made.HELLO, limits: Limits | None = None) -> Heat:

@@ -116,7 +116,7 @@ def test_the_faults_of_a_published_server_are_named(lab: Lab) -> None:
 def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> None:
     began = time.monotonic()
     failed = failure(list(run_heat(trials("die-at-start"), lab)))
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < lab.start_seconds
     assert failed.failure is FailureKind.START
     assert "exit 1" in failed.reason
     assert failed.last_lines[-1] == "RuntimeError: cannot <i>start</i>: no configuration"
@@ -136,7 +136,7 @@ def test_a_server_dead_at_start_fails_with_its_traceback_at_once(lab: Lab) -> No
 def test_a_server_that_is_never_right_fails_with_what_came(
     lab: Lab, does: str, kind: FailureKind, sentence: str
 ) -> None:
-    failed = failure(list(run_heat(trials(does), lab)))
+    failed = failure(list(run_heat(trials(does), replace(lab, start_seconds=3.0))))
     assert failed.failure is kind
     assert sentence in failed.reason
 
@@ -206,7 +206,7 @@ def test_abandoning_a_heat_stops_its_server_at_once(lab: Lab) -> None:
         assert isinstance(first, Measurement)
         assert len(servers_of(os.getpid())) == 1
         began = time.monotonic()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8
     assert scratch_folders() == []
 
 

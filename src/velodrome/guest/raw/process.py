@@ -11,7 +11,8 @@ import os
 import signal
 import socket
 import sys
-from typing import Any, Callable
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
 
 from velodrome.guest.stack import Launch, Process
 
@@ -63,3 +64,22 @@ def end_on_sigterm(before: Callable[[], None] = lambda: None) -> None:
         os._exit(0)
 
     signal.signal(signal.SIGTERM, leave)
+
+
+@contextmanager
+def sigterm_held_back() -> Iterator[None]:
+    """Let SIGTERM wait: between a fork and the note of its child, nothing would end that child.
+
+    Children begin so too, and call `sigterm_let_through`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def sigterm_let_through() -> None:
+    """In a child: end at SIGTERM, until there is a handler; what its parent would do is not its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])

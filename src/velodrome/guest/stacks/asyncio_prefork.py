@@ -11,7 +11,7 @@ import traceback
 from typing import Any, List, NoReturn
 
 from velodrome.guest.raw.over_streams import let_go, life_line, serve
-from velodrome.guest.raw.process import arguments, command
+from velodrome.guest.raw.process import arguments, command, sigterm_held_back, sigterm_let_through
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import listen, load
 
@@ -51,6 +51,7 @@ def serve_in_child(converse: Any, listener: socket.socket, backlog: int, life: i
     status = 1
     try:
         let_go()
+        sigterm_let_through()
         asyncio.run(serve(converse, listener, backlog, life))
         status = 0
     except BaseException:
@@ -65,8 +66,12 @@ def main() -> None:
     told = arguments("backlog", "workers")
     converse = load(told.app)
     listener = listen(told.host, told.port, told.backlog)
-    children = forked(converse, listener, told.backlog, told.workers - 1)
+    # Until the loop has its own handler.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    children: List[int] = []
     try:
+        with sigterm_held_back():
+            children = forked(converse, listener, told.backlog, told.workers - 1)
         asyncio.run(serve(converse, listener, told.backlog))
     finally:
         for pid in children:

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from velodrome.guest.raw.over_streams import let_go, life_line, serve
-from velodrome.guest.raw.process import arguments, command
+from velodrome.guest.raw.process import arguments, command, sigterm_held_back, sigterm_let_through
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import listen, load
 
@@ -35,6 +35,7 @@ stack = Stack(
 def work(app: str, listener: socket.socket, backlog: int, life: int) -> None:
     """Serve in a child till SIGTERM or the parent's end."""
     let_go()
+    sigterm_let_through()
     asyncio.run(serve(load(app), listener, backlog, life))
 
 
@@ -54,9 +55,10 @@ def main() -> None:
     def end(number: int, frame: Any) -> None:
         ended.set()
 
-    for worker in workers:
-        worker.start()
-    signal.signal(signal.SIGTERM, end)
+    with sigterm_held_back():
+        signal.signal(signal.SIGTERM, end)
+        for worker in workers:
+            worker.start()
     ended.wait()
     for worker in workers:
         worker.terminate()

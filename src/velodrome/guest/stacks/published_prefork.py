@@ -7,7 +7,7 @@ import os
 import signal
 from typing import List
 
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.process import arguments, command, end_on_sigterm, sigterm_held_back
 from velodrome.guest.raw.published_streams import handler
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.weave.as_published import CANNOT
@@ -48,11 +48,12 @@ def main() -> None:
             os.waitpid(pid, 0)
 
     end_on_sigterm(end_children)
-    for _ in range(told.workers - 1):
-        pid = os.fork()
-        if pid == 0:
-            break
-        children.append(pid)
+    with sigterm_held_back():
+        for _ in range(told.workers - 1):
+            pid = os.fork()
+            if pid == 0:
+                break
+            children.append(pid)
     loop.run_forever()
 
 

@@ -9,7 +9,13 @@ import signal
 import socket
 from typing import Any
 
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.process import (
+    arguments,
+    command,
+    end_on_sigterm,
+    sigterm_held_back,
+    sigterm_let_through,
+)
 from velodrome.guest.raw.published_streams import handler
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.weave.as_published import CANNOT
@@ -44,6 +50,7 @@ async def serve(answer: Any, listener: socket.socket) -> None:
 
 def work(app: str, listener: socket.socket) -> None:
     """Serve in a child."""
+    sigterm_let_through()
     asyncio.run(serve(load(app), listener))
 
 
@@ -62,8 +69,9 @@ def main() -> None:
                 os.waitpid(worker.pid, 0)
 
     end_on_sigterm(end_workers)
-    for worker in workers:
-        worker.start()
+    with sigterm_held_back():
+        for worker in workers:
+            worker.start()
     for worker in workers:
         worker.join()
 
