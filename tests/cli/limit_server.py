@@ -1,10 +1,11 @@
 """Servers with a known limit: `python limit_server.py KIND [HOST]` prints its port and serves until it is ended.
 
 cpu: one thread that computes 200 us for each answer. slots: two threads that wait 5 ms for each, and no more. deaf:
-takes connections and 64 kB of each request a second. reads: takes every request and answers at once. large: the same,
-with 50 kB.
+takes connections and 64 kB of each request a second. moody: answers every tenth request with an error. reads: takes
+every request and answers at once. large: the same, with 50 kB.
 """
 
+import itertools
 import selectors
 import socket
 import sys
@@ -13,6 +14,7 @@ import time
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + b"x" * 50_000
+ERROR = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno"
 SLOTS = threading.Semaphore(2)
 
 
@@ -24,14 +26,16 @@ def compute(seconds: float) -> None:
 
 def serve(kind: str, peer: socket.socket) -> None:
     with peer:
-        while peer.recv(65_536):
+        for number in itertools.count(1):
+            if not peer.recv(65_536):
+                return
             if kind == "slots":
                 with SLOTS:
                     time.sleep(0.005)
             elif kind == "deaf":
                 time.sleep(1)
                 continue
-            peer.sendall(ANSWER)
+            peer.sendall(ERROR if kind == "moody" and number % 10 == 0 else ANSWER)
 
 
 def read_whole(peer: socket.socket, answer: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.cli.running import Ended, velodrome
+from tests.run.link.possible import NEEDS_LINK
 
 measured = pytest.mark.measured
 two_cpus = pytest.mark.skipif(
@@ -45,6 +46,10 @@ def document(ended: Ended) -> dict[str, Any]:
             (*("capacity", "--stack", "uvicorn", "--recipe", "hello", "--setup", "x", "-H", "A: b"),),
             "--header, --setup say nothing here: a recipe says itself what is asked",
         ),
+        (
+            ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--link", "rtt=7"),
+            "write 160ms, 1.5ms or 1s",
+        ),
         (("tune", "--recipe", "hello", "--request", "GET /"), "--request says nothing here: a recipe"),
         (("tune", "--recipe", "hello", "--stack", "./no.py"), "the stack './no.py' could not be loaded"),
         (("tune", "--recipe", "hello", "--for", "memory"), "needs the rate that is to be carried"),
@@ -56,6 +61,21 @@ def test_what_makes_no_sense_is_refused_at_once(words: tuple[str, ...], said: st
     ended = run(*words)
     assert ended.returncode == 2, ended.stderr
     assert said in ended.stderr
+
+
+@pytest.mark.exhaustive
+@measured
+@NEEDS_LINK
+@two_cpus
+def test_over_a_link_nothing_is_quicker_than_its_round_trip() -> None:
+    ended = run(
+        *("capacity", "--recipe", "hello", "--stack", "socketserver-threading", "--cpus", "1"),
+        *("--link", "rtt=80ms", "--slo", "p50 < 40ms", "-z", "0.5s", "--wait", "--json"),
+    )
+    found = document(ended)
+    assert ended.returncode == 1, ended.stderr
+    assert found["ending"] == "never holds"
+    assert "over a link of 80 ms" in found["of"]
 
 
 @pytest.mark.exhaustive

@@ -38,10 +38,10 @@ def found(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def slots() -> Iterator[str]:
-    """Two threads that wait 5 ms for each answer: 400 a second, less what waking up takes."""
+def slots(kind: str = "slots") -> Iterator[str]:
+    """Two threads that wait 5 ms for each answer: 400 a second, less what waking up takes; or another server."""
     first = min(os.sched_getaffinity(0))
-    command = ["taskset", "-c", str(first), sys.executable, str(SERVER), "slots"]
+    command = ["taskset", "-c", str(first), sys.executable, str(SERVER), kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -76,6 +76,7 @@ def test_throughput_of_two_slots_stops_rising_at_two_connections() -> None:
     assert 300 < document["rps"]["mid"] < 410
 
 
+@measured
 @two_cpus
 def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:
     with slots() as url:
@@ -83,6 +84,16 @@ def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:
     assert ended.returncode == 1
     assert "There is no rate without max > 1ms, because even at 1" in ended.stdout
     assert "max was" in ended.stdout
+
+
+@two_cpus
+def test_no_rate_is_searched_where_one_in_ten_is_answered_wrongly_at_any() -> None:
+    with slots("moody") as url:
+        ended = load(url, "-R", "auto", "-z", "300ms")
+        assert ended.returncode == 1
+        told = " ".join(ended.stdout.split())
+        assert "10 % of the answers are wrong at any rate: say --fail-if 'errors > 20%' or correct" in told
+        assert "[" not in ended.stderr, "it tried a rate"
 
 
 def test_nobody_there_cannot_be_searched() -> None:

@@ -14,7 +14,7 @@ from velodrome.model.errors import BadOptionError, NothingMeasuredError, Results
 from velodrome.model.link import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding, link_text, matrix, timing
+from velodrome.plan import finding, matrix, timing
 from velodrome.plan.matrix import Matrix
 from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
@@ -76,14 +76,6 @@ def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -
         numbered = first.with_name(f"{first.name}-{number}")
         number += 1
     return numbered
-
-
-def between(text: str) -> Link | None:
-    """Return the link of `--link`; None: it was not given."""
-    try:
-        return link_text.read(text) if text else None
-    except ValueError as error:
-        raise BadOptionError("--link", text, str(error)) from error
 
 
 def chosen(study: Study, options: Options) -> Study:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _needless_options as needless
+from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._exit_codes import of_search
 from velodrome.cli._numbered import Numbered
@@ -79,6 +80,7 @@ def command(
     knob: serving.Knob = None,
     cpus: serving.Cpus = None,
     memory: serving.Memory = "",
+    link: raced_options.Between = "",
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
@@ -97,7 +99,7 @@ def command(
     conditions = serving.conditions(slo)
     if closed and conditions:
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
-    limits = serving.limits(cpus, memory)
+    limits, between = serving.limits(cpus, memory), raced_options.between(link)
     search = Search(closed, Demands(must=conditions), _length(duration, closed), None if wait else 0.0)
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
     given = app_options.Given(
@@ -107,8 +109,9 @@ def command(
         if one.app is not None:
             apps.stacks_for(one.app, one.lab, (who.stack,))  # refuses one that cannot serve it
             tell_unread((one.app,), (one.lab.stacks[who.stack],))
-        found = search.run(one.trial(NAME, who, limits), one.lab)
-        title = f"{who.called(server.stacks[who.stack])} · {one.label}"
+        found = search.run(replace(one.trial(NAME, who, limits), link=between), one.lab)
+        over = f" · over a link of {between.told}" if between else ""
+        title = f"{who.called(server.stacks[who.stack])} · {one.label}{over}"
     if as_json:
         print(json.dumps(capacity_json.document(found, title)))
     else:

@@ -12,7 +12,7 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
-from velodrome.cli._racing import Options, between, folder, raced
+from velodrome.cli._racing import Options, folder, raced
 from velodrome.report.typeset import visible
 from velodrome.run.environments import interpreter
 from velodrome.track import apps, comparing
@@ -76,7 +76,7 @@ def command(
         blocks,
         serving.seconds("-z", length),
         seed=seed,
-        link=between(link),
+        link=raced_options.between(link),
         stacks=names,
     )
     options = Options(resume=resume, wait=wait)

@@ -13,7 +13,6 @@ from velodrome.cli import _diff_revisions as of_revisions
 from velodrome.cli import _needless_options as needless
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
-from velodrome.cli._racing import between
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
 from velodrome.judge.differing.diffing import Asked, diff
@@ -96,7 +95,7 @@ def command(
             serving.rate("--rate", rate) or mix.peak_rps,
             serving.limits(cpus, memory),
             seconds=serving.seconds("-z", length),
-            link=between(link),
+            link=raced_options.between(link),
             stacks=names,
             workers=workers,
         )

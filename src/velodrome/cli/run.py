@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from velodrome.cli import _raced_options as raced_options
 from velodrome.cli._group import race_group
-from velodrome.cli._racing import Options, between, race_study
+from velodrome.cli._racing import Options, race_study
 from velodrome.cli.stacks import Extra
 from velodrome.model.claim import Judgement
 from velodrome.model.errors import ClaimsFailedError
@@ -60,7 +61,7 @@ def command(
         python=python,
         wait=wait,
         profile=profile,
-        link=between(link),
+        link=raced_options.between(link),
         databases=databases_of(database or ()),
         extra=tuple(stack or ()),
     )

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 
 from velodrome.judge.load_figures import figures
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
+from velodrome.judge.search.failing import ENOUGH, ENOUGH_S, OneByOne, in_doubt, wrong_anyway
 from velodrome.judge.search.holding import DRAIN_S, WARMUP_S, Backlog, Demands, Tried, probe
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
 from velodrome.model.bottleneck import Limit
 from velodrome.model.errors import NothingAnsweredError
 from velodrome.model.measurement import ended_rps
-from velodrome.model.search import ConnectionsFound, Probe, RateFound, Sample
+from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
 from velodrome.track.recovering import REQUESTS, recovered
 
 PATIENCE_S = 10.0
@@ -25,6 +26,9 @@ PATIENCE_S = 10.0
 PACE = ("rate", "schedule", "duration_s", "requests")
 """Fields of a load that each trial sets anew."""
 ALONE = {"connections": 1, "streams": 1}
+ALONE_S = 0.5
+
+SAY = "--fail-if 'errors > {limit}'"
 
 Document = dict[str, Any]
 OnEvent = Callable[[Mapping[str, Any]], bool]
@@ -57,6 +61,7 @@ class Search:
         self._spec, self._carried = spec, load
         self._demands, self._seconds, self._follower = demands, seconds, follower
         self._alone_ms = 0.0
+        self._one_by_one = OneByOne()
         self.best: Document | None = None
         """Of the highest rate that held, or of the closed loop with the most answers."""
 
@@ -66,6 +71,10 @@ class Search:
         Raises NothingAnsweredError when nothing is answered right.
         """
         alone_rps = self._alone()
+        if in_doubt(self._one_by_one, self._demands.every):
+            self._alone(min(max(ENOUGH * self._alone_ms / 1000, ALONE_S), ENOUGH_S))
+        if why := wrong_anyway(self._one_by_one, self._demands.every, SAY):
+            return RateFound(Ending.NEVER, None, why, ())
         return highest_rate(self._try_rate, RateSearch(first=max(1.0, FIRST * alone_rps)))
 
     def connections(self) -> ConnectionsFound:
@@ -73,9 +82,10 @@ class Search:
         self._alone()
         return enough_connections(self._try_connections, ConnectionSearch())
 
-    def _alone(self) -> float:
-        """Ask for half a second on one connection; return the answers a second."""
-        document = self._load({**ALONE, "duration_s": 0.5, "warmup_s": 0.1})
+    def _alone(self, seconds: float = ALONE_S) -> float:
+        """Ask on one connection, one after the other; return the answers a second."""
+        document = self._load({**ALONE, "duration_s": seconds, "warmup_s": 0.1})
+        self._one_by_one = self._one_by_one.and_of(document["outcomes"])
         mean = document["latency_ms"]["sent"]["mean"]
         if not document["ok"] or not mean:
             examples = document["examples"]

@@ -6,6 +6,7 @@ from velodrome.judge.search.bounding import bounding
 from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
 from velodrome.model.capacity_found import Bound
 from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.link import Link
 from velodrome.model.measurement import Measurement, Placement
 
 
@@ -28,6 +29,13 @@ def test_one_process_is_bounded_by_one_cpu() -> None:
 def test_slots_that_are_all_held_bound() -> None:
     found = bounding(measured(39, 500, 200), slots=8, workers=2)
     assert (found.bound, found.sentence) == (Bound.SLOTS, "its 8 slots are in use: 39.0/s × 200 ms")
+
+
+def test_on_its_way_over_a_link_a_request_holds_no_slot() -> None:
+    held, away = measured(39, 500, 360), measured(39, 500, 200)
+    over = [replace(one, trial=replace(one.trial, link=Link(160.0))) for one in (held, away)]
+    assert bounding(over[0], slots=8, workers=2).sentence == "its 8 slots are in use: 39.0/s × 200 ms"
+    assert bounding(over[1], slots=8, workers=2).bound is Bound.OTHER
 
 
 def test_what_waits_elsewhere_is_bounded_by_neither() -> None:

@@ -24,6 +24,8 @@ def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
         return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{one}")
     mean_ms = measured.load.sent.mean
     if slots is not None and mean_ms is not None:
+        # On the way a request holds no slot.
+        mean_ms = max(0.0, mean_ms - (measured.trial.link.rtt_ms if measured.trial.link else 0.0))
         held = measured.load.throughput_rps * mean_ms / 1000
         if held >= FULL * slots:
             return Bottom(

@@ -60,16 +60,24 @@ def share_failed(outcomes: Mapping[str, int], conditions: Iterable[Condition]) -
     return failed / max(sum(outcomes.values()), 1)
 
 
-def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition]) -> str:
-    """Return which share of answers is wrong at any rate, and what to do; empty: too few, or it cannot be told."""
+def in_doubt(alone: OneByOne, conditions: Iterable[Condition]) -> bool:
+    """Whether more is answered wrongly than may be, and too little was asked to say that it is so at any rate."""
+    return share_failed(alone.answered, conditions) > FAILING and not wrong_anyway(alone, conditions)
+
+
+def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition], say: str = "errors < {limit}") -> str:
+    """Return which share of answers is wrong at any rate, and what to do; empty: too few, or it cannot be told.
+
+    `say` is how a condition is said there that allows so many.
+    """
     asked = sum(alone.answered.values())
     share = share_failed(alone.answered, conditions)
     if share * asked < SEVERAL - 0.5 or _at_least(share, asked) <= FAILING:
         return ""
     limit = next((one for one in _ROUND if one >= _ROOM * share), 1.0)
+    said = say.format(limit=f"{limit * 100:g}%")
     return (
-        f"{quantity.percent(share)} of the answers are wrong at any rate: say errors < {limit * 100:g}% or correct the "
-        "requests"
+        f"{quantity.percent(share)} of the answers are wrong at any rate: say {said} or correct the requests"
     )
 
 
