@@ -42,9 +42,9 @@ $(VENV)/.built: $(VENV)/.synced pyproject.toml $(RUST)
 race: dev
 	$(BIN)/velodrome run first-lap
 
-# Three at a time: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
+# Four at a time on two CPUs: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
 # that leaves the machine warm. In their order: files of few, long tests would come last, and the others wait for them.
-AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
+AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 test: dev
 	cargo test --quiet --workspace
 	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"
