@@ -19,9 +19,11 @@ MACHINES = {
 }
 
 
-def finding_anything(machine: Machine, blocks: int, cells: int = 1, more: float = 0.0) -> int:
+def finding_anything(
+    machine: Machine, blocks: int, cells: int = 1, more: float = 0.0, times: int = TIMES
+) -> int:
     draw = np.random.default_rng(blocks * 1000 + cells)
-    return sum(bool(changes(diff(draw, machine, blocks, cells, more))) for _ in range(TIMES))
+    return sum(bool(changes(diff(draw, machine, blocks, cells, more))) for _ in range(times))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,8 @@ def test_a_diff_of_equals_finds_nothing_in_at_least_95_of_100(machine: str, bloc
 @pytest.mark.parametrize("blocks", [1, 2, 3, 8, 20])
 @pytest.mark.parametrize("cells", [1, 6])
 def test_a_diff_of_equals_finds_nothing_on_any_machine(machine: str, blocks: int, cells: int) -> None:
-    assert finding_anything(MACHINES[machine], blocks, cells) <= 5
+    # Of thirty cases that find something in 2 of 100 one would find it in 6 of 100 by chance; of 200 in 11 hardly ever.
+    assert finding_anything(MACHINES[machine], blocks, cells, times=200) <= 10
 
 
 def test_two_runs_of_equals_on_a_drifting_machine_find_nothing_in_at_least_95_of_100() -> None:
