@@ -51,6 +51,7 @@ def test_it(number):
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,14 @@ def test_one_that_does_not_is_tried_again_only_where_the_host_took_cpus(
     pytester: pytest.Pytester, stolen: float, outcomes: dict[str, int]
 ) -> None:
     assert found(ran(pytester, stolen, 1, "test_logic")) == outcomes
+
+
+def test_beside_others_it_is_tried_once_more(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    assert found(ran(pytester, 0.0, 1, "test_logic")) == {"passed": 1, "rerun": 1}
+    assert found(ran(pytester, 0.0, 2, "test_logic")) == {"failed": 1, "rerun": 1}
 
 
 def test_one_that_does_not_measure_and_one_that_breaks_are_never_set_aside(pytester: pytest.Pytester) -> None:

@@ -23,6 +23,7 @@ def listening(handler: Handler) -> Iterator[str]:
                 with connection:
                     try:
                         handler(connection, connection.recv(65536))
+                        hang_up(connection)
                     except OSError:
                         continue
 
@@ -31,6 +32,17 @@ def listening(handler: Handler) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
         server.shutdown(socket.SHUT_RDWR)
     thread.join(5)
+
+
+def hang_up(connection: socket.socket) -> None:
+    """Say that no more comes, and hear the other side out.
+
+    Closing with bytes unread resets the connection, and what was said before may be lost with it.
+    """
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(1)
+    while connection.recv(65536):
+        pass
 
 
 def says(*pieces: bytes, pause_s: float = 0.0) -> Handler:
