@@ -32,6 +32,13 @@ def sh(script: str, span_s: float = 10, **how: object) -> Finished:
     return spawn((SH, "-c", script), span_s=span_s, **how)  # type: ignore[arg-type]
 
 
+@pytest.fixture(autouse=True)
+def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others that are tested at the same time have drivers too, whose folders are not to be looked at."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
 def until(true: Callable[[], object], seconds: float = 10) -> None:
     deadline = time.monotonic() + seconds
     while not true():
