@@ -4,18 +4,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from tests.cli.test_load_limit import server
 
 from velodrome.report import schema
 
 ONE = [sys.executable, "-m", "velodrome"]
-SERVER = Path(__file__).with_name("limit_server.py")
 measured = pytest.mark.measured
 two_cpus = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2,
@@ -37,24 +34,11 @@ def found(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return document
 
 
-@contextmanager
-def slots(kind: str = "slots") -> Iterator[str]:
-    """Two threads that wait 5 ms for each answer: 400 a second, less what waking up takes; or another server."""
-    first = min(os.sched_getaffinity(0))
-    command = ["taskset", "-c", str(first), sys.executable, str(SERVER), kind]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/"
-        finally:
-            process.kill()
-
-
 @pytest.mark.exhaustive
 @measured
 @two_cpus
 def test_the_highest_rate_of_two_slots_is_what_littles_law_allows() -> None:
-    with slots() as url:
+    with server("slots") as url:
         ended = load(url, "-R", "auto", "-z", "1s", "--fail-if", "p90 > 100ms", "--json")
     document = found(ended)
     assert document["ending"] in {"converged", "not converged"}, document["sentence"]
@@ -67,7 +51,7 @@ def test_the_highest_rate_of_two_slots_is_what_littles_law_allows() -> None:
 @measured
 @two_cpus
 def test_throughput_of_two_slots_stops_rising_at_two_connections() -> None:
-    with slots() as url:
+    with server("slots") as url:
         document = found(load(url, "-c", "auto", "-z", "200ms", "--json"))
     if document["ending"] == "not converged" and "blocks vary too much" in document["sentence"]:
         pytest.skip(document["sentence"])
@@ -79,7 +63,7 @@ def test_throughput_of_two_slots_stops_rising_at_two_connections() -> None:
 @measured
 @two_cpus
 def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:
-    with slots() as url:
+    with server("slots") as url:
         ended = load(url, "-R", "auto", "-z", "300ms", "--fail-if", "max > 1ms")
     assert ended.returncode == 1
     assert "There is no rate without max > 1ms, because even at 1" in ended.stdout
@@ -88,7 +72,7 @@ def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:
 
 @two_cpus
 def test_no_rate_is_searched_where_one_in_ten_is_answered_wrongly_at_any() -> None:
-    with slots("moody") as url:
+    with server("moody") as url:
         ended = load(url, "-R", "auto", "-z", "300ms")
         assert ended.returncode == 1
         told = " ".join(ended.stdout.split())

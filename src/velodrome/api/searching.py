@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from velodrome.api import frames, showing
@@ -152,7 +152,7 @@ def capacity(
     with _looked_at(app, requests, extra, of_app) as (one, lab):
         name = common(apps.stacks_for(one, lab, names))
         who = Contestant(name, settings.read(lab.stacks[name], knobs or {}))
-        trial = replace(bench.trial_of(STUDY, one.recipe, who, limits, app=one), link=between)
+        trial = bench.trial_of(STUDY, one.recipe, who, limits, app=one, link=between)
         if closed:
             length = searching.KNEE_S if duration is None else seconds_of(duration)
             found = searching.knee(trial, lab, Quiet(), seconds=length, wait_s=wait_s)

@@ -15,6 +15,7 @@ from velodrome.guest.stack import Stack
 from velodrome.model.app import App
 from velodrome.model.errors import NeedlessOptionError, UnknownNameError, UsageError
 from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.trial import Contestant, Trial
 from velodrome.report.typeset import visible
 from velodrome.run.environments import guest_tree
@@ -52,9 +53,11 @@ class Served:
         """As a title says it."""
         return f"{self.recipe.name}: {self.recipe.about}"
 
-    def trial(self, study: str, contestant: Contestant, limits: Limits) -> Trial:
+    def trial(self, study: str, contestant: Contestant, limits: Limits, link: Link | None = None) -> Trial:
         """Return what is measured; its load is set each time."""
-        return bench.trial_of(study, self.recipe, contestant, limits, app=self.app, python=self.python)
+        return bench.trial_of(
+            study, self.recipe, contestant, limits, app=self.app, python=self.python, link=link
+        )
 
 
 @dataclass(frozen=True)

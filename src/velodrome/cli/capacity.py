@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -109,7 +109,7 @@ def command(
         if one.app is not None:
             apps.stacks_for(one.app, one.lab, (who.stack,))  # refuses one that cannot serve it
             tell_unread((one.app,), (one.lab.stacks[who.stack],))
-        found = search.run(replace(one.trial(NAME, who, limits), link=between), one.lab)
+        found = search.run(one.trial(NAME, who, limits, between), one.lab)
         over = f" · over a link of {between.told}" if between else ""
         title = f"{who.called(server.stacks[who.stack])} · {one.label}{over}"
     if as_json:

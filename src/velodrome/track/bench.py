@@ -18,10 +18,9 @@ from velodrome.guest.recipe import Recipe
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.failing import (
     ALONE_S,
-    ENOUGH,
-    ENOUGH_S,
     FAILING,
     OneByOne,
+    enough_s,
     share_failed,
     wrong_anyway,
 )
@@ -38,6 +37,7 @@ from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
 from velodrome.model.app import App
 from velodrome.model.errors import NoServerError, VelodromeError
 from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
@@ -74,11 +74,14 @@ def trial_of(
     *,
     app: App | None = None,
     python: str = "",
+    link: Link | None = None,
 ) -> Trial:
     """Return what a bench is made of; its load is set each time."""
     question = recipe.name.replace("/", "-")
     load = Load(Closed(1), duration_s=1.0)
-    return Trial(study, question, recipe, contestant, load, limits, block=0, python=python, app=app)
+    return Trial(
+        study, question, recipe, contestant, load, limits, block=0, python=python, app=app, link=link
+    )
 
 
 class Bench:
@@ -199,7 +202,7 @@ class Bench:
     def _ask_surely(self) -> None:
         """Ask one after the other often enough to show how much is answered wrongly at any rate."""
         self._surely = True
-        self._one_by_one(min(max(ENOUGH * self._alone_ms / 1000, ALONE_S), ENOUGH_S))
+        self._one_by_one(enough_s(self._alone_ms, ALONE_S))
 
     def _drain_s(self) -> float:
         return DRAIN_S + self.trial.recipe.wait_ms / 1000

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from velodrome.judge.load_figures import figures
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
-from velodrome.judge.search.failing import ENOUGH, ENOUGH_S, OneByOne, in_doubt, wrong_anyway
+from velodrome.judge.search.failing import OneByOne, enough_s, in_doubt, wrong_anyway
 from velodrome.judge.search.holding import DRAIN_S, WARMUP_S, Backlog, Demands, Tried, probe
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
 from velodrome.model.bottleneck import Limit
@@ -27,8 +27,9 @@ PACE = ("rate", "schedule", "duration_s", "requests")
 """Fields of a load that each trial sets anew."""
 ALONE = {"connections": 1, "streams": 1}
 ALONE_S = 0.5
-
+"""How long one connection asks, to show what a request takes when nobody is before it."""
 SAY = "--fail-if 'errors > {limit}'"
+"""How a condition that allows wrong answers is said here."""
 
 Document = dict[str, Any]
 OnEvent = Callable[[Mapping[str, Any]], bool]
@@ -72,7 +73,7 @@ class Search:
         """
         alone_rps = self._alone()
         if in_doubt(self._one_by_one, self._demands.every):
-            self._alone(min(max(ENOUGH * self._alone_ms / 1000, ALONE_S), ENOUGH_S))
+            self._alone(enough_s(self._alone_ms, ALONE_S))
         if why := wrong_anyway(self._one_by_one, self._demands.every, SAY):
             return RateFound(Ending.NEVER, None, why, ())
         return highest_rate(self._try_rate, RateSearch(first=max(1.0, FIRST * alone_rps)))

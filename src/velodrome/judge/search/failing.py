@@ -60,6 +60,11 @@ def share_failed(outcomes: Mapping[str, int], conditions: Iterable[Condition]) -
     return failed / max(sum(outcomes.values()), 1)
 
 
+def enough_s(alone_ms: float, least_s: float) -> float:
+    """Return how long to ask one after the other, seconds, until it shows what is wrong at any rate."""
+    return min(max(ENOUGH * alone_ms / 1000, least_s), ENOUGH_S)
+
+
 def in_doubt(alone: OneByOne, conditions: Iterable[Condition]) -> bool:
     """Whether more is answered wrongly than may be, and too little was asked to say that it is so at any rate."""
     return share_failed(alone.answered, conditions) > FAILING and not wrong_anyway(alone, conditions)
