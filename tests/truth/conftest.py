@@ -38,13 +38,20 @@ class Server:
         return f"http://127.0.0.1:{self.port}/"
 
 
+class Raised(dict[FlagKind, Flag]):
+    """Flags by their kind; one that was not raised is an assertion that does not hold."""
+
+    def __missing__(self, kind: FlagKind) -> Flag:
+        raise AssertionError(f"{kind.value} was not raised, but {', '.join(sorted(self)) or 'nothing'}")
+
+
 @dataclass(frozen=True)
 class Seen:
     """What came of loading it."""
 
     facts: LoadFacts
     sampled: Sampled
-    flags: dict[FlagKind, Flag]
+    flags: Raised
 
 
 Serve = Callable[..., Server]
@@ -106,6 +113,6 @@ def observe() -> Observe:
         evidence = Evidence(
             load, facts, sampled, os.cpu_count() or 1, exit_status=server.process.poll(), **known
         )
-        return Seen(facts, sampled, {flag.kind: flag for flag in flags(evidence)})
+        return Seen(facts, sampled, Raised((flag.kind, flag) for flag in flags(evidence)))
 
     return run

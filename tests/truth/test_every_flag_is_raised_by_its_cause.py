@@ -56,12 +56,12 @@ def test_a_tiny_backlog_overflows_and_keeps_connections_out(serve: Fixture, obse
 
 @LINUX_ONLY
 def test_connections_that_are_never_made_break_littles_law(serve: Fixture, observe: Fixture) -> None:
-    """One request is in flight at any time; the other connections asked for are being made, again and again."""
-    seen = observe(serve("closes_each_time", 0, 10), Load(Closed(20), 3.0, drain_s=0.1))
+    """The kernel draws one of two listeners for each: fewer than 12 of 60 for one of them once in a million."""
+    seen = observe(serve("one_of_two_hangs"), Load(Closed(60), 1.0, drain_s=0.1))
     law = seen.flags[FlagKind.LITTLES_LAW]
     assert law.severity is Severity.INVALID
-    assert law.facts["actual"] == 20
-    assert law.facts["by_law"] < 15
+    assert law.facts["actual"] == 60
+    assert law.facts["by_law"] < 50
 
 
 def test_connections_that_wait_behind_one_that_is_kept_are_counted(serve: Fixture, observe: Fixture) -> None:
