@@ -16,7 +16,9 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.l
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help dev race test test-all lint lock bench
+# With -j, cargo and the programs under test would look for a job server that is not theirs.
+unexport MAKEFLAGS
+.PHONY: help dev race test test-all rust-tests lint lock bench
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 7
@@ -45,17 +47,21 @@ race: dev
 # Four at a time on two CPUs: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
 # that leaves the machine warm. In their order: files of few, long tests would come last, and the others wait for them.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
-test: dev
+test: dev rust-tests $(filter lint,$(MAKECMDGOALS))
 	cargo test --quiet --workspace
 	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
-test-all: dev
+test-all: dev rust-tests
 	cargo test --quiet --workspace -- --include-ignored
 	$(PYTEST) $(AT_ONCE) -m "not measured"
 	$(PYTEST) -m measured
 
-lint: dev
+# Built, not run: `make -j2 lint test` builds the engine beside this, and tests when nothing else is done.
+rust-tests:
+	cargo test --quiet --workspace --no-run
+
+lint: $(VENV)/.synced
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check .

@@ -4,13 +4,17 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import velodrome
 
-MODULES = sorted(
-    module.name
+FOUND = [
+    module
     for module in pkgutil.walk_packages(velodrome.__path__, "velodrome.")
     if module.name not in ("velodrome.__main__", "velodrome._native")
-)
+]
+MODULES = sorted(module.name for module in FOUND)
+PACKAGES = sorted(module.name for module in FOUND if module.ispkg)
 
 PROBE = """
 import os, sys, threading
@@ -48,9 +52,17 @@ sys.exit("failed" in globals())
 """
 
 
-def test_each_module_imports_alone_without_warning_or_effect() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(PACKAGES, id="packages"),
+        pytest.param(MODULES, id="modules", marks=pytest.mark.exhaustive),  # 50 s of a CPU
+    ],
+)
+def test_each_imports_alone_without_warning_or_effect(names: list[str]) -> None:
+    """That no imports go round in a circle (see test_arrows.py) is why any other module does too."""
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROBE, *MODULES], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-c", PROBE, *names], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
 
