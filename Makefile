@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 # With -j, cargo and the programs under test would look for a job server that is not theirs.
-unexport MAKEFLAGS
+unexport MAKEFLAGS MFLAGS
 .PHONY: help dev race test test-all rust-tests lint lock bench
 
 help:
