@@ -101,6 +101,16 @@ def test_an_open_loop_that_gets_what_it_asks_for_has_no_limit() -> None:
     assert document["limit"]["at"] == "schedule", document["limit"]
 
 
+def test_a_thread_that_may_waits_awake_for_what_is_about_to_be_due_and_says_so() -> None:
+    with third_party("1ms") as url:
+        document = once(url, "-R", "200", "-z", "1s")
+    if document["generator"]["priority"] != "real-time":
+        assert document["generator"]["awake_s"] == 0
+        return
+    assert 0 < document["generator"]["awake_s"] < 1 / 20
+    assert " % awake for what was about to be due, " in document["limit"]["facts"]
+
+
 def test_too_few_connections_for_a_rate_are_the_limit() -> None:
     with third_party("20ms") as url:
         document = limit(url, "-R", "400", "-c", "2", "-z", "1s", "--drain", "100ms")

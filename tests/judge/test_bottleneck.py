@@ -27,6 +27,7 @@ CLOSED = Evidence(
     cpu_share=0.2,
     queued_share=0.001,
     real_time=False,
+    awake_share=0.0,
     lag_p99_ms=None,
     lagged=False,
     debug=False,

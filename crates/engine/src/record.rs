@@ -103,6 +103,8 @@ pub struct Record {
     pub queued: Option<Nanos>,
     /// How this thread stood with the scheduler; of a sum, the least of them.
     pub class: Class,
+    /// How long this thread waited awake within the span, to be on time.
+    pub awake: Nanos,
     /// The span; its end is known when the run is over.
     pub span: Span,
     flight: Flight,
@@ -141,6 +143,7 @@ impl Record {
             cpu: CpuTime::default(),
             queued: None,
             class: Class::RealTime,
+            awake: 0,
             span: Span {
                 start: Nanos::MAX,
                 end: Nanos::MAX,

@@ -105,6 +105,8 @@ struct Generator {
     run_queue_s: Option<f64>,
     /// How its threads stood with the scheduler: the least of them.
     priority: Class,
+    /// Of `cpu_s`, what went into waiting awake for requests about to be due.
+    awake_s: f64,
     saturated: bool,
     threads: u64,
     debug: bool,
@@ -246,6 +248,7 @@ impl LoadResult {
                 transport: Transport::of(spec, target, &record),
                 run_queue_s: record.queued.map(seconds),
                 priority: record.class,
+                awake_s: seconds(record.awake),
                 saturated: flags.contains(&"generator-saturated"),
                 threads: spec.threads,
                 debug: cfg!(debug_assertions),

@@ -1,10 +1,12 @@
 //! A worker's run from start to end: connect, warm-up, span, drain.
 
+mod awake;
 mod chores;
 
 use std::io;
 use std::sync::atomic::Ordering;
 
+use self::awake::Awake;
 use crate::clock::{Clock, MILLISECOND, Nanos};
 use crate::course::Course;
 use crate::outcome::Outcome;
@@ -37,6 +39,7 @@ struct Phase {
     drain_end: Nanos,
     next_expiry: Nanos,
     priority: Priority,
+    awake: Awake,
 }
 
 impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
@@ -62,7 +65,12 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                 break;
             }
             // Anew: to send takes time, and a wait that began before it would end after its moment.
-            self.step(self.clock.now(), wake)?;
+            let now = self.clock.now();
+            let class = phase.priority.class();
+            let until = phase
+                .awake
+                .sleep_until(class, now, wake, self.agenda.next_due());
+            self.step(now, until)?;
         }
         self.give_up();
         self.count_connections();
@@ -132,6 +140,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             } else {
                 Priority::default()
             },
+            awake: Awake::new(origin),
         }
     }
 
@@ -215,6 +224,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.record.end_span(now, end);
         let cpu = os::cpu_time();
         self.record.cpu = cpu.since(phase.cpu_at_start.unwrap_or(cpu));
+        self.record.awake = phase.awake.take();
         self.record.queued = os::scheduled()
             .zip(phase.scheduled_at_start)
             .and_then(|(end, start)| end.waited_since(start));

@@ -64,6 +64,7 @@ def evidence(
         cpu_share=generator["cpu_s"] / had_s,
         queued_share=None if queued_s is None else queued_s / had_s,
         real_time=generator.get("priority") == "real-time",
+        awake_share=generator.get("awake_s", 0.0) / had_s,
         lag_p99_ms=document["lag_ms"]["p99"],
         lagged="generator-lagged" in flags,
         debug=generator["debug"],
@@ -271,6 +272,8 @@ def _facts(told: Evidence) -> str:
     parts = [f"{quantity.percent(told.cpu_share)} of {_cores(told)}, {told.transport}"]
     if told.real_time:
         parts.append("real-time priority")
+    if told.awake_share:
+        parts.append(f"{quantity.percent(told.awake_share)} awake for what was about to be due")
     if told.queued_share is not None:
         parts.append(f"waited {quantity.percent(told.queued_share)} of the time for a CPU")
     if told.lag_p99_ms is not None:

@@ -62,6 +62,8 @@ class Evidence:
     """Of their time, how much they waited for a CPU."""
     real_time: bool
     """Whether they were in the scheduler's real-time class, before all others."""
+    awake_share: float
+    """Of the time, in which they waited awake for requests about to be due."""
     lag_p99_ms: float | None
     lagged: bool
     """Whether its lag is a good part of the latency."""

@@ -86,6 +86,7 @@ class Generator(TypedDict):
     compared_every: int | None
     run_queue_s: float | None
     priority: NotRequired[Literal["real-time", "given-up", "normal"]]
+    awake_s: NotRequired[float]
     saturated: bool
     threads: int
     debug: bool

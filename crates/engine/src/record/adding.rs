@@ -44,6 +44,7 @@ impl Record {
             .chain(other.queued)
             .reduce(|a, b| a + b);
         self.class = self.class.max(other.class);
+        self.awake += other.awake;
         self.ok_in_span += other.ok_in_span;
         self.answered_early += other.answered_early;
         // Each thread judges its own answers: where one has changed over, that is told.

@@ -41,6 +41,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         if phase.cpu_at_start.is_none() && now >= self.record.span.start {
             phase.cpu_at_start = Some(os::cpu_time());
             phase.scheduled_at_start = os::scheduled();
+            phase.awake.take();
         }
         if now >= self.record.next_turn() {
             self.record.turn(now);
