@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest
 .DEFAULT_GOAL := help
 # With -j, cargo and the programs under test would look for a job server that is not theirs.
 unexport MAKEFLAGS MFLAGS
-.PHONY: help dev race test test-all rust-tests lint lock bench
+.PHONY: help dev race test test-all rust-tests lint checks lock bench
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 7
@@ -47,12 +47,13 @@ race: dev
 # Four at a time on two CPUs: most tests boot servers and wait for them. Those that measure come last, one at a time, after everything
 # that leaves the machine warm. In their order: files of few, long tests would come last, and the others wait for them.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
-test: dev rust-tests $(filter lint,$(MAKECMDGOALS))
+BEFORE_TESTS := dev rust-tests $(filter lint,$(MAKECMDGOALS))
+test: $(BEFORE_TESTS)
 	cargo test --quiet --workspace
 	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
-test-all: dev rust-tests
+test-all: $(BEFORE_TESTS)
 	cargo test --quiet --workspace -- --include-ignored
 	$(PYTEST) $(AT_ONCE) -m "not measured"
 	$(PYTEST) -m measured
@@ -61,7 +62,9 @@ test-all: dev rust-tests
 rust-tests:
 	cargo test --quiet --workspace --no-run
 
-lint: $(VENV)/.synced
+# Reads what is installed and does not need the engine, so that it is built meanwhile; to install takes velodrome out, hence dev.
+lint: checks dev
+checks: $(VENV)/.synced
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check .

@@ -64,34 +64,30 @@ def test_the_rooms_of_run_lean_on_each_other_without_a_circle() -> None:
 
 def test_no_imports_go_round_in_a_circle() -> None:
     """What a module imports when it is imported; what its functions import when they are called may lead back."""
-    trees = {named(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
+    trees = {module_name(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
     leans = {name: set(needed(name, tree, trees)) for name, tree in trees.items()}
     TopologicalSorter(leans).prepare()  # raises CycleError, which shows the circle
 
 
 def needed(name: str, tree: ast.AST, modules: Container[str]) -> Iterator[str]:
     """With a module come the packages it is in, but those that the importing one is in are there."""
-    for other in at_once(tree, modules):
+    for other in at_once(tree):
         parts = other.split(".")
         brought = (".".join(parts[:many]) for many in range(1, len(parts) + 1))
         yield from (one for one in brought if one in modules and not f"{name}.".startswith(f"{one}."))
 
 
-def named(path: Path) -> str:
+def module_name(path: Path) -> str:
     parts = ("velodrome", *path.relative_to(ROOT).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def at_once(node: ast.AST, modules: Container[str]) -> Iterator[str]:
+def at_once(node: ast.AST) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            whole = str(child.module)
-            for part in (f"{whole}.{alias.name}" for alias in child.names):
-                yield part if part in modules else whole
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield from imported(child)
         elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not for_types(child):
-            yield from at_once(child, modules)
+            yield from at_once(child)
 
 
 def for_types(node: ast.AST) -> bool:

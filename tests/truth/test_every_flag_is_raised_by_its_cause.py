@@ -57,7 +57,7 @@ def test_a_tiny_backlog_overflows_and_keeps_connections_out(serve: Fixture, obse
 @LINUX_ONLY
 def test_connections_that_are_never_made_break_littles_law(serve: Fixture, observe: Fixture) -> None:
     """The kernel draws one of two listeners for each: fewer than 12 of 60 for one of them once in a million."""
-    seen = observe(serve("one_of_two_hangs"), Load(Closed(60), 1.0, drain_s=0.1))
+    seen = observe(serve("shares_its_port", "with-one-that-hangs"), Load(Closed(60), 1.0, drain_s=0.1))
     law = seen.flags[FlagKind.LITTLES_LAW]
     assert law.severity is Severity.INVALID
     assert law.facts["actual"] == 60
