@@ -41,6 +41,12 @@ Header = Annotated[
 Proto = Annotated[str, typer.Option(help="The .proto file of a gRPC servicer.")]
 Setup = Annotated[str, typer.Option(help="Command to run before: fills a database, starts containers.")]
 Teardown = Annotated[str, typer.Option(help="Command to run after, however it ends.")]
+User = Annotated[
+    str,
+    typer.Option(
+        help="Where velodrome is root: whom servers, app and commands run as (who called sudo, else the owner of --cwd)."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Given:
     """Of every request."""
     setup: str = ""
     teardown: str = ""
+    user: str = ""
 
     def asked(self, app: str) -> Asked:
         """Return it of one app. Raises HeaderError."""
@@ -74,4 +81,5 @@ class Given:
             headers=headers.read(self.headers or ()),
             setup=self.setup,
             teardown=self.teardown,
+            user=self.user,
         )

@@ -51,7 +51,7 @@ def race(before: str, after: str, how: Raced, asked: Asked) -> Diff:
     Raises GitError, RevisionError and what a race raises.
     """
     with (
-        apps.commands_around(how.app),
+        apps.commands_around(how.app, _tell),
         revisions.checked_out(apps.folder(how.app.cwd), (before, after)) as found,
     ):
         lab = apps.lab_for(how.app, how.extra)

@@ -1,10 +1,12 @@
 """`velodrome run`: race a study, or a group of them, then judge and report what was measured."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from velodrome.cli import _app_options as app_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli._group import race_group
 from velodrome.cli._racing import Options, race_study
@@ -12,7 +14,9 @@ from velodrome.cli.stacks import Extra
 from velodrome.model.claim import Judgement
 from velodrome.model.errors import ClaimsFailedError
 from velodrome.plan import finding
+from velodrome.report.typeset import visible
 from velodrome.run.companions.given import databases_of
+from velodrome.track import apps
 
 
 def command(
@@ -48,6 +52,7 @@ def command(
         list[str] | None,
         typer.Option(help="A database of yours for a recipe that asks one: mariadb=mysql://…."),
     ] = None,
+    user: app_options.User = "",
     stack: Extra = None,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
@@ -66,11 +71,16 @@ def command(
         extra=tuple(stack or ()),
     )
     group = finding.is_group(study)
-    verdicts = race_group(study, out, options) if group else [race_study(study, out, options)]
+    with apps.served_as(user, "", _tell):
+        verdicts = race_group(study, out, options) if group else [race_study(study, out, options)]
     claims = [one for verdict in verdicts for one in verdict.claims]
     failed = [one.claim.name for one in claims if one.judgement is Judgement.FAILS]
     if strict and failed:
         raise ClaimsFailedError(study, failed)
+
+
+def _tell(sentence: str) -> None:
+    print(visible(sentence), file=sys.stderr, flush=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ lab = lab_for(asked)
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import stoppable
+from velodrome.run.supervision import account
 from velodrome.run.third_party import in_process
 from velodrome.run.third_party.upstream_spec import answering
 from velodrome.track import naming
@@ -46,6 +47,7 @@ START_SECONDS = 30.0
 ANYTHING = (Request("GET /", "/"),)
 NOBODY = "http://127.0.0.1:9"
 """Where a third party would be while an app is only looked at: the port of `discard`."""
+AS_ROOT = "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
@@ -76,6 +78,8 @@ class Asked:
     setup: str = ""
     """The user's command to run before, and after: `commands_around`."""
     teardown: str = ""
+    user: str = ""
+    """Whom it runs as where velodrome is root; empty: who called sudo, else the owner of `cwd`."""
     source: str = ""
     """Folder that it is imported from beside `cwd`; an app that is told by its file has it from there."""
 
@@ -177,16 +181,31 @@ def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
 
 
 @contextmanager
-def commands_around(asked: Asked) -> Iterator[None]:
-    """Run the user's commands before and after a block, where the app runs and with what it sees.
+def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Run servers, apps, commands and third parties as an ordinary user until the block has ended, if there is one.
 
-    SIGTERM ends the block as Ctrl-C does, so that the second runs then, too. Raises InterpreterNotFoundError,
-    AppVariableError, and what `commands.around` does.
+    `tell` hears a sentence where they run as root although nobody said so. Raises AccountError.
     """
-    path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
-    variables = {"PATH": path, **values(asked.env)}
-    with stoppable(), commands.around(asked.setup, asked.teardown, folder(asked.cwd), variables):
+    found = account.account_for(user, folder(cwd) if cwd else "")
+    if account.as_root_unnamed(user, found):
+        tell(AS_ROOT)
+    with account.acting_as(found):
         yield
+
+
+@contextmanager
+def commands_around(asked: Asked, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
+
+    SIGTERM ends the block as Ctrl-C does, so that the second runs then, too. Raises AccountError,
+    InterpreterNotFoundError, AppVariableError, and what `commands.around` does. `tell`: see `served_as`.
+    """
+    where = folder(asked.cwd)
+    with served_as(asked.user, where, tell):
+        path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
+        variables = {"PATH": path, **values(asked.env)}
+        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables):
+            yield
 
 
 def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from velodrome.model.errors.revisions import GitError, NotFromRevisionError, RevisionError
     from velodrome.model.errors.root import UsageError, VelodromeError
     from velodrome.model.errors.servers import (
+        AccountError,
         LimitError,
         NoPortError,
         NoServerError,
@@ -132,6 +133,7 @@ else:
 
 __all__ = [
     "AccessLogError",
+    "AccountError",
     "AppAnswersWrongError",
     "AppEndsError",
     "AppFolderError",

@@ -16,6 +16,7 @@ class StartRefusedError(VelodromeError):
             "group": f"the control group {what} cannot be used",
             "affinity": f"it cannot be placed on CPU {what}",
             "rlimit": f"the limit {what} is refused",
+            "user": f"it cannot become user {what}",
             "cwd": f"the folder {what} cannot be entered",
             "exec": f"{what} cannot be executed",
             "warden": f"its supervisor did not come up ({what or 'no output'})",
@@ -70,3 +71,11 @@ class ProfilerError(VelodromeError):
     def __init__(self, reason: str, cure: str) -> None:
         self.reason, self.cure = reason, cure
         super().__init__(f"py-spy could not sample the server: {reason.rstrip('.')}. {cure}")
+
+
+class AccountError(UsageError):
+    """Raised when foreign code cannot be run as a user."""
+
+    def __init__(self, user: str, reason: str, cure: str) -> None:
+        self.user, self.reason = user, reason
+        super().__init__(f"nothing can be run as user {user}: {reason}. {cure[:1].upper()}{cure[1:]}")

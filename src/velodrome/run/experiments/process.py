@@ -21,6 +21,7 @@ from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import Hierarchy
+from velodrome.run.supervision.account import account_for, acting, acting_as
 
 TASK_VARIABLE = "VELODROME_EXPERIMENT"
 """Not an argument: addresses of databases hold passwords, and everybody may read arguments."""
@@ -40,6 +41,7 @@ def task(kind: Kind, settings: Mapping[str, Setting], lab: Lab) -> str:
             "turn_ns": dict(lab.turn_ns),
             "start_seconds": lab.start_seconds,
             "stop_seconds": lab.stop_seconds,
+            "user": account.name if (account := acting()) else "",
         }
     )
 
@@ -51,7 +53,8 @@ def main() -> int:
     plain = json.loads(os.environ.pop(TASK_VARIABLE))
     try:
         kind: Kind = import_module(plain["module"]).experiment
-        found = kind.run(_settings(plain["settings"]), _lab(plain))
+        with acting_as(account_for(plain["user"]) if plain["user"] else None):
+            found = kind.run(_settings(plain["settings"]), _lab(plain))
         answer: dict[str, Any] = {"outcome": _told(found)}
     except VelodromeError as error:
         answer = {"failed": str(error)}

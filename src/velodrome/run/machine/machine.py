@@ -2,6 +2,7 @@
 
 import os
 import platform
+import pwd
 import re
 import sys
 from contextlib import suppress
@@ -11,6 +12,7 @@ import psutil
 
 from velodrome.model.results import Machine
 from velodrome.run.machine.placement import cores, quota_cpus, usable_cpus
+from velodrome.run.supervision.account import acting
 
 CPU_FOLDER = Path("/sys/devices/system/cpu")
 
@@ -36,7 +38,18 @@ def facts() -> Machine:
         "congestion_control": _text(Path("/proc/sys/net/ipv4/tcp_congestion_control")),
         "somaxconn": _number(Path("/proc/sys/net/core/somaxconn")),
         "python": platform.python_version(),
+        "user": _user(),
     }
+
+
+def _user() -> str:
+    """Return whom servers run as: never more than a name, or a number without one."""
+    account = acting()
+    if account is not None:
+        return account.name
+    with suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return str(os.geteuid())
 
 
 def cpu_model(cpuinfo: str | None = None) -> str:

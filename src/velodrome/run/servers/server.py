@@ -26,6 +26,7 @@ from velodrome.guest.weave.busy import TURN_VARIABLE
 from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.machine import sock_diag
 from velodrome.run.machine.limits import PREFIX, Bounds
+from velodrome.run.supervision.account import acting
 from velodrome.run.supervision.ward import Ending, Exit, Order, Ward
 
 STOP_SECONDS = 10.0
@@ -124,6 +125,7 @@ class Server:
             groups=bounds.groups,
             scratch=(str(self._scratch),),
             stop_signal=int(process.stop_signal),
+            user=acting(),
         )
         with entered(inside):  # the warden is in it, and so is all that it starts
             self._ward = Ward(order)

@@ -25,6 +25,7 @@ from typing import Any, Self
 import psutil
 
 from velodrome.model.errors import StartRefusedError
+from velodrome.run.supervision.account import Account
 from velodrome.run.supervision.tail import Tail
 
 MARK = "VELODROME_WARD"
@@ -60,6 +61,8 @@ class Order:
     stop_signal: int = int(signal.SIGTERM)
     orphan_deadline_s: float = 1.0
     """How long the child may take to stop when velodrome is gone, before it is killed."""
+    user: Account | None = None
+    """Whom the child becomes before anything of `argv` is executed; None: as whom velodrome runs."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ means that velodrome is gone, however it went. As a child subreaper (Linux) the 
 of the tree, so no double fork escapes. Elsewhere the child's process group is killed.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -243,9 +244,7 @@ def preparations(order: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Turn the forked child into what was ordered, naming each stage before it is done."""
     yield "session", ""
     os.setsid()  # a server that signals its own group must not reach the warden
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != order["warden"]:
-        os._exit(1)  # it went before it could be watched
+    end_with(order["warden"])
     for group in order["groups"]:
         yield "group", group["path"]
         with open(os.path.join(group["path"], "cgroup.procs"), "w") as procs:
@@ -259,9 +258,32 @@ def preparations(order: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for folder in order["scratch"]:
         yield "cwd", folder
         os.makedirs(folder, 0o700, exist_ok=True)  # made here: no moment at which nobody removes it
+        if order["user"]:
+            os.chown(folder, order["user"]["uid"], order["user"]["gid"])
+    if order["user"]:
+        yield "user", order["user"]["name"]
+        give_up_root(order["user"])
+        end_with(order["warden"])  # the kernel forgets it with the change of user
     yield "cwd", order["cwd"]
     os.chdir(order["cwd"])
     yield "exec", order["argv"][0]
+
+
+def end_with(warden: int) -> None:
+    """Have the kernel kill this process when the warden goes, however it goes."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != warden:
+        os._exit(1)  # it went before it could be watched
+
+
+def give_up_root(user: dict[str, Any]) -> None:
+    """Become an ordinary user for good. Output may be opened anew by its path (/dev/stderr), so it is theirs too."""
+    for number in (1, 2):
+        with contextlib.suppress(OSError):
+            os.fchown(number, user["uid"], user["gid"])
+    os.setgroups(user["groups"])
+    os.setgid(user["gid"])
+    os.setuid(user["uid"])
 
 
 def become(order: dict[str, Any], tell: int) -> NoReturn:

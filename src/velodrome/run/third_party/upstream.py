@@ -14,6 +14,7 @@ from velodrome.model.errors import UpstreamError
 from velodrome.model.measurement import UpstreamFacts
 from velodrome.model.third_party import Stall, ThirdParty
 from velodrome.run.supervision import lifeline
+from velodrome.run.supervision.account import acting
 from velodrome.run.third_party.upstream_spec import answering
 
 MODULE = "velodrome.run.third_party.upstream_process"
@@ -131,7 +132,8 @@ def start_as(
 ) -> Upstream:
     """Start one that answers as `third` says. Raises UpstreamError."""
     spec = {"host": host, "port": 0, **answering(third), "threads": 1, "seed": seed}
-    child = lifeline.start(MODULE, cpus=cpus)
+    account = acting()
+    child = lifeline.start(MODULE, *([account.identity] if account else []), cpus=cpus)
     try:
         child.input.write(json.dumps(spec).encode() + b"\n")
         return Upstream(child, host)

@@ -1,5 +1,6 @@
 """The process the simulated third party runs in: `python -m velodrome.run.third_party.upstream_process --cpus 1`.
 
+A last argument, if there is one, is the user to become, after all of ours has been imported.
 The first line of standard input is the spec (JSON); the answer is `{"port": N}` or `{"error": "sentence"}`.
 Each line after that is answered with the facts so far. The end of standard input, which is also the end of
 whoever started us, stops it.
@@ -15,7 +16,10 @@ def main() -> int:
     if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
     from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
+    from velodrome.run.supervision import account  # noqa: PLC0415
 
+    if len(sys.argv) > 3:
+        account.become(sys.argv[3])
     spec = sys.stdin.readline()
     try:
         upstream = _native.Upstream(spec)

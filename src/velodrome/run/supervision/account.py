@@ -1,0 +1,174 @@
+"""The ordinary user that foreign code runs as where velodrome is root: servers, apps, commands, installers, third parties.
+
+    with acting_as(account_for("", "/home/shop/app")):
+        ...                             # every Order, interpreter and installer runs as that user
+
+Root is needed for links, control groups and profiles alone. These stay with velodrome and its wardens, which give it up
+in the child before anything of the user's is executed. Without root there is nothing to give up.
+"""
+
+import os
+import pwd
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from velodrome.model.errors import AccountError
+
+SUDO = "SUDO_UID"
+"""Environment variable in which sudo says who called it."""
+ROOT = 0
+NOWHERE = "/nonexistent"
+"""Home of a user id without an entry in the user database, as Debian has it for `nobody`."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of this machine, not root."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    """Supplementary groups, as a log-in would give them."""
+    home: str
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What a log-in sets in the environment."""
+        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+
+    @property
+    def process(self) -> Mapping[str, Any]:
+        """Arguments of `subprocess` that start a process as this user."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
+
+    @property
+    def identity(self) -> str:
+        """For the command line of a process of ours, see `become`."""
+        return ":".join(map(str, (self.uid, self.gid, *self.groups)))
+
+    def closed(self, path: str | os.PathLike[str]) -> str:
+        """Return the first folder on the way to a path that this user may not enter; empty: none.
+
+        By the mode alone: access control lists are not looked at.
+        """
+        for folder in reversed(Path(os.path.abspath(path)).parents):
+            if not self._may(folder, stat.S_IXUSR):
+                return str(folder)
+        return ""
+
+    def _may(self, path: Path, right: int) -> bool:
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        if found.st_uid == self.uid:
+            return bool(found.st_mode & right)
+        if found.st_gid in (self.gid, *self.groups):
+            return bool(found.st_mode & right >> 3)
+        return bool(found.st_mode & right >> 6)
+
+
+_acting: list[Account | None] = []
+"""Whom foreign code runs as now, the innermost last. Of the process, as its user is: threads share it."""
+
+
+def account_for(named: str, folder: str = "") -> Account | None:
+    """Return whom foreign code is to run as; None: as whom velodrome itself runs.
+
+    Where velodrome is root that is the user `named`, else who called sudo, else the owner of the app's `folder`, unless
+    that is root. `root` by name means root. Raises AccountError for a user that does not exist, and for another user
+    than its own where velodrome is not root.
+    """
+    if os.geteuid() != ROOT:
+        if named and _known(named).uid != os.geteuid():
+            raise AccountError(named, "only root may start processes as another user", "run velodrome with sudo")
+        return None
+    if named:
+        found = _known(named)
+        return None if found.uid == ROOT else found
+    caller = os.environ.get(SUDO, "")
+    owner = os.stat(folder).st_uid if folder and os.path.isdir(folder) else ROOT
+    for uid in (int(caller) if caller.isascii() and caller.isdecimal() else ROOT, owner):
+        if uid != ROOT:
+            return _known(str(uid))
+    return None
+
+
+def as_root_unnamed(named: str, account: Account | None) -> bool:
+    """Return whether foreign code runs as root although nobody said so."""
+    return os.geteuid() == ROOT and account is None and not named
+
+
+def _known(named: str) -> Account:
+    """Return a user by name, or by a number that need not be in the user database. Raises AccountError."""
+    try:
+        entry = pwd.getpwuid(int(named)) if named.isascii() and named.isdecimal() else pwd.getpwnam(named)
+    except KeyError:
+        if not (named.isascii() and named.isdecimal()):
+            raise AccountError(named, "there is no such user on this machine", "see: getent passwd") from None
+        return Account(named, int(named), int(named), (), NOWHERE)
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
+
+
+def acting() -> Account | None:
+    """Return whom foreign code runs as; None: as whom velodrome itself runs."""
+    return _acting[-1] if _acting else None
+
+
+@contextmanager
+def acting_as(account: Account | None) -> Iterator[None]:
+    """Start foreign code as this user until the block has ended."""
+    _acting.append(account)
+    try:
+        yield
+    finally:
+        _acting.remove(account)
+
+
+def become(identity: str) -> None:
+    """Give up root for good, in a process of ours that was started as root to import what is root's."""
+    uid, gid, *groups = map(int, identity.split(":"))
+    os.setgroups(groups)
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+def hand_over(path: str | os.PathLike[str]) -> None:
+    """Give a file or folder of ours, not what is in it, to whom foreign code runs as."""
+    if (account := acting()) is not None:
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+
+
+def take_back(folder: str | os.PathLike[str]) -> None:
+    """Make a folder and all in it root's own again, readable for all, so that only root changes it from now on.
+
+    Follows no symbolic link. A file that has other names stays its owner's: it may be somebody else's as well.
+    Raises OSError.
+    """
+    if acting() is None:
+        return
+    for _, folders, files, number in os.fwalk(folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=number, follow_symlinks=False)
+            if not stat.S_ISDIR(found.st_mode) and found.st_nlink > 1:
+                continue
+            os.chown(name, ROOT, ROOT, dir_fd=number, follow_symlinks=False)
+        os.fchown(number, ROOT, ROOT)
+
+
+def current_variables() -> Mapping[str, str]:
+    """Return what a log-in of whom foreign code runs as would set; empty: our own environment says it."""
+    account = acting()
+    return account.variables if account else {}
+
+
+def current_process() -> Mapping[str, Any]:
+    """Return arguments of `subprocess` that start a process as whom foreign code runs as."""
+    account = acting()
+    return account.process if account else {}
