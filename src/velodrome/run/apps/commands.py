@@ -8,6 +8,7 @@ What the first leaves running (`redis-server &`) lives until the end of the bloc
 
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from velodrome.model.errors import CommandFailedError
 from velodrome.run import cache
+from velodrome.run.supervision.account import acting, current_variables, hand_over
 from velodrome.run.supervision.ward import Order, Ward
 
 LONGEST_S = 600.0
@@ -42,7 +44,7 @@ def around(
     `variables` count before those of our own environment. Raises CommandFailedError when one fails or does not end in
     time; of the one after the block only where the block itself did not raise.
     """
-    env = {**os.environ, **variables}
+    env = {**os.environ, **current_variables(), **variables}
 
     def tear_down() -> None:
         with suppress(CommandFailedError), _run("--teardown", teardown, cwd, env, longest_s):
@@ -74,16 +76,19 @@ def _run(
     if not command:
         yield ()
         return
-    ended = cache.folder("looks") / f"command-{os.getpid()}-{secrets.token_hex(4)}"
+    folder = cache.folder("looks") / f"command-{os.getpid()}-{secrets.token_hex(4)}"
+    folder.mkdir(0o700)
+    hand_over(folder)
+    ended = folder / "ended"
     told = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
     try:
-        with Ward(Order((SHELL, "-c", HELD), told, cwd, stop_signal=9)) as ward:
+        with Ward(Order((SHELL, "-c", HELD), told, cwd, stop_signal=9, user=acting())) as ward:
             how = _ending(ward, ended, longest_s)
             if how:
                 raise CommandFailedError(option, command, how, ward.tail.lines(LAST_LINES))
             yield ward.tail.lines(LAST_LINES)
     finally:
-        ended.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _ending(ward: Ward, ended: Path, longest_s: float) -> str:

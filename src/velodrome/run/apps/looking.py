@@ -7,9 +7,11 @@ Whatever the app does when it is imported ends with that: what it forks, what go
 ignores every signal.
 """
 
+import errno
 import json
 import os
 import site
+import stat
 import tempfile
 import time
 from collections.abc import Mapping
@@ -34,12 +36,15 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import bytecode, path_with
 from velodrome.run.servers.server import INHERITED
+from velodrome.run.supervision.account import acting, hand_over
 from velodrome.run.supervision.ward import Order, Ward
 
 MODULE = "velodrome.guest.apps.looking"
 PATIENCE_S = 30.0
 """For one import. Large sites take several seconds."""
 LAST_LINES = 8
+MOST_BYTES = 64 << 20
+"""Of what an app's process writes about it: names of all it imports, some 100 kB for a large site."""
 OLDEST_PYTHON = (3, 8)
 """The oldest whose installed packages can be told (importlib.metadata)."""
 
@@ -86,6 +91,7 @@ def look(named: Named, patience_s: float = PATIENCE_S) -> Found:
     """Import an app and say what it is. Raises a UsageError of `model/errors/apps.py`, or InterpreterNotFoundError."""
     _refuse_impossible(named)
     with tempfile.TemporaryDirectory(prefix="look-", dir=cache.folder("looks")) as folder:
+        hand_over(folder)
         out = Path(folder) / "found.json"
         told = _imported(named, out, patience_s)
     if "problem" in told:
@@ -110,11 +116,12 @@ def _imported(named: Named, out: Path, patience_s: float) -> Mapping[str, Any]:
     """Return what the process that imports the app tells. Raises AppEndsError or AppHangsError."""
     within = [f"--within={folder}" for folder in named.within]
     argv = (named.python, "-m", MODULE, named.app, f"--out={out}", f"--interface={named.interface}", *within)
-    with Ward(Order(argv, _environment(named, str(out.parent)), named.cwd)) as ward:
+    order = Order(argv, _environment(named, str(out.parent)), named.cwd, user=acting())
+    with Ward(order) as ward:
         until = time.monotonic() + patience_s
         ended = ward.wait(until - time.monotonic())
         try:
-            told: Mapping[str, Any] = json.loads(out.read_bytes())
+            told: Mapping[str, Any] = json.loads(_written(out))
         except (OSError, ValueError):
             told = {}
         ward.stop(0.0)
@@ -123,6 +130,18 @@ def _imported(named: Named, out: Path, patience_s: float) -> Mapping[str, Any]:
     if ended is None:
         raise AppHangsError(named.app, patience_s, ward.tail.lines(LAST_LINES))
     raise AppEndsError(named.app, ended.sentence, ward.tail.lines(LAST_LINES))
+
+
+def _written(out: Path) -> bytes:
+    """Return what the app's process wrote. It could have put anything there: a pipe, a link to another file.
+
+    Raises OSError.
+    """
+    number = os.open(out, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "not a file", str(out))
+        return file.read(MOST_BYTES)
 
 
 def _environment(named: Named, scratch: str) -> dict[str, str]:
@@ -134,7 +153,7 @@ def _environment(named: Named, scratch: str) -> dict[str, str]:
         "HOME": scratch,
         "TMPDIR": scratch,
         # What a user installed for themselves lies in their home.
-        "PYTHONUSERBASE": site.getuserbase(),
+        "PYTHONUSERBASE": str(Path(account.home, ".local")) if (account := acting()) else site.getuserbase(),
         "PATH": path_with(named.python, kept.get("PATH", "")),
         "PYTHONUNBUFFERED": "1",
         "PYTHONPYCACHEPREFIX": str(bytecode(named.python)),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from velodrome.run.companions.companion import Ground
 from velodrome.run.servers.server import INHERITED
+from velodrome.run.supervision.account import acting
 from velodrome.run.supervision.ward import Exit, Order, Ward
 
 PAUSE_S = 0.1
@@ -38,7 +39,7 @@ def ask(
         "PYTHONNOUSERSITE": "1",
         **variables,
     }
-    order = Order((str(python), "-m", *arguments), env, cpus=ground.cpus)
+    order = Order((str(python), "-m", *arguments), env, cpus=ground.cpus, user=acting())
     with tempfile.TemporaryFile() as output, Ward(order, output.fileno()) as ward:
         while (ended := ward.wait(PAUSE_S)) is None:
             if (died := exited()) is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from velodrome.model.errors import CalibrationError
 from velodrome.run.environments.environment import Environment
+from velodrome.run.supervision.account import current_process
 
 MODULE = "velodrome.guest.weave.busy"
 TIMES = 3
@@ -30,6 +31,7 @@ def _once(environment: Environment, guest_tree: Path) -> str:
             text=True,
             check=True,
             timeout=LONGEST_S,
+            **current_process(),
         ).stdout.strip()
         float(told)
     except (OSError, subprocess.SubprocessError, ValueError) as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.uv import find_uv, quiet_environment
+from velodrome.run.supervision.account import Account, acting, current_process, current_variables
 
 ASK = (
     "import sys, json, platform; print(json.dumps([getattr(sys, '_base_executable', sys.executable), "
@@ -30,12 +31,16 @@ class Interpreter:
     """`CPython`, `PyPy`, …"""
 
 
-@cache
 def find(asked: str | None = None) -> Interpreter:
     """Return the interpreter meant by a path, a version such as `3.12`, or None: the one velodrome runs on.
 
-    Raises InterpreterNotFoundError.
+    It is run once, as whom servers run as. Raises InterpreterNotFoundError.
     """
+    return _found(asked, acting())
+
+
+@cache
+def _found(asked: str | None, _account: Account | None) -> Interpreter:
     if asked is None:
         return _ask(sys.executable, sys.executable)
     if os.sep in asked:
@@ -54,10 +59,11 @@ def _ask(path: str, asked: str) -> Interpreter:
             text=True,
             timeout=30,
             check=False,
-            env=quiet_environment(),
+            env={**quiet_environment(), **current_variables()},
+            **current_process(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InterpreterNotFoundError(asked, f"it does not run ({error})") from error
+        raise InterpreterNotFoundError(asked, _why(path, error)) from error
     if said.returncode != 0:
         last = said.stderr.strip().splitlines()[-1:] or [f"exit status {said.returncode}"]
         raise InterpreterNotFoundError(asked, f"it does not run ({last[0]})")
@@ -66,6 +72,16 @@ def _ask(path: str, asked: str) -> Interpreter:
     except ValueError as error:
         raise InterpreterNotFoundError(asked, "it does not behave like a Python interpreter") from error
     return Interpreter(Path(executable), version, (minor[0], minor[1]), implementation)
+
+
+def _why(path: str, error: Exception) -> str:
+    account = acting()
+    if account is not None and (folder := account.closed(os.path.realpath(path))):
+        return (
+            f"user {account.name}, whom servers run as, may not enter {folder}. Name an interpreter that this user can "
+            "run, such as --python /usr/bin/python3, or another user with --user"
+        )
+    return f"it does not run ({error})"
 
 
 def _by_uv(version: str) -> str | None:

@@ -12,6 +12,7 @@ from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
+from velodrome.run.supervision.account import current_process, current_variables, hand_over
 
 MODULE = "velodrome.guest.apps.surroundings"
 LONGEST_S = 60.0
@@ -36,6 +37,7 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
             [python, "-m", MODULE],
             env={
                 **quiet_environment(),
+                **current_variables(),
                 "PYTHONPATH": str(guest_tree),
                 "PYTHONPYCACHEPREFIX": str(bytecode(python)),
             },
@@ -44,6 +46,7 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
             text=True,
             check=True,
             timeout=LONGEST_S,
+            **current_process(),
         ).stdout
         told = json.loads(said.splitlines()[-1])  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
@@ -53,7 +56,10 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
 
 def bytecode(python: str) -> Path:
     """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's."""
-    return cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
+    folder = cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
+    folder.mkdir(exist_ok=True)
+    hand_over(folder)
+    return folder
 
 
 def path_with(python: str, before: str) -> str:

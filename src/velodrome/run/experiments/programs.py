@@ -15,6 +15,7 @@ from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
+from velodrome.run.supervision.account import current_process, hand_over
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}
 """Settings to run on another interpreter, with other versions: `packages = ["tornado=5.1.1"]`."""
@@ -38,6 +39,7 @@ def environment_of(name: str, settings: Mapping[str, Setting], lab: Lab) -> Envi
 def told(made: Environment, lab: Lab, module: str, *arguments: str, limit_s: float = PROGRAM_S) -> Any:
     """Run a guest program to its end and return the JSON of its last line. Raises ProgramError."""
     with tempfile.TemporaryDirectory() as folder:
+        hand_over(folder)
         environment = {
             "PYTHONPATH": str(lab.guest_tree),
             "PYTHONNOUSERSITE": "1",
@@ -53,6 +55,7 @@ def told(made: Environment, lab: Lab, module: str, *arguments: str, limit_s: flo
                 check=False,
                 cwd=folder,
                 env=environment,
+                **current_process(),
             )
         except subprocess.TimeoutExpired as error:
             raise ProgramError(module, f"it did not end within {limit_s:g} s") from error
