@@ -47,7 +47,9 @@ START_SECONDS = 30.0
 ANYTHING = (Request("GET /", "/"),)
 NOBODY = "http://127.0.0.1:9"
 """Where a third party would be while an app is only looked at: the port of `discard`."""
-AS_ROOT = "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
+AS_ROOT = (
+    "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
+)
 INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
 

@@ -76,7 +76,8 @@ def _ask(path: str, asked: str) -> Interpreter:
 
 def _why(path: str, error: Exception) -> str:
     account = acting()
-    if account is not None and (folder := account.closed(os.path.realpath(path))):
+    folder = account and (account.closed(path) or account.closed(os.path.realpath(path)))
+    if account and folder:
         return (
             f"user {account.name}, whom servers run as, may not enter {folder}. Name an interpreter that this user can "
             "run, such as --python /usr/bin/python3, or another user with --user"

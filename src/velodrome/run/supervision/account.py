@@ -86,7 +86,9 @@ def account_for(named: str, folder: str = "") -> Account | None:
     """
     if os.geteuid() != ROOT:
         if named and _known(named).uid != os.geteuid():
-            raise AccountError(named, "only root may start processes as another user", "run velodrome with sudo")
+            raise AccountError(
+                named, "only root may start processes as another user", "run velodrome with sudo"
+            )
         return None
     if named:
         found = _known(named)
