@@ -151,17 +151,20 @@ def test_whom_it_is_comes_from_the_name_then_from_sudo_then_from_the_folder(
     assert account_for("", str(tmp_path)) is None
     monkeypatch.setenv("SUDO_UID", str(pwd.getpwnam("nobody").pw_uid))
     found = account_for("", str(shop))
-    assert found is not None and found.name == "nobody"
+    assert found is not None
+    assert found.name == "nobody"
     assert account_for(user.name, str(tmp_path)) == user
     assert account_for("root", str(shop)) is None
-    assert as_root_unnamed("", None) and not as_root_unnamed("root", None)
+    assert as_root_unnamed("", None)
+    assert not as_root_unnamed("root", None)
 
 
 def test_a_number_without_an_entry_is_a_user_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SUDO_UID", raising=False)
     os.chown(tmp_path, 61234, 61234)
     found = account_for("", str(tmp_path))
-    assert found is not None and (found.uid, found.groups) == (61234, ())
+    assert found is not None
+    assert (found.uid, found.groups) == (61234, ())
 
 
 def test_a_user_that_does_not_exist_is_refused() -> None:
@@ -184,6 +187,7 @@ def run_as(user: Account, program: str) -> str:
             [sys.executable, "-c", program],
             env={"PYTHONPATH": str(source)},
             cwd="/",
+            check=False,
             capture_output=True,
             text=True,
             **user.process,
@@ -213,7 +217,7 @@ def velodrome(*arguments: str, cwd: Path, **variables: str) -> subprocess.Comple
     env = {
         name: value for name, value in os.environ.items() if not name.startswith(("SUDO_", "VELODROME_CACHE"))
     }
-    return subprocess.run(
+    return subprocess.run(  # noqa: PLW1510 - what it ends with is looked at
         [VELODROME, *arguments],
         cwd=cwd,
         env={**env, **variables},
@@ -259,5 +263,6 @@ def test_an_interpreter_that_is_closed_to_the_user_is_refused_by_the_folder_that
     subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", closed / "venv"], check=True)
     done = velodrome("compare", "shop:app", "--python", str(closed / "venv"), cwd=shop)
     assert done.returncode == 2
-    assert user.name in done.stderr and "--user" in done.stderr
+    assert user.name in done.stderr
+    assert "--user" in done.stderr
     assert "Traceback" not in done.stderr

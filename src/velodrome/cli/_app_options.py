@@ -44,7 +44,7 @@ Teardown = Annotated[str, typer.Option(help="Command to run after, however it en
 User = Annotated[
     str,
     typer.Option(
-        help="Where velodrome is root: whom servers, app and commands run as (who called sudo, else the owner of --cwd)."
+        help="User that servers, app and commands run as where velodrome is root (sudo's caller, else --cwd's owner)."
     ),
 ]
 

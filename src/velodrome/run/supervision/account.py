@@ -1,4 +1,4 @@
-"""The ordinary user that foreign code runs as where velodrome is root: servers, apps, commands, installers, third parties.
+"""The ordinary user that foreign code runs as where velodrome is root: servers, apps, commands, third parties.
 
     with acting_as(account_for("", "/home/shop/app")):
         ...                             # every Order, interpreter and installer runs as that user
