@@ -37,10 +37,58 @@ def test_every_input_is_declared_and_used_and_the_caller_gives_what_there_is() -
 
 
 def test_nothing_of_a_callers_is_pasted_into_a_script_and_every_script_is_one() -> None:
-    for step in workflows()[0]["jobs"]["diff"]["steps"]:
+    for step in every_step():
         script = step.get("run", "")
         assert "${{" not in script
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def every_step() -> list[Any]:
+    jobs = [job for workflow in workflows() for job in workflow["jobs"].values()]
+    return [step for job in jobs for step in job.get("steps", ())]
+
+
+def test_every_action_is_named_by_its_commit_with_the_version_beside_it() -> None:
+    used = re.findall(r"uses: (\S+@\S+)(.*)", blocks()[0])
+    assert len(used) == len([step for step in every_step() if "uses" in step])
+    for action, comment in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
+
+
+def test_no_checkout_keeps_the_token() -> None:
+    checkouts = [step for step in every_step() if step.get("uses", "").startswith("actions/checkout@")]
+    assert checkouts
+    assert all(step["with"]["persist-credentials"] == "false" for step in checkouts)
+
+
+def test_the_job_whose_token_writes_has_no_code_of_the_pull_request() -> None:
+    reusable, caller = workflows()
+    assert reusable["permissions"] == caller["permissions"] == {}
+    jobs = reusable["jobs"]
+    assert jobs["diff"]["permissions"] == {"contents": "read"}
+    (writes,) = (job for job in jobs.values() if "write" in job["permissions"].values())
+    assert writes["permissions"] == {"pull-requests": "write"}
+    assert not [step for step in writes["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+    assert not re.search(r"python|pip|velodrome|bash |\./", "".join(step.get("run", "") for step in writes["steps"]))
+    assert set(caller["jobs"]["speed"]["permissions"]) == {"contents", "pull-requests"}
+
+
+def test_secrets_go_into_files_that_are_taken_away_and_never_into_a_command_line() -> None:
+    (race,) = (step for step in every_step() if step.get("id") == "race")
+    named = {name for name, value in race["env"].items() if "secrets." in value}
+    assert named == {"VARIABLES", "HEADERS"}
+    uses = [line for line in race["run"].splitlines() if re.search(r"\$(VARIABLES|HEADERS)\b", line)]
+    assert len(uses) == len(named)
+    assert all(line.startswith("printf ") and ' > "$secrets/' in line for line in uses)
+    assert race["run"].index("umask 077") < race["run"].index("mktemp")
+    assert "trap 'rm -rf" in race["run"]
+
+
+def test_everything_is_installed_by_hash_and_as_wheels() -> None:
+    installed = re.findall(r"pip\"? install .*", "".join(step.get("run", "") for step in every_step()))
+    assert installed
+    assert all("--require-hashes --only-binary :all:" in line for line in installed)
 
 
 def test_every_option_that_it_gives_exists() -> None:
@@ -51,7 +99,8 @@ def test_every_option_that_it_gives_exists() -> None:
         check=True,
         env=os.environ | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
     ).stdout
-    asked = set(re.findall(r"(?<=\s)--[a-z-]+", "\n".join(blocks()).partition("velodrome diff speed")[0]))
+    (race,) = (step for step in every_step() if step.get("id") == "race")
+    asked = set(re.findall(r"(?<=\s)--[a-z-]+", race["run"]))
     assert asked
     assert {option for option in asked if option not in shown} == set()
 
@@ -67,14 +116,14 @@ def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
     run("git", "clone", "--quiet", str(origin), str(clone))
     run("git", "-C", str(clone), "checkout", "--quiet", "origin/change")
     run(sys.executable, "-m", "venv", "--without-pip", str(clone / ".venv"))
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "velodrome").write_text(f'#!/bin/sh\nexec {sys.executable} -m velodrome "$@"\n')
+    tools = tmp_path / "velodrome" / "bin"
+    tools.mkdir(parents=True)
+    (tools / "velodrome").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m velodrome "$@"\n')
     (tools / "velodrome").chmod(0o755)
     output = tmp_path / "output"
     env = {
         **os.environ,
-        "PATH": f"{tools}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(tmp_path),
         "GITHUB_BASE_REF": "main",
         "GITHUB_OUTPUT": str(output),
         "APP": "shop:app",
@@ -85,7 +134,7 @@ def test_its_steps_tell_a_slower_pull_request_from_one_that_is_not(
         "VARIABLES": "SHOP_NAME=blue green\n",
         "HEADERS": "Host: shop.example\nAuthorization: Bearer s3cret\n",
     }
-    _, _, _, race, junit, _, _, last = workflows()[0]["jobs"]["diff"]["steps"]
+    _, _, _, race, junit, _, last = workflows()[0]["jobs"]["diff"]["steps"]
     step(race["run"], clone, env)
     stored = (clone / "speed" / "results.jsonl").read_text()
     assert '"Authorization"' in stored
