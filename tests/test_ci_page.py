@@ -70,7 +70,9 @@ def test_the_job_whose_token_writes_has_no_code_of_the_pull_request() -> None:
     (writes,) = (job for job in jobs.values() if "write" in job["permissions"].values())
     assert writes["permissions"] == {"pull-requests": "write"}
     assert not [step for step in writes["steps"] if step.get("uses", "").startswith("actions/checkout@")]
-    assert not re.search(r"python|pip|velodrome|bash |\./", "".join(step.get("run", "") for step in writes["steps"]))
+    assert not re.search(
+        r"python|pip|velodrome|bash |\./", "".join(step.get("run", "") for step in writes["steps"])
+    )
     assert set(caller["jobs"]["speed"]["permissions"]) == {"contents", "pull-requests"}
 
 

@@ -14,6 +14,7 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
+from velodrome.run.supervision.account import giving
 from velodrome.track.given_numbers import refuse_count
 from velodrome.track.known import known
 from velodrome.track.quiet import Quiet
@@ -60,5 +61,6 @@ def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait
         experiments=laid_out.experiments,
         profiles=laid_out.profiles,
     )
-    racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
+    with giving(folder):
+        racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
     return read(folder)

@@ -25,6 +25,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
+from velodrome.run.supervision.account import giving
 from velodrome.track.known import known
 
 RUNS = Path("runs")
@@ -123,7 +124,7 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
 def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Options) -> Verdict:
     """Race what was laid out of a study and show it. Raises NothingMeasuredError beside what a race raises."""
     stacks = lab.stacks
-    with RaceView(sys.stdout) as view:
+    with giving(where), RaceView(sys.stdout) as view:
         view.started(
             asked,
             placement=placement.place(lab.cpus, asked.limits),

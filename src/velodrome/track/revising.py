@@ -25,6 +25,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.racing import race, store
 from velodrome.run.racing.follower import Follower
+from velodrome.run.supervision.account import giving
 from velodrome.track import apps, comparing
 from velodrome.track.comparing import Terms
 from velodrome.track.loading import common
@@ -115,7 +116,8 @@ def raced(
 
 def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
     try:
-        race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+        with giving(plan.out):
+            race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error
