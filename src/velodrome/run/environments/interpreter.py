@@ -10,6 +10,7 @@ from pathlib import Path
 
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.uv import find_uv, quiet_environment
+from velodrome.run.supervision.python import answering
 
 ASK = (
     "import sys, json, platform; print(json.dumps([getattr(sys, '_base_executable', sys.executable), "
@@ -49,7 +50,7 @@ def find(asked: str | None = None) -> Interpreter:
 def _ask(path: str, asked: str) -> Interpreter:
     try:
         said = subprocess.run(
-            [path, "-I", "-c", ASK],
+            answering(path, ASK),
             capture_output=True,
             text=True,
             timeout=30,
@@ -75,6 +76,7 @@ def _by_uv(version: str) -> str | None:
         text=True,
         timeout=60,
         check=False,
+        cwd="/",  # a uv.toml of the current folder is not for us
         env=quiet_environment(),
     )
     return said.stdout.strip() or None if said.returncode == 0 else None

@@ -15,6 +15,7 @@ from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
+from velodrome.run.supervision.python import guest
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}
 """Settings to run on another interpreter, with other versions: `packages = ["tornado=5.1.1"]`."""
@@ -38,21 +39,17 @@ def environment_of(name: str, settings: Mapping[str, Setting], lab: Lab) -> Envi
 def told(made: Environment, lab: Lab, module: str, *arguments: str, limit_s: float = PROGRAM_S) -> Any:
     """Run a guest program to its end and return the JSON of its last line. Raises ProgramError."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            "PYTHONPATH": str(lab.guest_tree),
-            "PYTHONNOUSERSITE": "1",
-            "HOME": folder,
-            "LANG": "C.UTF-8",
-        }
+        env = {"PYTHONNOUSERSITE": "1", "HOME": folder, "LANG": "C.UTF-8"}
+        begun = guest(made.python, lab.guest_tree, module, *arguments, env=env, cwd=folder)
         try:
             done = subprocess.run(
-                [str(made.python), "-m", module, *arguments],
+                begun.argv,
                 capture_output=True,
                 text=True,
                 timeout=limit_s,
                 check=False,
-                cwd=folder,
-                env=environment,
+                cwd=begun.cwd,
+                env=begun.env,
             )
         except subprocess.TimeoutExpired as error:
             raise ProgramError(module, f"it did not end within {limit_s:g} s") from error
