@@ -8,8 +8,6 @@
 What is named here is imported when it is first used: `import velodrome` alone takes no time.
 """
 
-from __future__ import annotations  # an old interpreter under test may come by
-
 TYPE_CHECKING = False  # typing's own, without typing: a load must not wait for it
 if TYPE_CHECKING:
     from typing import Any
@@ -63,7 +61,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _WHERE:
         raise AttributeError(f"module 'velodrome' has no attribute '{name}'")
     import importlib  # noqa: PLC0415 - see above

@@ -38,7 +38,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     """Return the study of both revisions: a question each, on the stacks of `terms` or the common one that fits.
 
     Raises what `apps.look` does, NoStackFitsError, and NotFromRevisionError for an app that is not imported from its
-    worktree.
+    folder.
     """
     asked = replace(asked, python=apps.interpreter(asked.python))
     found = [_from_its_revision(replace(asked, cwd=one.folder, revision=one.name), one) for one in revisions]
@@ -66,7 +66,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
 
 
 def _from_its_revision(asked: apps.Asked, revision: Revision) -> App:
-    """Look at an app, all of whose source is to come from its worktree: that of both sides would else be the same."""
+    """Look at an app, all of whose source is to come from its folder: that of both sides would else be the same."""
     app, found = apps.looked(asked, revision.elsewhere)
     for place in (found.origin, *found.imported):
         if place and revision.root not in Path(place).parents:

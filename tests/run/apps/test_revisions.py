@@ -1,9 +1,10 @@
-"""Revisions in worktrees of a real repository, gone afterwards whatever happened."""
+"""Revisions of a real repository beside each other, gone afterwards whatever happened."""
 
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -52,17 +53,27 @@ def shop(tmp_path: Path) -> Path:
     return folder
 
 
-def worktrees(shop: Path) -> list[str]:
-    return [line for line in git(shop, "worktree", "list").splitlines() if PREFIX in line]
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made: nobody else's are there."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
 
 
-def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path) -> None:
+def left(scratch: Path) -> list[Path]:
+    return [*scratch.glob(f"{PREFIX}*")]
+
+
+def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path, scratch: Path) -> None:
     with checked_out(str(shop), ("HEAD~1", "HEAD")) as (before, after):
         texts = [(Path(one.folder) / "shop.py").read_text() for one in (before, after)]
         assert texts == ["NUMBER = 1\n", "NUMBER = 2\n"]
         assert before.name == f"HEAD~1 ({git(shop, 'rev-parse', 'HEAD~1')[:7]})"
-        assert len(worktrees(shop)) == 2
-    assert worktrees(shop) == []
+        assert len(left(scratch)) == 1
+    assert left(scratch) == []
     assert not before.root.parent.exists()
 
 
@@ -71,7 +82,7 @@ def test_the_same_commit_can_be_both(shop: Path) -> None:
         assert before.commit == after.commit
 
 
-def test_files_that_an_app_wrote_there_do_not_keep_a_worktree(shop: Path) -> None:
+def test_files_that_an_app_wrote_there_do_not_keep_a_folder(shop: Path, scratch: Path) -> None:
     def use() -> None:
         with checked_out(str(shop), ("HEAD~1", "HEAD")) as (before, _):
             (Path(before.folder) / "shop.py").write_text("changed")
@@ -80,11 +91,11 @@ def test_files_that_an_app_wrote_there_do_not_keep_a_worktree(shop: Path) -> Non
 
     with pytest.raises(ZeroDivisionError):
         use()
-    assert worktrees(shop) == []
+    assert left(scratch) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_they_are_gone_after_a_signal(shop: Path, number: signal.Signals) -> None:
+def test_they_are_gone_after_a_signal(shop: Path, scratch: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDING, str(shop)], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -94,24 +105,26 @@ def test_they_are_gone_after_a_signal(shop: Path, number: signal.Signals) -> Non
         process.send_signal(number)
         process.wait(20)
     assert not root.parent.exists()
-    assert worktrees(shop) == []
+    assert left(scratch) == []
 
 
-def test_what_one_killed_outright_left_the_next_takes_away(shop: Path) -> None:
+def test_what_one_killed_outright_left_the_next_takes_away(shop: Path, scratch: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDING, str(shop)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         root = Path(process.stdout.readline().strip())
         process.kill()
-    assert len(worktrees(shop)) == 2
+    assert left(scratch) == [root.parent]
     with checked_out(str(shop), ("HEAD~1", "HEAD")):
-        assert len(worktrees(shop)) == 2
+        assert len(left(scratch)) == 1
         assert not root.exists()
-    assert worktrees(shop) == []
+    assert left(scratch) == []
 
 
-def test_what_is_no_revision_or_no_repository_is_told_and_leaves_nothing(shop: Path, tmp_path: Path) -> None:
+def test_what_is_no_revision_or_no_repository_is_told_and_leaves_nothing(
+    shop: Path, tmp_path: Path, scratch: Path
+) -> None:
     with pytest.raises(RevisionError, match="nowhere: the repository has no such commit, branch or tag"):
         _ask(shop, "nowhere", "HEAD")
     with pytest.raises(RevisionError, match="--help: the repository has no such"):
@@ -120,17 +133,17 @@ def test_what_is_no_revision_or_no_repository_is_told_and_leaves_nothing(shop: P
     plain.mkdir()
     with pytest.raises(GitError, match="not a git repository"):
         _ask(plain, "HEAD~1", "HEAD")
-    assert worktrees(shop) == []
+    assert left(scratch) == []
 
 
-def test_a_folder_that_a_revision_does_not_have_is_told(shop: Path) -> None:
+def test_a_folder_that_a_revision_does_not_have_is_told(shop: Path, scratch: Path) -> None:
     (shop / "later").mkdir()
     (shop / "later" / "app.py").write_text("")
     git(shop, "add", ".")
     git(shop, "commit", "--quiet", "-m", "later")
     with pytest.raises(RevisionError, match="HEAD~1: it has no folder site/later"):
         _ask(shop / "later", "HEAD~1", "HEAD")
-    assert worktrees(shop) == []
+    assert left(scratch) == []
 
 
 def _ask(folder: Path, *revisions: str) -> None:

@@ -18,7 +18,9 @@ from velodrome.run.lab import Lab
 
 
 @pytest.fixture
-def lab() -> Lab:
+def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
+    # Its process has to find the kind that these tests bring.
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     return Lab(catalog.stacks(), guest_tree.export([]))
 
 

@@ -4,9 +4,10 @@ from velodrome.model.errors.root import UsageError
 
 
 class GitError(UsageError):
-    """Raised when git cannot do what it was asked for, or is not there."""
+    """Raised when git fails, or is not there."""
 
     def __init__(self, command: str, reason: str) -> None:
+        self.reason = reason
         super().__init__(
             f"git {command}: {reason}. Two revisions are compared where the app is in a git repository"
         )
@@ -15,14 +16,14 @@ class GitError(UsageError):
 class RevisionError(UsageError):
     """Raised when what was named is no revision, or not one of this app."""
 
-    def __init__(self, revision: str, reason: str) -> None:
-        super().__init__(
-            f"{revision}: {reason}. Name a commit, branch or tag: velodrome diff HEAD~1 HEAD --app …"
-        )
+    CURE = "Name a commit, branch or tag: velodrome diff HEAD~1 HEAD --app …"
+
+    def __init__(self, revision: str, reason: str, cure: str = CURE) -> None:
+        super().__init__(f"{revision}: {reason}. {cure}")
 
 
 class NotFromRevisionError(UsageError):
-    """Raised when an app checked out in a worktree is imported from somewhere else: both sides would be the same."""
+    """Raised when an app of a revision is imported from somewhere else: both sides would be the same."""
 
     def __init__(self, app: str, revision: str, where: str) -> None:
         super().__init__(

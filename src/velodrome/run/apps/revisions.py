@@ -1,27 +1,50 @@
-"""Two revisions of an app's source beside each other: each in a worktree of git, taken away again however it ends.
+"""Two revisions of an app's source beside each other, in a temporary folder that is taken away however it ends.
 
     with checked_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
         before.folder, before.name        # /tmp/velodrome-revisions-…/before/…, HEAD~1 (4f1c2aa)
 
-Killed outright, it leaves worktrees behind; the next one takes these away.
+The user's repository is only read, whether this is called by hand or by one of its hooks: no index, worktree, branch
+or list of worktrees of theirs changes, and no hook of theirs runs. Each folder gets a small repository of its own that
+borrows their objects, so that an app which asks git for its version is answered (docs/decisions/0004).
+
+Killed outright, it leaves a folder behind; the next one takes it away.
 """
 
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
+from velodrome.run.supervision.account import current_process, current_variables, hand_over
 from velodrome.run.supervision.undisturbed import undisturbed
 
 PREFIX = "velodrome-revisions-"
 SIDES = ("before", "after")
 LONGEST_S = 120.0
 """Of a command of git: large repositories take a while to check out."""
+
+KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_LFS_SKIP_SMUDGE")
+"""Of git's variables those that say where the user's settings lie, and whether files of git-lfs are wanted. The others
+would lead it to another repository or index, as those do that git exports to hooks, or say how to log in, which
+nothing here has to.
+"""
+DROPPED = ("SSH_ASKPASS",)
+SETTINGS = (
+    ("core.hooksPath", os.devnull),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),  # it would write beside the user's index
+    ("index.sparse", "false"),  # the small repository could not read it
+    ("init.defaultRefFormat", "files"),
+    ("core.askPass", ""),
+    ("protocol.allow", "never"),  # what a partial clone lacks is not fetched unasked
+)
+"""Over the user's: nothing runs but git and the filters that files need, and nothing is kept up for another time."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +68,29 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
 
     Raises GitError where there is no repository or no git, RevisionError for what is none.
     """
-    top = Path(_git(cwd, "rev-parse", "--show-toplevel"))
-    inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
+    top = os.path.realpath(_git(cwd, "rev-parse", "--show-toplevel"))
+    inside = os.path.relpath(os.path.realpath(cwd), top)
+    if inside.split(os.sep)[0] == os.pardir:
+        raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
     commits = [_commit(cwd, one) for one in asked]
-    _sweep(top)
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
+    _sweep()
     scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
+    hand_over(scratch)
     try:
         found = []
         for name, commit, side in zip(asked, commits, SIDES, strict=True):
-            # --force: the same commit may be checked out twice, as in a diff of equals.
-            _git(cwd, "worktree", "add", "--quiet", "--force", "--detach", str(scratch / side), commit)
-            folder = scratch / side / inside
+            root = scratch / side
+            _borrow(top, root, commit)
+            _write_files(top, root, name, commit)
+            folder = root / inside
             if not folder.is_dir():
                 raise RevisionError(name, f"it has no folder {inside}")
-            found.append(Revision(f"{name} ({commit[:7]})", commit, scratch / side, str(folder), elsewhere))
+            found.append(Revision(f"{name} ({commit[:7]})", commit, root, str(folder), elsewhere))
         yield tuple(found)
     finally:
         with undisturbed():
-            _remove(top, scratch)
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _commit(cwd: str, revision: str) -> str:
@@ -73,53 +100,104 @@ def _commit(cwd: str, revision: str) -> str:
         raise RevisionError(revision, "the repository has no such commit, branch or tag") from error
 
 
-def _remove(top: Path, scratch: Path) -> None:
-    """Take worktrees away, also where git does not want to: what is in them is of no use to anybody."""
-    for side in SIDES:
-        with suppress(GitError):
-            _git(str(top), "worktree", "remove", "--force", "--force", str(scratch / side))
-    shutil.rmtree(scratch, ignore_errors=True)
-    with suppress(GitError):
-        _git(str(top), "worktree", "prune")
+def _borrow(top: str, root: Path, commit: str) -> None:
+    """Make a repository at `root` that stands at a commit, with the objects, branches and tags of the user's."""
+    form = _git(top, "rev-parse", "--show-object-format")
+    objects, shallow = (
+        os.path.join(top, _git(top, "rev-parse", "--git-path", name)) for name in ("objects", "shallow")
+    )
+    _git(str(root.parent), "init", "--quiet", "--template=", f"--object-format={form}", str(root))
+    own = root / ".git"
+    (own / "objects" / "info").mkdir(exist_ok=True)
+    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+    if os.path.exists(shallow):
+        shutil.copyfile(shallow, own / "shallow")
+    refs = _git(top, "for-each-ref", "--format=%(objectname) %(refname)")
+    (own / "packed-refs").write_bytes(os.fsencode(f"{refs}\n" if refs else ""))
+    (own / "HEAD").write_text(f"{commit}\n")
 
 
-def _sweep(top: Path) -> None:
+def _write_files(top: str, root: Path, name: str, commit: str) -> None:
+    """Write a commit's files to `root` as a checkout would: with the user's settings, attributes, filters (such as
+    those of git-lfs) and sparse patterns. The user's repository is read; the index that is written is that of `root`.
+
+    Raises RevisionError.
+    """
+    where = {
+        "GIT_DIR": _git(top, "rev-parse", "--absolute-git-dir"),
+        "GIT_WORK_TREE": str(root),
+        "GIT_INDEX_FILE": str(root / ".git" / "index"),
+    }
+    try:
+        _git(str(root), "read-tree", "--reset", "-u", "--no-recurse-submodules", commit, variables=where)
+    except GitError as error:
+        cure = (
+            "What a partial clone lacks is not fetched unasked; this fetches it: "
+            f"git archive --output={os.devnull} {name}"
+        )
+        raise RevisionError(name, f"its files cannot be written: {error.reason}", cure) from error
+
+
+def _sweep() -> None:
     """Take away what a process that was killed outright has left."""
-    for one in _worktrees(top):
-        scratch = one.parent
+    for scratch in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         pid, _, rest = scratch.name.removeprefix(PREFIX).partition("-")
-        if scratch.name.startswith(PREFIX) and rest and not _alive(pid):
-            _remove(top, scratch)
+        if rest and not _alive(pid) and scratch.lstat().st_uid == os.geteuid():
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _worktrees(top: Path) -> list[Path]:
+def _worktrees(top: str) -> list[str]:
     """Return where the repository is checked out."""
-    listed = _git(str(top), "worktree", "list", "--porcelain").splitlines()
-    return [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
+    listed = _git(top, "worktree", "list", "--porcelain").splitlines()
+    return [line.removeprefix("worktree ") for line in listed if line.startswith("worktree ")]
 
 
 def _alive(pid: str) -> bool:
     return pid.isdecimal() and Path("/proc", pid).exists() if Path("/proc/self").exists() else True
 
 
-def _git(cwd: str, *arguments: str) -> str:
+def environment() -> dict[str, str]:
+    """Return this process's environment without what leads git elsewhere or lets it ask a person.
+
+    SUDO_UID stays: by it git knows that root may read the repository of whoever called sudo.
+    """
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT or not (name.startswith("GIT_") or name in DROPPED)
+    }
+    return {**own, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _program() -> str:
+    """Return where git is, by the absolute entries of PATH: one in the current folder is not meant. Raises GitError."""
+    found = shutil.which("git", path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path())))
+    if found is None:
+        raise GitError("rev-parse", "git is not installed here")
+    return found
+
+
+def _git(cwd: str, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
     """Return what git says, without its last line end. Raises GitError."""
+    settings = [word for name, value in SETTINGS for word in ("-c", f"{name}={value}")]
     try:
         ran = subprocess.run(
-            ["git", "-C", cwd, *arguments],
+            [_program(), *settings, "-C", cwd, *arguments],
             capture_output=True,
             text=True,
+            errors="surrogateescape",
             timeout=LONGEST_S,
             check=False,
             stdin=subprocess.DEVNULL,
+            env={**environment(), **current_variables(), **(variables or {})},
+            **current_process(),
             # Ctrl-C is for us: git is to end what it does.
             start_new_session=True,
         )
-    except FileNotFoundError as error:
-        raise GitError(arguments[0], "git is not installed here") from error
     except subprocess.TimeoutExpired as error:
         raise GitError(arguments[0], f"it did not end within {LONGEST_S:g} s") from error
     if ran.returncode:
-        said = ran.stderr.strip().splitlines()
-        raise GitError(arguments[0], said[-1].removeprefix("fatal: ") if said else f"exit {ran.returncode}")
+        # From the last thing that was fatal on: the cure may follow.
+        said = " ".join(ran.stderr.rpartition("fatal: ")[2].split())
+        raise GitError(arguments[0], said or f"exit {ran.returncode}")
     return ran.stdout.strip("\n")

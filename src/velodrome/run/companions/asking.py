@@ -9,6 +9,7 @@ from pathlib import Path
 from velodrome.run.companions.companion import Ground
 from velodrome.run.servers.server import INHERITED
 from velodrome.run.supervision.account import acting
+from velodrome.run.supervision.python import guest
 from velodrome.run.supervision.ward import Exit, Order, Ward
 
 PAUSE_S = 0.1
@@ -35,11 +36,11 @@ def ask(
     """Run `python -m arguments` to its end; returns how the companion ended if that is what happened first."""
     env = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
-        "PYTHONPATH": str(ground.guest_tree),
         "PYTHONNOUSERSITE": "1",
         **variables,
     }
-    order = Order((str(python), "-m", *arguments), env, cpus=ground.cpus, user=acting())
+    begun = guest(python, ground.guest_tree, *arguments, env=env)
+    order = Order(begun.argv, begun.env, begun.cwd or "/", cpus=ground.cpus, user=acting())
     with tempfile.TemporaryFile() as output, Ward(order, output.fileno()) as ward:
         while (ended := ward.wait(PAUSE_S)) is None:
             if (died := exited()) is not None:

@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from velodrome.run.environments.environment import for_client
 from velodrome.run.machine.limits import PREFIX
 from velodrome.run.servers.ports import fresh_port
 from velodrome.run.servers.server import INHERITED, descriptors
+from velodrome.run.supervision.python import alone
 from velodrome.run.supervision.ward import Exit, Order, Ward
 
 START_S = 30.0
@@ -166,7 +166,7 @@ def _order(plan: Plan, users: Sequence[str], folder: Path, cpus: tuple[int, ...]
     told = {"user": _user(users), "files": dict(plan.files), "first": plan.first, "then": plan.then}
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return Order(
-        argv=(sys.executable, "-I", "-S", str(LAUNCH)),
+        argv=alone(str(LAUNCH)),
         env={**kept, "LANG": "C.UTF-8", "TMPDIR": str(folder), launch.VARIABLE: json.dumps(told)},
         cwd=str(folder),
         cpus=cpus,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from velodrome.model.errors import CalibrationError
 from velodrome.run.environments.environment import Environment
+from velodrome.run.supervision import python
 from velodrome.run.supervision.account import current_process
 
 MODULE = "velodrome.guest.weave.busy"
@@ -24,9 +25,11 @@ def turn_ns(environment: Environment, guest_tree: Path) -> str:
 
 def _once(environment: Environment, guest_tree: Path) -> str:
     try:
+        begun = python.guest(environment.python, guest_tree, MODULE, env={"PYTHONNOUSERSITE": "1"})
         told = subprocess.run(
-            [environment.python, "-m", MODULE],
-            env={"PYTHONPATH": str(guest_tree), "PYTHONNOUSERSITE": "1"},
+            begun.argv,
+            env=begun.env,
+            cwd=begun.cwd,
             capture_output=True,
             text=True,
             check=True,

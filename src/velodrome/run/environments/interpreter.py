@@ -11,6 +11,7 @@ from pathlib import Path
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.uv import find_uv, quiet_environment
 from velodrome.run.supervision.account import Account, acting, current_process, current_variables
+from velodrome.run.supervision.python import answering
 
 ASK = (
     "import sys, json, platform; print(json.dumps([getattr(sys, '_base_executable', sys.executable), "
@@ -54,7 +55,7 @@ def _found(asked: str | None, _account: Account | None) -> Interpreter:
 def _ask(path: str, asked: str) -> Interpreter:
     try:
         said = subprocess.run(
-            [path, "-I", "-c", ASK],
+            answering(path, ASK),
             capture_output=True,
             text=True,
             timeout=30,
@@ -92,6 +93,7 @@ def _by_uv(version: str) -> str | None:
         text=True,
         timeout=60,
         check=False,
+        cwd="/",  # a uv.toml of the current folder is not for us
         env=quiet_environment(),
     )
     return said.stdout.strip() or None if said.returncode == 0 else None

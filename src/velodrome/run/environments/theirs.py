@@ -13,6 +13,7 @@ from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
 from velodrome.run.supervision.account import current_process, current_variables, hand_over
+from velodrome.run.supervision.python import guest
 
 MODULE = "velodrome.guest.apps.surroundings"
 LONGEST_S = 60.0
@@ -32,16 +33,17 @@ class Theirs:
 
 def theirs(python: str, guest_tree: Path) -> Theirs:
     """Ask an interpreter, given its path. Takes about 0.1 s. Raises InterpreterNotFoundError."""
+    env = {
+        **quiet_environment(),
+        **current_variables(),
+        "PYTHONPYCACHEPREFIX": str(bytecode(python)),
+    }
+    begun = guest(python, guest_tree, MODULE, env=env)
     try:
         said = subprocess.run(
-            [python, "-m", MODULE],
-            env={
-                **quiet_environment(),
-                **current_variables(),
-                "PYTHONPATH": str(guest_tree),
-                "PYTHONPYCACHEPREFIX": str(bytecode(python)),
-            },
-            cwd=guest_tree,  # what lies in the current folder would be imported first
+            begun.argv,
+            env=begun.env,
+            cwd=begun.cwd,
             capture_output=True,
             text=True,
             check=True,

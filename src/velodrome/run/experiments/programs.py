@@ -16,6 +16,7 @@ from velodrome.model.experiment import Setting
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.account import current_process, hand_over
+from velodrome.run.supervision.python import guest
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}
 """Settings to run on another interpreter, with other versions: `packages = ["tornado=5.1.1"]`."""
@@ -40,21 +41,17 @@ def told(made: Environment, lab: Lab, module: str, *arguments: str, limit_s: flo
     """Run a guest program to its end and return the JSON of its last line. Raises ProgramError."""
     with tempfile.TemporaryDirectory() as folder:
         hand_over(folder)
-        environment = {
-            "PYTHONPATH": str(lab.guest_tree),
-            "PYTHONNOUSERSITE": "1",
-            "HOME": folder,
-            "LANG": "C.UTF-8",
-        }
+        env = {"PYTHONNOUSERSITE": "1", "HOME": folder, "LANG": "C.UTF-8"}
+        begun = guest(made.python, lab.guest_tree, module, *arguments, env=env, cwd=folder)
         try:
             done = subprocess.run(
-                [str(made.python), "-m", module, *arguments],
+                begun.argv,
                 capture_output=True,
                 text=True,
                 timeout=limit_s,
                 check=False,
-                cwd=folder,
-                env=environment,
+                cwd=begun.cwd,
+                env=begun.env,
                 **current_process(),
             )
         except subprocess.TimeoutExpired as error:

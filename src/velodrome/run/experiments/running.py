@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from velodrome.run.experiments import process
 from velodrome.run.experiments.choosing import choose
 from velodrome.run.experiments.experiment import Kind
 from velodrome.run.lab import Lab
+from velodrome.run.supervision.python import own
 from velodrome.run.supervision.ward import Exit, Order, Ward
 
 MODULE = "velodrome.run.experiments.process"
@@ -54,15 +54,11 @@ def _bounded(
     kind: Kind, settings: Mapping[str, Setting], lab: Lab, deadline_s: float, output: IO[bytes]
 ) -> tuple[Exit | None, tuple[str, ...]]:
     """Run it until it ends or its deadline has passed; return how it ended, if it did, and its last lines."""
-    argv = (sys.executable, "-m", MODULE)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        process.TASK_VARIABLE: process.task(kind, settings, lab),
-    }
+    begun = own(MODULE)
+    environment = {**begun.env, process.TASK_VARIABLE: process.task(kind, settings, lab)}
     # In the environment, not in the arguments: every user can read those, and a URL may hold a password.
     environment |= {variable(name): url for name, url in lab.databases.items()}
-    with Ward(Order(argv, environment, cwd=os.getcwd()), stdout=output.fileno()) as ward:
+    with Ward(Order(begun.argv, environment, cwd=os.getcwd()), stdout=output.fileno()) as ward:
         ended = ward.wait(deadline_s)
         ward.stop(STOP_S)
         return ended, ward.tail.lines()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from velodrome.model.errors import LimitError, StartRefusedError
 from velodrome.model.limits import Limits
+from velodrome.run.supervision import python
 from velodrome.run.supervision.ward import Group, Order, Ward
 
 LEAST_MEMORY = 16 * 2**20
@@ -198,9 +199,7 @@ def proven(limits: Limits, server_cpus: Sequence[int]) -> Mapping[str, Hierarchy
         some = {name: where[name] for name in where if name in names}
         tried = bounds(limits, server_cpus, some)
         try:
-            probe = Order(
-                (sys.executable, "-I", "-S", "-c", ""), {}, cpus=tuple(server_cpus), groups=tried.groups
-            )
+            probe = Order(python.alone("-c", ""), {}, cpus=tuple(server_cpus), groups=tried.groups)
             with Ward(probe) as ward:
                 ward.wait(10.0)
         except StartRefusedError as refused:

@@ -6,13 +6,14 @@ even by `kill -9`. The process pins itself (`--cpus`), so nothing runs between f
 
 import selectors
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self
+
+from velodrome.run.supervision import python
 
 LAST_LINES = 12
 """Kept of what a dead process wrote: a traceback's end and the sentence before it fit."""
@@ -95,14 +96,16 @@ class Child:
 
 
 def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequence[int] = ()) -> Child:
-    """Start `python -m module --cpus … arguments` and return it at once; `pass_fds`: descriptors it inherits.
+    """Start a module of velodrome's with `--cpus … arguments`, return it at once; `pass_fds`: descriptors it inherits.
 
     It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order.
     """
-    argv = [sys.executable, "-m", module, "--cpus", ",".join(map(str, cpus)), *arguments]
+    begun = python.own(module, "--cpus", ",".join(map(str, cpus)), *arguments)
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
     process = subprocess.Popen(
-        argv,
+        begun.argv,
+        env=begun.env,
+        cwd=begun.cwd,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from typing import Any, Self
 import psutil
 
 from velodrome.model.errors import StartRefusedError
+from velodrome.run.supervision import python
 from velodrome.run.supervision.account import Account
 from velodrome.run.supervision.tail import Tail
 
@@ -133,7 +133,7 @@ class Ward:
         output = write if self._stdout is None else self._stdout
         try:
             self._warden = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(WARDEN), str(theirs.fileno())],
+                python.alone(str(WARDEN), str(theirs.fileno())),
                 pass_fds=(theirs.fileno(), write, output),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
