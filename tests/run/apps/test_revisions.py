@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.apps.revisions import PREFIX, checked_out
+from velodrome.run.apps.revisions import checked_out
+from velodrome.run.scratch import IMPORTED_FROM
 
 HOLDING = """
 import signal, sys, time
@@ -53,7 +54,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def worktrees(shop: Path) -> list[str]:
-    return [line for line in git(shop, "worktree", "list").splitlines() if PREFIX in line]
+    return [line for line in git(shop, "worktree", "list").splitlines() if f"/{IMPORTED_FROM}-" in line]
 
 
 def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path) -> None:

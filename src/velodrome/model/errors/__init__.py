@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         StudyChangedError,
         UnreadableVerdictError,
     )
+    from velodrome.model.errors.system import ScratchError
     from velodrome.model.errors.usage import (
         AccessLogError,
         AppInProgramError,
@@ -118,6 +119,7 @@ else:
         "revisions",
         "servers",
         "storage",
+        "system",
     )
 
     def __getattr__(name):
@@ -200,6 +202,7 @@ __all__ = [
     "ResultsExistError",
     "ResultsInUseError",
     "RevisionError",
+    "ScratchError",
     "ServerNotReadyError",
     "StartRefusedError",
     "StudyChangedError",

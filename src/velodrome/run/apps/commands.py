@@ -3,21 +3,23 @@
 with around("docker compose up -d --wait", "docker compose down", cwd="/home/me/shop", variables={}):
     ...
 
-What the first leaves running (`redis-server &`) lives until the end of the block, and not longer.
+What the first leaves running (`redis-server &`) lives until the end of the block, and not longer: it gets
+SIGTERM then, and SIGKILL after `STOP_S`.
 """
 
 import os
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from velodrome.model.errors import CommandFailedError
-from velodrome.run import cache
+from velodrome.run import scratch
 from velodrome.run.supervision.ward import Order, Ward
 
 LONGEST_S = 600.0
+STOP_S = 10.0
+"""What is left running may take so long to end in order: a database writes down what it holds."""
 LAST_LINES = 12
 SHELL = "/bin/sh"
 HELD = """( eval "$VELODROME_COMMAND" )
@@ -74,16 +76,15 @@ def _run(
     if not command:
         yield ()
         return
-    ended = cache.folder("looks") / f"command-{os.getpid()}-{secrets.token_hex(4)}"
-    told = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
-    try:
-        with Ward(Order((SHELL, "-c", HELD), told, cwd, stop_signal=9)) as ward:
+    with scratch.held("command") as folder:
+        ended = folder / "ended"
+        told = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
+        order = Order((SHELL, "-c", HELD), told, cwd, stop_everyone=True, orphan_deadline_s=STOP_S)
+        with Ward(order) as ward:
             how = _ending(ward, ended, longest_s)
             if how:
                 raise CommandFailedError(option, command, how, ward.tail.lines(LAST_LINES))
             yield ward.tail.lines(LAST_LINES)
-    finally:
-        ended.unlink(missing_ok=True)
 
 
 def _ending(ward: Ward, ended: Path, longest_s: float) -> str:

@@ -1,7 +1,7 @@
 """Two revisions of an app's source beside each other: each in a worktree of git, taken away again however it ends.
 
     with checked_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
-        before.folder, before.name        # /tmp/velodrome-revisions-…/before/…, HEAD~1 (4f1c2aa)
+        before.folder, before.name        # /tmp/velodrome-…/revisions-…/before/…, HEAD~1 (4f1c2aa)
 
 Killed outright, it leaves worktrees behind; the next one takes these away.
 """
@@ -9,16 +9,15 @@ Killed outright, it leaves worktrees behind; the next one takes these away.
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
+from velodrome.run import scratch
 from velodrome.run.supervision.undisturbed import undisturbed
 
-PREFIX = "velodrome-revisions-"
 SIDES = ("before", "after")
 LONGEST_S = 120.0
 """Of a command of git: large repositories take a while to check out."""
@@ -50,20 +49,22 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
     commits = [_commit(cwd, one) for one in asked]
     _sweep(top)
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
-    scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
+    folder_of_both = scratch.made(scratch.IMPORTED_FROM)
     try:
         found = []
         for name, commit, side in zip(asked, commits, SIDES, strict=True):
             # --force: the same commit may be checked out twice, as in a diff of equals.
-            _git(cwd, "worktree", "add", "--quiet", "--force", "--detach", str(scratch / side), commit)
-            folder = scratch / side / inside
+            _git(cwd, "worktree", "add", "--quiet", "--force", "--detach", str(folder_of_both / side), commit)
+            folder = folder_of_both / side / inside
             if not folder.is_dir():
                 raise RevisionError(name, f"it has no folder {inside}")
-            found.append(Revision(f"{name} ({commit[:7]})", commit, scratch / side, str(folder), elsewhere))
+            found.append(
+                Revision(f"{name} ({commit[:7]})", commit, folder_of_both / side, str(folder), elsewhere)
+            )
         yield tuple(found)
     finally:
         with undisturbed():
-            _remove(top, scratch)
+            _remove(top, folder_of_both)
 
 
 def _commit(cwd: str, revision: str) -> str:
@@ -73,33 +74,30 @@ def _commit(cwd: str, revision: str) -> str:
         raise RevisionError(revision, "the repository has no such commit, branch or tag") from error
 
 
-def _remove(top: Path, scratch: Path) -> None:
+def _remove(top: Path, folder: Path) -> None:
     """Take worktrees away, also where git does not want to: what is in them is of no use to anybody."""
     for side in SIDES:
         with suppress(GitError):
-            _git(str(top), "worktree", "remove", "--force", "--force", str(scratch / side))
-    shutil.rmtree(scratch, ignore_errors=True)
+            _git(str(top), "worktree", "remove", "--force", "--force", str(folder / side))
+    shutil.rmtree(folder, ignore_errors=True)
     with suppress(GitError):
         _git(str(top), "worktree", "prune")
 
 
 def _sweep(top: Path) -> None:
-    """Take away what a process that was killed outright has left."""
-    for one in _worktrees(top):
-        scratch = one.parent
-        pid, _, rest = scratch.name.removeprefix(PREFIX).partition("-")
-        if scratch.name.startswith(PREFIX) and rest and not _alive(pid):
-            _remove(top, scratch)
+    """Take away what a process that was killed outright has left, wherever its temporary files were."""
+    for place in {
+        one.parents[2] for one in _worktrees(top) if one.parent.name.startswith(scratch.IMPORTED_FROM)
+    }:
+        scratch.sweep(place)
+    with suppress(GitError):
+        _git(str(top), "worktree", "prune")
 
 
 def _worktrees(top: Path) -> list[Path]:
     """Return where the repository is checked out."""
     listed = _git(str(top), "worktree", "list", "--porcelain").splitlines()
     return [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
-
-
-def _alive(pid: str) -> bool:
-    return pid.isdecimal() and Path("/proc", pid).exists() if Path("/proc/self").exists() else True
 
 
 def _git(cwd: str, *arguments: str) -> str:
