@@ -1,6 +1,5 @@
 """`velodrome.race`: race a study, by its name, its file or as a value, and return the run."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from velodrome.guest import catalog
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.plan.matrix import Matrix
+from velodrome.run import scratch
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
@@ -33,9 +33,10 @@ def race(
 ) -> Run:
     """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
 
-    Results go into `out`, a fresh folder unless told. `only` are patterns of `question/contestant`; `wait` waits while
-    another velodrome measures. Raises StudyFileError, UnknownNameError, NothingSelectedError, BusyError and what else
-    keeps a race from being run; a contestant that fails is a result.
+    Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
+    of `question/contestant`; `wait` waits while another velodrome measures. Raises StudyFileError,
+    UnknownNameError, NothingSelectedError, BusyError and what else keeps a race from being run; a contestant that
+    fails is a result.
     """
     refuse_count("blocks", blocks)
     asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
@@ -51,8 +52,8 @@ def race(
 
 
 def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait: bool) -> Run:
-    """Race what was laid out of a study into a folder, a fresh one unless told, and return the run."""
-    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="velodrome-")) / "run"
+    """Race what was laid out of a study into a folder, a temporary one without `out`, and return the run."""
+    folder = Path(out) if out is not None else scratch.made("api") / "run"
     plan = racing.Race(
         study,
         laid_out.heats,

@@ -1,6 +1,5 @@
 """Two revisions of an app, raced against each other for `velodrome.diff`."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.spans import seconds_of
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import Diff
+from velodrome.run import scratch
 from velodrome.run.apps import revisions
 from velodrome.track import apps, revising
 from velodrome.track.comparing import Terms
@@ -44,8 +44,9 @@ def raced(
 ) -> Diff:
     """Check both revisions out, race them until all is settled, the budget is spent or so many blocks, and compare.
 
-    Results go into `out`, a fresh folder unless told. `of_app` as in `velodrome.compare`; `cwd` is a folder of the
-    repository. Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
+    Results go into `out`; without it into a temporary folder that is gone when this process ends. `of_app` as in
+    `velodrome.compare`; `cwd` is a folder of the repository. Raises GitError, RevisionError, NotFromRevisionError and
+    what a race raises.
     """
     refuse_count("blocks", blocks)
     names, extra = apps.named(stacks)
@@ -68,7 +69,7 @@ def raced(
         return revising.raced(
             study,
             lab,
-            Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="velodrome-")) / "run",
+            Path(out) if out is not None else scratch.made("api") / "run",
             Quiet(),
             asked=looked,
             budget_s=seconds_of(budget),

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.apps.revisions import PREFIX, checked_out
+from velodrome.run import scratch as temporary
+from velodrome.run.apps.revisions import checked_out
 
 HOLDING = """
 import signal, sys, time
@@ -60,11 +61,12 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(temporary, "_home", [])  # this process has one elsewhere
     return folder
 
 
 def left(scratch: Path) -> list[Path]:
-    return [*scratch.glob(f"{PREFIX}*")]
+    return [*scratch.glob(f"velodrome-*/{temporary.IMPORTED_FROM}-*")]
 
 
 def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path, scratch: Path) -> None:

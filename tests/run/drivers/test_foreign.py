@@ -167,7 +167,7 @@ spawn(("/bin/sh", "-c", "exec sleep 1000"), span_s=1000, on_event=tell)
 
 @pytest.mark.parametrize("victim", ["velodrome", "holder"])
 def test_nothing_survives_a_kill_of(victim: str) -> None:
-    left = set(Path(tempfile.gettempdir()).glob("velodrome-driver-*"))
+    left = set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*"))
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert parent.stdout is not None
     tool = int(parent.stdout.readline())
@@ -175,7 +175,7 @@ def test_nothing_survives_a_kill_of(victim: str) -> None:
     os.kill(parent.pid if victim == "velodrome" else holder, signal.SIGKILL)
     until(lambda: not alive(tool) and not alive(holder))
     parent.wait(10)
-    until(lambda: set(Path(tempfile.gettempdir()).glob("velodrome-driver-*")) <= left)
+    until(lambda: set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*")) <= left)
     assert parent.stderr is not None
     told = parent.stderr.read().decode()
     parent.stdout.close()
@@ -184,10 +184,10 @@ def test_nothing_survives_a_kill_of(victim: str) -> None:
 
 
 def test_its_folder_is_gone_after_it() -> None:
-    left = set(Path(tempfile.gettempdir()).glob("velodrome-driver-*"))
+    left = set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*"))
     where = sh("pwd; touch more").output.strip()
     assert not Path(where).exists()
-    assert set(Path(tempfile.gettempdir()).glob("velodrome-driver-*")) <= left
+    assert set(Path(tempfile.gettempdir()).glob("velodrome-*/driver-*")) <= left
 
 
 def test_it_is_in_the_network_of_the_thread_that_starts_it() -> None:

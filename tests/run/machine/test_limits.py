@@ -1,6 +1,8 @@
 """A limit holds, by control group or without, or is an error; and no group outlives its server."""
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +14,7 @@ from velodrome.model.limits import Limits
 from velodrome.run.machine import limits
 from velodrome.run.machine.limits import Bounds, Hierarchy, bounds, hierarchies, proven, sweep
 from velodrome.run.supervision.ward import Order, Ward
+from velodrome.run.supervision.warden import remove_group, started
 
 PYTHON = os.path.realpath(sys.executable)
 SMALL = Limits(cpus=1, memory_bytes=48 << 20)
@@ -110,19 +113,27 @@ def test_hierarchies_of_v2_are_those_an_ancestor_hands_on(tmp_path: Path) -> Non
 
 
 def test_what_a_killed_velodrome_left_is_swept_and_what_lives_is_not(where: Mapping[str, Hierarchy]) -> None:
-    parent = where["memory"].parent
-    namespace = os.stat("/proc/self/ns/pid").st_ino
-    dead = parent / f"velodrome-{namespace}-4194399-0badcafe"  # above the largest process number of Linux
-    alive = parent / f"velodrome-{namespace}-{os.getpid()}-0badcafe"
-    foreign = parent / "velodrome-1-4194399-0badcafe"  # of another PID namespace: its process may well live
-    try:
-        for group in (dead, alive, foreign):
-            group.mkdir()
-        sweep(where)
-        assert not dead.exists()
-        assert alive.exists()
-        assert foreign.exists()
-    finally:
-        for group in (dead, alive, foreign):
-            if group.exists():
-                group.rmdir()
+    namespace, own = os.stat("/proc/self/ns/pid").st_ino, os.getpid()
+    names = {
+        "dead": f"velodrome-{namespace}-4194399-77-0badcafe",  # above the largest process number of Linux
+        "renumbered": f"velodrome-{namespace}-{own}-{started(own) - 1}-0badcafe",  # our number was another's before
+        "alive": f"velodrome-{namespace}-{own}-{started(own)}-0badcafe",
+        "elsewhere": "velodrome-1-4194399-77-0badcafe",  # of another PID namespace: its process may well live
+    }
+    for parent in (where[name].parent for name in ("memory", "freezer") if name in where):
+        groups = {what: parent / name for what, name in names.items()}
+        members = {what: subprocess.Popen(["/bin/sleep", "600"]) for what in groups}
+        try:
+            for what, group in groups.items():
+                group.mkdir()
+                (group / "cgroup.procs").write_text(str(members[what].pid))
+            assert sweep(where) == 2
+            assert {what for what, group in groups.items() if group.exists()} == {"alive", "elsewhere"}
+            assert [members[what].wait(10) for what in ("dead", "renumbered")] == [-signal.SIGKILL] * 2
+            assert [members[what].poll() for what in ("alive", "elsewhere")] == [None, None]
+        finally:
+            for what, group in groups.items():
+                members[what].kill()
+                members[what].wait()
+                if group.exists():
+                    assert remove_group(str(group))

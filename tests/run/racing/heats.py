@@ -15,6 +15,7 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run import scratch
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import hierarchies
 
@@ -66,7 +67,7 @@ def servers_of(velodrome: int) -> list[int]:
 
 
 def scratch_folders() -> list[Path]:
-    return list(Path("/tmp").glob(f"velodrome-{os.getpid()}-*"))
+    return list(scratch.home().folder.glob("server-*"))
 
 
 def nothing_left() -> None:

@@ -178,13 +178,14 @@ def test_velodrome_gone_before_its_server_is_up_leaves_nothing(tmp_path: Path) -
     # The warden learns of it when it reports the start: nobody takes the report.
     ours, theirs = socket.socketpair()
     code = f"import time; open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(600)"
-    output = os.open(os.devnull, os.O_WRONLY)
-    plain = asdict(order(code)) | {"stdio": [0, output, output]}
+    output, spare = os.open(os.devnull, os.O_WRONLY), os.open(os.devnull, os.O_RDONLY)
+    plain = asdict(order(code)) | {"stdio": [0, output, output], "lock": [spare, "/no/such/lock"]}
     argv = [PYTHON, "-I", "-S", str(WARDEN), str(theirs.fileno())]
-    keep = (theirs.fileno(), output)
+    keep = (theirs.fileno(), output, spare)
     with subprocess.Popen(argv, pass_fds=keep, stdin=subprocess.DEVNULL) as warden:
         theirs.close()
         os.close(output)
+        os.close(spare)
         ours.sendall(json.dumps(plain).encode() + b"\n")
         ours.close()
         assert warden.wait(10) == 0

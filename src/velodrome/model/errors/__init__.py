@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         StudyChangedError,
         UnreadableVerdictError,
     )
+    from velodrome.model.errors.system import ScratchError
     from velodrome.model.errors.usage import (
         AccessLogError,
         AppInProgramError,
@@ -119,6 +120,7 @@ else:
         "revisions",
         "servers",
         "storage",
+        "system",
     )
 
     def __getattr__(name):
@@ -202,6 +204,7 @@ __all__ = [
     "ResultsExistError",
     "ResultsInUseError",
     "RevisionError",
+    "ScratchError",
     "ServerNotReadyError",
     "StartRefusedError",
     "StudyChangedError",

@@ -3,23 +3,24 @@
 with around("docker compose up -d --wait", "docker compose down", cwd="/home/me/shop", variables={}):
     ...
 
-What the first leaves running (`redis-server &`) lives until the end of the block, and not longer.
+What the first leaves running (`redis-server &`) lives until the end of the block, and not longer: it gets
+SIGTERM then, and SIGKILL after `STOP_S`.
 """
 
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from velodrome.model.errors import CommandFailedError
-from velodrome.run import cache
+from velodrome.run import scratch
 from velodrome.run.supervision.account import acting, current_variables, hand_over
 from velodrome.run.supervision.ward import Order, Ward
 
 LONGEST_S = 600.0
+STOP_S = 10.0
+"""What is left running may take so long to end in order: a database writes down what it holds."""
 LAST_LINES = 12
 SHELL = "/bin/sh"
 HELD = """( eval "$VELODROME_COMMAND" )
@@ -76,19 +77,23 @@ def _run(
     if not command:
         yield ()
         return
-    folder = cache.folder("looks") / f"command-{os.getpid()}-{secrets.token_hex(4)}"
-    folder.mkdir(0o700)
-    hand_over(folder)
-    ended = folder / "ended"
-    told = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
-    try:
-        with Ward(Order((SHELL, "-c", HELD), told, cwd, stop_signal=9, user=acting())) as ward:
+    with scratch.held("command") as folder:
+        hand_over(folder)
+        ended = folder / "ended"
+        told = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
+        order = Order(
+            (SHELL, "-c", HELD),
+            told,
+            cwd,
+            stop_everyone=True,
+            orphan_deadline_s=STOP_S,
+            user=acting(),
+        )
+        with Ward(order) as ward:
             how = _ending(ward, ended, longest_s)
             if how:
                 raise CommandFailedError(option, command, how, ward.tail.lines(LAST_LINES))
             yield ward.tail.lines(LAST_LINES)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _ending(ward: Ward, ended: Path, longest_s: float) -> str:

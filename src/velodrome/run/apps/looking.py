@@ -12,7 +12,6 @@ import json
 import os
 import site
 import stat
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from velodrome.model.errors import (
     AppRaisesError,
     AppUnfitError,
 )
-from velodrome.run import cache
+from velodrome.run import scratch
 from velodrome.run.apps.curing import Lacking, cure
 from velodrome.run.apps.serving import import_path
 from velodrome.run.environments import guest_tree
@@ -90,9 +89,9 @@ class Found:
 def look(named: Named, patience_s: float = PATIENCE_S) -> Found:
     """Import an app and say what it is. Raises a UsageError of `model/errors/apps.py`, or InterpreterNotFoundError."""
     _refuse_impossible(named)
-    with tempfile.TemporaryDirectory(prefix="look-", dir=cache.folder("looks")) as folder:
+    with scratch.held("look") as folder:
         hand_over(folder)
-        out = Path(folder) / "found.json"
+        out = folder / "found.json"
         told = _imported(named, out, patience_s)
     if "problem" in told:
         raise _error(named, told)
@@ -144,14 +143,14 @@ def _written(out: Path) -> bytes:
         return file.read(MOST_BYTES)
 
 
-def _environment(named: Named, scratch: str) -> dict[str, str]:
+def _environment(named: Named, home: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     tree = str(guest_tree.export())
     return {
         **kept,
         "LANG": "C.UTF-8",
-        "HOME": scratch,
-        "TMPDIR": scratch,
+        "HOME": home,
+        "TMPDIR": home,
         # What a user installed for themselves lies in their home.
         "PYTHONUSERBASE": str(Path(account.home, ".local")) if (account := acting()) else site.getuserbase(),
         "PATH": path_with(named.python, kept.get("PATH", "")),

@@ -1,7 +1,7 @@
 """Two revisions of an app's source beside each other, in a temporary folder that is taken away however it ends.
 
     with checked_out("/home/me/shop", ("HEAD~1", "HEAD")) as (before, after):
-        before.folder, before.name        # /tmp/velodrome-revisions-…/before/…, HEAD~1 (4f1c2aa)
+        before.folder, before.name        # /tmp/velodrome-…/revisions-…/before/…, HEAD~1 (4f1c2aa)
 
 The user's repository is only read, whether this is called by hand or by one of its hooks: no index, worktree, branch
 or list of worktrees of theirs changes, and no hook of theirs runs. Each folder gets a small repository of its own that
@@ -13,17 +13,16 @@ Killed outright, it leaves a folder behind; the next one takes it away.
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
+from velodrome.run import scratch
 from velodrome.run.supervision.account import current_process, current_variables, hand_over
 from velodrome.run.supervision.undisturbed import undisturbed
 
-PREFIX = "velodrome-revisions-"
 SIDES = ("before", "after")
 LONGEST_S = 120.0
 """Of a command of git: large repositories take a while to check out."""
@@ -74,13 +73,12 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
         raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
     commits = [_commit(cwd, one) for one in asked]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
-    _sweep()
-    scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
-    hand_over(scratch)
+    folder_of_both = scratch.made(scratch.IMPORTED_FROM)
+    hand_over(folder_of_both)
     try:
         found = []
         for name, commit, side in zip(asked, commits, SIDES, strict=True):
-            root = scratch / side
+            root = folder_of_both / side
             _borrow(top, root, commit)
             _write_files(top, root, name, commit)
             folder = root / inside
@@ -90,7 +88,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
         yield tuple(found)
     finally:
         with undisturbed():
-            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.rmtree(folder_of_both, ignore_errors=True)
 
 
 def _commit(cwd: str, revision: str) -> str:
@@ -138,22 +136,10 @@ def _write_files(top: str, root: Path, name: str, commit: str) -> None:
         raise RevisionError(name, f"its files cannot be written: {error.reason}", cure) from error
 
 
-def _sweep() -> None:
-    """Take away what a process that was killed outright has left."""
-    for scratch in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        pid, _, rest = scratch.name.removeprefix(PREFIX).partition("-")
-        if rest and not _alive(pid) and scratch.lstat().st_uid == os.geteuid():
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
 def _worktrees(top: str) -> list[str]:
     """Return where the repository is checked out."""
     listed = _git(top, "worktree", "list", "--porcelain").splitlines()
     return [line.removeprefix("worktree ") for line in listed if line.startswith("worktree ")]
-
-
-def _alive(pid: str) -> bool:
-    return pid.isdecimal() and Path("/proc", pid).exists() if Path("/proc/self").exists() else True
 
 
 def environment() -> dict[str, str]:

@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import signal
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +21,11 @@ from urllib.parse import urlsplit
 from velodrome.guest import client as clients
 from velodrome.guest.client import Client
 from velodrome.model.errors import CompanionFailedError, CompanionMissingError
+from velodrome.run import scratch
 from velodrome.run.companions import launch
 from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import for_client
-from velodrome.run.machine.limits import PREFIX
 from velodrome.run.servers.ports import fresh_port
 from velodrome.run.servers.server import INHERITED, descriptors
 from velodrome.run.supervision.python import alone
@@ -143,7 +142,7 @@ class Database:
 
 
 def _started(kind: Kind, plan: Callable[[Site], Plan], ground: Ground) -> Database:
-    folder = Path(tempfile.gettempdir()) / f"{PREFIX}-{os.getpid()}-{secrets.token_hex(8)}"
+    folder = scratch.named("database")
     site = Site(folder, ground.host, fresh_port(ground.host), secrets.token_hex(12))
     try:
         planned = plan(site)

@@ -9,7 +9,6 @@ It ends with velodrome, however that ends, and with the deadline. It is in the n
 
 import json
 import select
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.model.errors import DriverError, DriverStoppedError, DriverTimedOutError, StartRefusedError
+from velodrome.run import scratch
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
 from velodrome.run.supervision import lifeline
@@ -77,14 +77,14 @@ def spawn(
     """
     sent = files or {}
     with (
-        tempfile.TemporaryDirectory(prefix="velodrome-driver-", ignore_cleanup_errors=True) as folder,
+        scratch.held("driver") as folder,
         lifeline.start(MODULE, cpus=cpus) as child,
     ):
         talk = _Talk(child, Path(argv[0]).name, (span_s, slack_s), on_event, hangs)
         # Numbers as the parsers read them, wherever the user lives.
         order = {
             "argv": list(argv),
-            "folder": folder,
+            "folder": str(folder),
             "env": {"LC_ALL": "C"},
             "files": [[name, len(data)] for name, data in sent.items()],
         }

@@ -6,13 +6,13 @@ facts = told(made, lab, "velodrome.guest.experiments.blocked_loop", "crowd", "--
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 from velodrome.guest import catalog
 from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
+from velodrome.run import scratch
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.account import current_process, hand_over
@@ -39,10 +39,10 @@ def environment_of(name: str, settings: Mapping[str, Setting], lab: Lab) -> Envi
 
 def told(made: Environment, lab: Lab, module: str, *arguments: str, limit_s: float = PROGRAM_S) -> Any:
     """Run a guest program to its end and return the JSON of its last line. Raises ProgramError."""
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch.held("program") as folder:
         hand_over(folder)
-        env = {"PYTHONNOUSERSITE": "1", "HOME": folder, "LANG": "C.UTF-8"}
-        begun = guest(made.python, lab.guest_tree, module, *arguments, env=env, cwd=folder)
+        env = {"PYTHONNOUSERSITE": "1", "HOME": str(folder), "LANG": "C.UTF-8"}
+        begun = guest(made.python, lab.guest_tree, module, *arguments, env=env, cwd=str(folder))
         try:
             done = subprocess.run(
                 begun.argv,

@@ -6,7 +6,6 @@ the warden of the server (`warden.py`); what a killed warden left behind is swep
 
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,11 +16,12 @@ from velodrome.model.errors import LimitError, StartRefusedError
 from velodrome.model.limits import Limits
 from velodrome.run.supervision import python
 from velodrome.run.supervision.ward import Group, Order, Ward
+from velodrome.run.supervision.warden import end_group, remove_group, started
 
 LEAST_MEMORY = 16 * 2**20
 """Bytes. An idle CPython and the libraries it maps need about 10 MB; below this nothing could ever start."""
 PREFIX = "velodrome"
-CONTROLLERS = ("cpuacct", "cpuset", "memory")
+CONTROLLERS = ("cpuacct", "cpuset", "freezer", "memory")
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,9 @@ def _delegated(mount: Path, own: Path) -> Mapping[str, Path]:
 
 
 def group_name() -> str:
-    """Return a fresh name that tells whose it is: PID namespace, process, and a random part."""
-    return f"{PREFIX}-{_namespace()}-{os.getpid()}-{secrets.token_hex(4)}"
+    """Return a fresh name that tells whose it is: PID namespace, process, when that was started, and a random part."""
+    own = os.getpid()
+    return f"{PREFIX}-{_namespace()}-{own}-{started(own)}-{secrets.token_hex(4)}"
 
 
 def _namespace() -> int:
@@ -126,6 +127,8 @@ def bounds(
     groups: dict[Path, list[tuple[str, str]]] = {}
     versions = set()
     account = None
+    if "freezer" in where:  # to end all that is in it at once; a v2 group can do so by itself
+        groups[where["freezer"].parent / name] = []
     if "cpuacct" in where:
         account = where["cpuacct"].parent / name
         groups[account] = []
@@ -211,15 +214,27 @@ def proven(limits: Limits, server_cpus: Sequence[int]) -> Mapping[str, Hierarchy
 
 
 def sweep(where: Mapping[str, Hierarchy] | None = None) -> int:
-    """End and remove what killed velodromes and wardens left in control groups; return how many groups."""
+    """End and remove what killed velodromes and wardens left in control groups; return how many groups.
+
+    The name of a group tells the process that made it by its number and its start, which are together never another's.
+    Whatever is in it is of a server: nobody else puts processes there.
+    """
     swept = 0
-    for folder in {hierarchy.parent for hierarchy in (hierarchies() if where is None else where).values()}:
-        for group in folder.glob(f"{PREFIX}-{_namespace()}-*"):
-            pid = group.name.split("-")[2]
-            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-                with suppress(OSError):
-                    for member in (group / "cgroup.procs").read_text().split():
-                        os.kill(int(member), signal.SIGKILL)
-                    group.rmdir()
-                    swept += 1
+    found = hierarchies() if where is None else where
+    groups = [
+        group
+        for folder in {hierarchy.parent for hierarchy in found.values()}
+        for group in folder.glob(f"{PREFIX}-{_namespace()}-*-*-*")
+        if _is_orphan(group.name)
+    ]
+    for group in sorted(groups, key=lambda group: not (group / "freezer.state").exists()):
+        end_group(str(group))
+    for group in groups:
+        swept += remove_group(str(group))
     return swept
+
+
+def _is_orphan(name: str) -> bool:
+    """Return whether the process that made a group of this name has ended; no for any other name."""
+    pid, start = name.split("-")[2:4]
+    return pid.isdecimal() and start.isdecimal() and started(int(pid)) != int(start)

@@ -15,12 +15,14 @@ from types import FrameType
 
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Trial
+from velodrome.run import scratch
 from velodrome.run.lab import Lab
 from velodrome.run.link import site
 from velodrome.run.machine import limits, placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.preparing import prepared
+from velodrome.run.supervision import orphans
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def opened(
         follower.preparing(f"waiting for another velodrome ({holder})")
 
     with alone(what, wait_s, waiting), stoppable():
-        limits.sweep()
+        swept(follower)
         yield prepared(trials, (), proven(trials, lab), follower)
 
 
@@ -65,6 +67,14 @@ def proven(trials: Sequence[Trial], lab: Lab) -> Lab:
     memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
     asked = Limits(cpus, memory)
     return replace(lab, where=limits.proven(asked, placement.place(lab.cpus, asked).server_cpus))
+
+
+def swept(follower: Preparing) -> None:
+    """End and remove what velodromes left that were killed with all their wardens; tell it if there was anything."""
+    counted = {"processes": orphans.sweep(), "control groups": limits.sweep(), "folders": scratch.sweep()}
+    if any(counted.values()):
+        told = ", ".join(f"{what}: {count}" for what, count in counted.items() if count)
+        follower.preparing(f"taken away what a killed velodrome had left ({told})")
 
 
 @contextmanager

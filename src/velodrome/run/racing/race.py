@@ -19,11 +19,11 @@ from velodrome.run.experiments.choosing import settings_of
 from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
-from velodrome.run.machine import limits, machine
+from velodrome.run.machine import machine
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.course import Course
 from velodrome.run.racing.follower import Follower
-from velodrome.run.racing.opening import proven, refuse_impossible, stoppable
+from velodrome.run.racing.opening import proven, refuse_impossible, stoppable, swept
 from velodrome.run.racing.preparing import prepared
 from velodrome.run.racing.store import Store
 
@@ -69,7 +69,7 @@ def run(
     refuse_impossible(trials, lab)
     total = len(trials)
     with alone(f"study {race.study.name}", race.wait_s, _tell_wait(follower)), stoppable():
-        limits.sweep()
+        swept(follower)
         store, before = _open(race)
         done = len(before.trials)
         with store:

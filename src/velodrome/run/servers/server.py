@@ -6,8 +6,6 @@ with Server(serving, bounds, cpus=(0,)) as server:
 
 import os
 import resource
-import secrets
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,9 +21,10 @@ from velodrome.guest.grpc.greeter import method_of
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.guest.weave.busy import TURN_VARIABLE
+from velodrome.run import scratch
 from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.machine import sock_diag
-from velodrome.run.machine.limits import PREFIX, Bounds
+from velodrome.run.machine.limits import Bounds
 from velodrome.run.supervision.account import acting
 from velodrome.run.supervision.ward import Ending, Exit, Order, Ward
 
@@ -113,7 +112,7 @@ class Server:
         self._inside = inside
         self.serving = serving
         self.command = (str(serving.python), *process.argv)
-        self._scratch = Path(tempfile.gettempdir()) / f"{PREFIX}-{os.getpid()}-{secrets.token_hex(8)}"
+        self._scratch = scratch.named("server")
         self._stopped: Stopped | None = None
         self.started = time.monotonic()
         order = Order(
@@ -199,14 +198,14 @@ class Server:
         self.stop(0.5 if kind is not None and not issubclass(kind, Exception) else STOP_SECONDS)
 
 
-def environment_of(serving: Serving, process: Process, scratch: Path) -> dict[str, str]:
+def environment_of(serving: Serving, process: Process, home: Path) -> dict[str, str]:
     """Return the whole environment of a server: the guest tree and its own packages are all it sees."""
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {
         **kept,
         "LANG": "C.UTF-8",
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
+        "HOME": str(home),
+        "TMPDIR": str(home),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",  # the last words of a dying server would else be lost in its buffer
         **serving.variables,

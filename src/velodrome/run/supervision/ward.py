@@ -6,12 +6,11 @@ with Ward(Order(argv=("/usr/bin/python3", "-m", "http.server"), env={}, cwd="/tm
 
 import json
 import os
-import secrets
 import select
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -24,13 +23,13 @@ from typing import Any, Self
 import psutil
 
 from velodrome.model.errors import StartRefusedError
-from velodrome.run.supervision import python
+from velodrome.run import scratch
+from velodrome.run.supervision import orphans, python, warden
 from velodrome.run.supervision.account import Account
+from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.tail import Tail
 
-MARK = "VELODROME_WARD"
-"""Environment variable whose value is unique to one tree: whoever carries it belongs to it."""
-WARDEN = Path(__file__).with_name("warden.py")
+WARDEN = Path(warden.__file__)
 START_SECONDS = 20.0
 """A warden starts in 20 ms; on a machine that swaps it may take long, but not longer than this."""
 END_SECONDS = 15.0
@@ -59,6 +58,10 @@ class Order:
     scratch: tuple[str, ...] = ()
     """Folders removed with all their contents when the tree has ended."""
     stop_signal: int = int(signal.SIGTERM)
+    stop_everyone: bool = False
+    """Give the stop signal, and the time to obey it, to the whole tree and not to the child alone; for background
+    processes that keep somebody's data.
+    """
     orphan_deadline_s: float = 1.0
     """How long the child may take to stop when velodrome is gone, before it is killed."""
     user: Account | None = None
@@ -111,7 +114,9 @@ class Ward:
         """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors."""
         self.order = order
         self._stdout = stdout
-        self.mark = secrets.token_hex(8)
+        home = scratch.home()
+        self.mark = orphans.mark(str(home.lock))
+        self._held = home.descriptor, str(home.lock)
         self._lock = threading.Lock()
         self._pending = b""
         self._exit: Exit | None = None
@@ -134,7 +139,7 @@ class Ward:
         try:
             self._warden = subprocess.Popen(
                 python.alone(str(WARDEN), str(theirs.fileno())),
-                pass_fds=(theirs.fileno(), write, output),
+                pass_fds=(theirs.fileno(), write, output, self._held[0]),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=write,
@@ -143,7 +148,8 @@ class Ward:
         finally:
             os.close(write)
         theirs.close()
-        order = asdict(self.order) | {"stdio": [0, output, write], "env": {**self.order.env, MARK: self.mark}}
+        env = {**self.order.env, MARK: self.mark}
+        order = asdict(self.order) | {"stdio": [0, output, write], "env": env, "lock": self._held}
         self._control.sendall(json.dumps(order).encode() + b"\n")
 
     def _await_start(self) -> None:
@@ -216,32 +222,34 @@ class Ward:
         return self._ending
 
     def _end_without_warden(self) -> tuple[int, ...]:
-        """The warden itself was killed: its duty falls to us, by the mark in the environment."""
-        until = time.monotonic() + END_SECONDS
-        while (left := self.family()) and time.monotonic() < until:
-            for pid in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    continue
-            time.sleep(0.01)
+        """The warden was killed, and its sentinel: their duty falls to us, by the mark and the control groups."""
         for group in self.order.groups:
-            with suppress(OSError):
-                os.rmdir(group.path)
+            warden.end_group(group.path)
+            warden.remove_group(group.path)
+        stuck: tuple[int, ...] = ()
+        if sys.platform == "linux":
+            stuck = tuple(warden.end_all(self._left, lambda pid: pid in self._left(), seconds=END_SECONDS))
         for folder in self.order.scratch:
-            shutil.rmtree(folder, ignore_errors=True)
-        return left
+            warden.clear(folder)
+        return stuck
+
+    def _left(self) -> warden.Found:
+        return orphans.carriers(self.mark)
 
     def _close(self) -> None:
-        warden: subprocess.Popen[bytes] | None = getattr(self, "_warden", None)
-        if warden is None:
+        process: subprocess.Popen[bytes] | None = getattr(self, "_warden", None)
+        if process is None:
             self._control.close()
             return
         try:
-            warden.wait(END_SECONDS)
+            process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            warden.kill()
-            warden.wait()
+            process.kill()
+            process.wait()
+        # It was the sentinel: where that was killed the warden may still be at work.
+        until = time.monotonic() + END_SECONDS
+        while not self._warden_gone and time.monotonic() < until:
+            self._hear(until - time.monotonic())
         self._control.close()
         self._warden_gone = True
         self.tail.settle(2.0)
@@ -252,4 +260,4 @@ class Ward:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop(0.0 if kind else 10.0)
+        self.stop(0.0 if kind and not self.order.stop_everyone else 10.0)

@@ -1,15 +1,20 @@
 """The warden: a small process between velodrome and what it starts; ends the tree when velodrome is gone.
 
-    velodrome ──socket──▶ warden ──fork──▶ server ──▶ its workers
+    velodrome ──socket──▶ sentinel ──fork──▶ warden ──fork──▶ server ──▶ its workers
 
 Run by file path, `python -I -S warden.py FD`, so that it starts in 20 ms and needs nothing installed. FD is
 a socket: the order (see `ward.py`) comes in as a line of JSON, reports go out as such lines, and its end
 means that velodrome is gone, however it went. As a child subreaper (Linux) the warden inherits every orphan
-of the tree, so no double fork escapes. Elsewhere the child's process group is killed.
+of the tree, so no double fork escapes. The sentinel is its first self: a subreaper that does nothing but wait,
+and ends the tree when the warden was killed. Elsewhere there is no sentinel, and the child's process group is killed.
+
+Nothing that is not of the tree gets a signal: see `send`. A tree that forks while it is ended is killed as a whole by
+its control group where it has one that can (`kill_group`), else stopped before it is killed (`end_all`).
 """
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -19,7 +24,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 LINUX = sys.platform == "linux"
@@ -29,6 +34,19 @@ KILL_SECONDS = 10.0
 """After SIGKILL a process is gone at once, unless it sleeps uninterruptibly in the kernel: then we say so."""
 ORPHAN_SECONDS = 1.0
 """How long workers may outlive a master that has ended by itself."""
+STOPPING_SECONDS = 0.5
+"""How long a tree is stopped before it is killed all the same: one that forks too fast to be stopped."""
+FREEZING_SECONDS = 1.0
+"""How long a control group may take to freeze; milliseconds, unless the kernel is busy for one of its processes."""
+CHASING_SECONDS = 0.25
+"""Spent at a time on a tree whose processes end as fast as they are found."""
+QUIET = b"TtZXD"
+"""States of /proc/*/stat in which a process does not fork: stopped, traced, dead, or waiting in the kernel."""
+LOCK = "lock"
+"""In the folder of a velodrome: held by it and by its wardens, see `scratch.py`."""
+
+Found = Mapping[int, tuple[int, bytes]]
+"""Processes: when they were started, in ticks since boot, and their state as in /proc/*/stat."""
 
 
 def prctl(option: int, value: int) -> None:
@@ -37,38 +55,343 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def descendants(root: int) -> list[int]:
-    """Return every living process below `root`, zombies left out."""
-    parent_of = {}
+def looked_up(pid: int) -> tuple[bytes, int, int] | None:
+    """Return state, parent and start of a process; None: there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+        return fields[0], int(fields[1]), int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def started(pid: int) -> int:
+    """Return when a living process was started, in ticks since boot: a number and this are never another's. 0: none."""
+    found = looked_up(pid)
+    return found[2] if found and found[0] not in b"ZX" else 0
+
+
+def processes() -> Iterator[tuple[int, bytes, int, int]]:
+    """Yield number, state, parent and start of every process, zombies left out."""
     for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", "rb") as stat:
-                state, parent = stat.read().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue  # it went while we looked
-        if state not in (b"Z", b"X"):
-            parent_of[int(name)] = int(parent)
-    found: list[int] = []
-    layer = [root]
+        if (found := looked_up(int(name))) and found[0] not in b"ZX":
+            yield int(name), *found
+
+
+def descendants(*roots: int) -> dict[int, tuple[int, bytes]]:
+    """Return every living process below some others, zombies left out."""
+    every = {pid: (parent, (start, state)) for pid, state, parent, start in processes()}
+    found: dict[int, tuple[int, bytes]] = {}
+    layer = set(roots)
     while layer:
-        layer = [pid for pid, parent in parent_of.items() if parent in layer]
-        found += layer
+        layer = {pid for pid, (parent, _) in every.items() if parent in layer and pid not in found}
+        found |= {pid: every[pid][1] for pid in layer}
     return found
+
+
+def below(pid: int, root: int) -> bool:
+    """Return whether a process is a descendant of another now."""
+    while pid > 1 and (found := looked_up(pid)):
+        if found[1] == root:
+            return True
+        pid = found[1]
+    return False
+
+
+def send(pid: int, start: int, number: int, still: Callable[[int], bool]) -> bool:
+    """Send a signal to the process `pid` that was started at `start`, if it is meant still; whether it was.
+
+    The number of a process that has ended is given to another sooner or later. A descriptor of a process is not, so
+    what is asked of the process once it is open holds when the signal is sent.
+    """
+    descriptor = -1
+    try:
+        if hasattr(os, "pidfd_open"):
+            descriptor = os.pidfd_open(pid)
+        if (found := looked_up(pid)) is None or found[2] != start or not still(pid):
+            return False
+        if descriptor >= 0:
+            signal.pidfd_send_signal(descriptor, number)
+        else:
+            os.kill(pid, number)
+    except OSError:
+        return False
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+    return True
+
+
+def end_all(
+    find: Callable[[], Found], still: Callable[[int], bool], seconds: float = KILL_SECONDS
+) -> list[int]:
+    """Kill all that is found until nothing is; return what is left. `still` says of one process whether it is meant."""
+    until = time.monotonic() + seconds
+    while (left := find()) and time.monotonic() < until:
+        kill_stopped(find, still)
+        time.sleep(0.005)
+    return list(left)
+
+
+def kill_stopped(find: Callable[[], Found], still: Callable[[int], bool]) -> None:
+    """Stop in rounds all that is found until a round finds nothing new, then kill it.
+
+    What is stopped neither forks nor starts anew what it sees die.
+    """
+    stopped: set[tuple[int, int]] = set()
+    until = time.monotonic() + STOPPING_SECONDS
+    while (left := find()) and time.monotonic() < until:
+        new = {(pid, start) for pid, (start, _) in left.items()} - stopped
+        stopped |= {one for one in new if send(*one, signal.SIGSTOP, still)}
+        if not new and all(state in QUIET for _, state in left.values()):
+            break
+    for pid, (start, _) in left.items():
+        send(pid, start, signal.SIGKILL, still)
+
+
+def members(group: str) -> dict[int, tuple[int, bytes]]:
+    """Return the processes of a control group and of those below it."""
+    found: dict[int, tuple[int, bytes]] = {}
+    for folder, _, _ in os.walk(group):
+        try:
+            with open(os.path.join(folder, "cgroup.procs")) as procs:
+                numbers = [int(line) for line in procs]
+        except OSError:
+            continue
+        for pid in numbers:
+            if one := looked_up(pid):
+                found[pid] = one[2], one[0]
+    return found
+
+
+def end_group(group: str, seconds: float = KILL_SECONDS) -> None:
+    """Kill all that is in a control group: at one stroke where it can, else one by one."""
+    if not kill_group(group):
+        end_all(lambda: members(group), lambda pid: pid in members(group), seconds=seconds)
+
+
+def kill_group(group: str) -> bool:
+    """Kill all that is in a control group, forks under way included; False: this one cannot, or is gone."""
+    kill, freezer = (os.path.join(group, name) for name in ("cgroup.kill", "freezer.state"))
+    try:
+        if os.path.exists(kill):
+            with open(kill, "w") as file:
+                file.write("1")
+            return True
+        if not os.path.exists(freezer):
+            return False
+        try:
+            until = time.monotonic() + FREEZING_SECONDS
+            while set_freezer(freezer, "FROZEN") != "FROZEN" and time.monotonic() < until:
+                time.sleep(0.001)
+            for pid, (start, _) in members(group).items():
+                send(pid, start, signal.SIGKILL, lambda one: one in members(group))
+        finally:
+            set_freezer(freezer, "THAWED")
+    except OSError:
+        return False
+    return True
+
+
+def set_freezer(file: str, state: str) -> str:
+    """Write the state a group shall have, and return the one it has."""
+    with open(file, "r+") as freezer:
+        freezer.write(state)
+        freezer.seek(0)
+        return freezer.read().strip()
+
+
+def remove_group(group: str, seconds: float = 2.0) -> bool:
+    """Remove a control group and what its processes made below it; whether it is gone.
+
+    The kernel needs a moment after the last process has gone.
+    """
+    until = time.monotonic() + seconds
+    while os.path.isdir(group):
+        for folder, _, _ in os.walk(group, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                continue
+        if time.monotonic() >= until:
+            break
+        time.sleep(0.005)
+    return not os.path.isdir(group)
+
+
+def clear(folder: str) -> None:
+    """Remove a folder with all in it, also what its owner may not enter. Follows no symbolic link."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if os.path.isdir(folder) and not os.path.islink(folder) and os.geteuid() != 0:
+        os.chmod(folder, 0o700)
+        for above, names, _ in os.walk(folder):
+            for name in names:
+                if not os.path.islink(os.path.join(above, name)):
+                    os.chmod(os.path.join(above, name), 0o700)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def claim(lock: str) -> int:
+    """Return a descriptor that holds a lock nobody else holds; -1: somebody does, or there is none."""
+    try:
+        number = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(number).st_nlink:  # else it was removed between the two
+            return number
+    except OSError:
+        pass
+    os.close(number)
+    return -1
+
+
+def take_away(home: str) -> None:
+    """Remove the folder of a velodrome whose lock the caller holds: the lock last, as without it nobody else would."""
+    for name in os.listdir(home):
+        path = os.path.join(home, name)
+        if name != LOCK:
+            clear(path)
+            if os.path.lexists(path) and not os.path.isdir(path):
+                os.unlink(path)
+    os.unlink(os.path.join(home, LOCK))
+    os.rmdir(home)
 
 
 class RefusedError(Exception):
     """The child could not be prepared: `args` are the stage, what it was about, and the errno."""
 
 
-class Warden:
+class Tree:
+    """All below this process, and what is to be removed when it has ended."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.parent_gone = False
+        self.deadline_s = float(order["orphan_deadline_s"])
+
+    def reap(self) -> bool:
+        """Collect the dead; whether anything of the tree is still alive."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            self.reaped(pid, status)
+
+    def reaped(self, pid: int, status: int) -> None:
+        """Take note of one that was collected."""
+
+    def pause(self, seconds: float) -> None:
+        """Let some time pass."""
+        time.sleep(seconds)
+
+    def alive(self) -> Found:
+        """Return what is seen of the tree; what forks and ends fast may not be, but `reap` knows of it."""
+        return descendants(os.getpid())
+
+    def is_ours(self, pid: int) -> bool:
+        """Return whether a process is of this tree now."""
+        return below(pid, os.getpid())
+
+    def ask_all(self) -> bool:
+        """Stop signal to the whole tree, and time to obey; whether it did. What is started to obey is left alone."""
+        for pid, (start, _) in self.alive().items():
+            for number in (self.order["stop_signal"], signal.SIGCONT):
+                send(pid, start, number, self.is_ours)
+        until = time.monotonic() + self.deadline_s
+        while left := self.reap():
+            if time.monotonic() >= until:
+                break
+            self.pause(0.02)
+            if self.parent_gone:
+                until = min(until, time.monotonic() + self.deadline_s)
+        return not left
+
+    def kill_all(self) -> list[int]:
+        """Kill until nothing is left; return what survived even that."""
+        until = time.monotonic() + KILL_SECONDS
+        while (left := self.reap()) and time.monotonic() < until:
+            for group in self.order["groups"]:
+                kill_group(group["path"])
+            kill_stopped(self.alive, self.is_ours)
+            self.chase()
+        return list(self.alive()) if left else []
+
+    def chase(self) -> None:
+        """Kill and collect what forks and ends faster than all of /proc is read.
+
+        Whatever was orphaned is a child of ours, whose number is no other's until we collect it; nor is that of its
+        process group, which the kernel signals as a whole, forks under way included.
+        """
+        until = time.monotonic() + CHASING_SECONDS
+        own, before = os.getpid(), [0]
+        while self.reap() and time.monotonic() < until:
+            try:
+                with open(f"/proc/{own}/task/{own}/children", "rb") as children:
+                    pids = [int(pid) for pid in children.read().split()]
+            except OSError:
+                pids = before  # a kernel without CONFIG_PROC_CHILDREN
+            if pids == before:
+                self.pause(0.005)
+                continue
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    if (group := os.getpgid(pid)) != os.getpgid(0):
+                        os.killpg(group, signal.SIGKILL)
+            before = pids
+
+    def clean_up(self) -> None:
+        """Remove control groups and folders; and velodrome's own folder, if nobody is left who will."""
+        for group in self.order["groups"]:
+            remove_group(group["path"])
+        for folder in self.order["scratch"]:
+            clear(folder)
+        descriptor, lock = self.order["lock"]
+        os.close(descriptor)
+        if (number := claim(lock)) >= 0:
+            with contextlib.suppress(OSError):  # the next velodrome sweeps it
+                take_away(os.path.dirname(lock))
+            os.close(number)
+
+
+class Sentinel(Tree):
+    """Waits for the warden, and ends the tree in its place when it was killed."""
+
+    def __init__(self, order: dict[str, Any], warden: int) -> None:
+        super().__init__(order)
+        self.warden, self.ended_well = warden, False
+
+    def reaped(self, pid: int, status: int) -> None:
+        """Take note of the warden's end."""
+        if pid == self.warden:
+            self.warden, self.ended_well = 0, status == 0
+
+    def run(self) -> None:
+        """Sleep until the warden has ended, then see to what it left."""
+        while self.warden:
+            os.waitid(os.P_PID, self.warden, os.WEXITED | os.WNOWAIT)
+            self.reap()
+        if not self.ended_well:
+            if self.order["stop_everyone"]:
+                self.ask_all()
+            self.kill_all()
+        self.clean_up()
+
+
+class Warden(Tree):
     """One order, one child, one tree."""
 
     def __init__(self, control: socket.socket, order: dict[str, Any], pending: bytes) -> None:
-        self.control, self.order, self.pending = control, order, pending
+        super().__init__(order)
+        self.control, self.pending = control, pending
         self.child = 0
         self.exit: int | None = None
-        self.parent_gone = self.ending = False
-        self.deadline_s = float(order["orphan_deadline_s"])
+        self.ending = False
         self.woken, wake = os.pipe()
         os.set_blocking(wake, False)  # as set_wakeup_fd demands
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -103,10 +426,8 @@ class Warden:
             self.report("refused", **dict(zip(("stage", "what", "errno"), refused.args, strict=True)))
         finally:
             if self.child:
-                self.kill_rest()
-            self.remove_groups()
-            for folder in self.order["scratch"]:
-                shutil.rmtree(folder, ignore_errors=True)
+                self.kill_all()
+            self.clean_up()
 
     def make_groups(self) -> None:
         """Create the control groups of the order and write their settings."""
@@ -119,20 +440,13 @@ class Warden:
             except OSError as error:
                 raise RefusedError("group", group["path"], error.errno or 0) from error
 
-    def remove_groups(self) -> None:
-        """Remove them; the kernel needs a moment after the last process has gone."""
-        until = time.monotonic() + 2.0
-        for path in (group["path"] for group in self.order["groups"]):
-            while os.path.isdir(path) and time.monotonic() < until:
-                try:
-                    os.rmdir(path)
-                except OSError:
-                    time.sleep(0.01)
-
     def start(self) -> None:
         """Fork and execute; an error before the exec comes back through a pipe that the exec closes."""
-        told, tell = os.pipe()
-        self.child = os.fork()
+        try:
+            told, tell = os.pipe()
+            self.child = os.fork()
+        except OSError as error:
+            raise RefusedError("fork", "", error.errno or 0) from error
         if self.child == 0:
             become(self.order, tell)
         os.close(tell)
@@ -157,6 +471,10 @@ class Warden:
                 self.hear()
         self.reap()
 
+    def pause(self, seconds: float) -> None:
+        """Let some time pass, listening."""
+        self.listen(seconds)
+
     def hear(self) -> None:
         """Read from velodrome; nothing to read means that it is gone."""
         try:
@@ -175,60 +493,59 @@ class Warden:
             self.deadline_s = float(json.loads(line)["deadline_s"])
             self.ending = True
 
-    def reap(self) -> bool:
-        """Collect the dead; whether anything of the tree is still alive."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            if pid == self.child:
-                self.exit = os.waitstatus_to_exitcode(status)
-                self.report("exited", code=self.exit, oom_kills=self.oom_kills())
+    def reaped(self, pid: int, status: int) -> None:
+        """Report the child's own end."""
+        if pid == self.child and self.exit is None:
+            self.exit = os.waitstatus_to_exitcode(status)
+            self.report("exited", code=self.exit, oom_kills=self.oom_kills())
 
     def end_tree(self) -> None:
-        """Stop signal to the child, a deadline, then SIGKILL to all that is left."""
-        hung = False
-        if self.exit is None:
-            os.kill(self.child, self.order["stop_signal"])
-            until = time.monotonic() + self.deadline_s
-            while self.exit is None and time.monotonic() < until:
-                self.listen(until - time.monotonic())
-                if self.parent_gone:
-                    until = min(until, time.monotonic() + self.deadline_s)
-            hung = self.exit is None
-        if not hung:
-            until = time.monotonic() + ORPHAN_SECONDS
-            while self.reap() and time.monotonic() < until and not self.parent_gone:
-                self.listen(0.02)
-        left = len(self.alive())
-        stuck = self.kill_rest()
+        """Stop signal to the child (or to all), a deadline, then SIGKILL to all that is left."""
+        if self.order["stop_everyone"] and LINUX:
+            hung = not self.ask_all()
+        else:
+            hung = self.exit is None and not self.ask_child()
+            if not hung:
+                until = time.monotonic() + ORPHAN_SECONDS
+                while self.reap() and time.monotonic() < until and not self.parent_gone:
+                    self.listen(0.02)
+        left = len(self.alive()) if self.reap() else 0
+        stuck = self.kill_all()
         self.report("ended", hung=hung, orphans=0 if hung else left, stuck=stuck)
 
-    def alive(self) -> list[int]:
-        """Return what is left of the tree, as kill(2) takes it."""
-        left = self.reap()
+    def ask_child(self) -> bool:
+        """Stop signal to the child, and time to obey; whether it did."""
+        ask = os.killpg if self.order["stop_everyone"] else os.kill
+        for number in (self.order["stop_signal"], signal.SIGCONT):
+            ask(self.child, number)  # ours until it is collected
+        until = time.monotonic() + self.deadline_s
+        while self.exit is None and time.monotonic() < until:
+            self.listen(until - time.monotonic())
+            if self.parent_gone:
+                until = min(until, time.monotonic() + self.deadline_s)
+        return self.exit is not None
+
+    def alive(self) -> Found:
+        """Return what is left of the tree; where orphans are not inherited, of the child's process group."""
         if LINUX:
-            return descendants(os.getpid()) if left else []
+            return super().alive()
         try:
             os.killpg(self.child, 0)
         except OSError:
-            return []
-        return [-self.child]
+            return {}
+        return {self.child: (0, b"")}
 
-    def kill_rest(self) -> list[int]:
-        """SIGKILL until nothing is left; return what survived even that."""
+    def kill_all(self) -> list[int]:
+        """Kill until nothing is left; return what survived even that."""
+        if LINUX:
+            return super().kill_all()
         until = time.monotonic() + KILL_SECONDS
+        self.reap()
         while (left := self.alive()) and time.monotonic() < until:
-            for pid in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    continue
+            with contextlib.suppress(OSError):
+                os.killpg(self.child, signal.SIGKILL)
             self.listen(0.005)
-        return left
+        return list(left)
 
     def oom_kills(self) -> int:
         """Return how many processes of the tree the kernel killed for want of memory."""
@@ -313,11 +630,28 @@ def main() -> None:
             return
         data += piece
     line, _, pending = data.partition(b"\n")
-    order = json.loads(line) | {"warden": os.getpid()}
-    for number in order["stdio"][1:]:
+    order = json.loads(line)
+    for number in (*order["stdio"][1:], order["lock"][0]):
         os.set_inheritable(number, False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    Warden(control, order, pending).run()
+    if (warden := forked()) > 0:
+        # As long as it held the output, or the socket, the end of the warden would not be their end.
+        control.close()
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in {1, 2, *order["stdio"][1:]}:
+            os.dup2(null, number, inheritable=False)
+        Sentinel(order, warden).run()
+        return
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # not inherited
+    Warden(control, order | {"warden": os.getpid()}, pending).run()
+
+
+def forked() -> int:
+    """Fork where a sentinel can inherit the tree; as fork(2), but -1 where it is done without one."""
+    try:
+        return os.fork() if LINUX else -1
+    except OSError:
+        return -1  # the child will not be forked either, and that is told
 
 
 if __name__ == "__main__":

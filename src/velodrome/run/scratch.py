@@ -1,0 +1,168 @@
+"""Temporary folders with an owner: gone with the velodrome that made them, at the latest when the next one starts.
+
+    with scratch.held("look") as folder: ...     # made, and removed at the end
+    scratch.made("run")                          # kept until this process ends
+    scratch.named("server")                      # for an `Order`: its warden makes and removes it
+
+All of one process lie in one folder, `velodrome-PID-…` in the folder for temporary files. In it is a lock file that the
+process holds, and its wardens with it: so ownership ends when the last of them does, however they end, and is seen
+from other containers that share the folder. The number in the name is for people.
+"""
+
+import atexit
+import os
+import re
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from velodrome.model.errors import ScratchError, VelodromeError
+from velodrome.run import cache
+from velodrome.run.supervision import orphans
+from velodrome.run.supervision.warden import LOCK, claim, clear, take_away
+
+NAME = re.compile(r"velodrome-\d+-[0-9a-f]{16}")
+UNLOCKED_S = 60.0
+"""Between the making of a folder and of its lock are microseconds: older than this, it will never get one."""
+IMPORTED_FROM = "revisions"
+"""Folders from which modules are imported: what Python keeps compiled of these lies in the cache, by their path."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder of one process."""
+
+    process: int
+    folder: Path
+    descriptor: int
+    """Of its lock."""
+
+    @property
+    def lock(self) -> Path:
+        """Its lock file."""
+        return self.folder / LOCK
+
+
+_home: list[Home] = []
+"""Of this process; empty until it needs one."""
+_guard = threading.Lock()
+
+
+def home() -> Home:
+    """Return the folder of this process, made when first needed; what others left is swept. Raises ScratchError."""
+    with _guard:
+        if _home and _home[0].process == os.getpid():
+            return _home[0]
+        if _home:
+            os.close(_home.pop().descriptor)  # we were forked; it is held on by whom it belongs to
+        else:
+            atexit.register(_end)
+        sweep()
+        _home.append(_made(_temporary()))
+        return _home[0]
+
+
+def named(kind: str) -> Path:
+    """Return the path of a folder that is not there yet. Raises ScratchError."""
+    return home().folder / f"{kind}-{secrets.token_hex(8)}"
+
+
+def made(kind: str) -> Path:
+    """Make a folder, for ourselves alone, that is removed when this process has ended. Raises ScratchError."""
+    folder = named(kind)
+    try:
+        folder.mkdir(0o700)
+    except OSError as error:
+        raise ScratchError(str(folder), error.strerror or str(error)) from error
+    return folder
+
+
+@contextmanager
+def held(kind: str) -> Iterator[Path]:
+    """Make a folder, for ourselves alone, and remove it at the end. Raises ScratchError."""
+    folder = made(kind)
+    try:
+        yield folder
+    finally:
+        clear(str(folder))
+
+
+def sweep(place: Path | None = None) -> int:
+    """Remove the folders of our user's velodromes whose lock nobody holds; return how many that were.
+
+    What still runs in them is ended first. `place`: where to look, if not among our own temporary files.
+    """
+    swept = 0
+    for folder in _of_ours(place or _temporary()):
+        if (number := claim(str(folder / LOCK))) < 0:
+            continue
+        os.close(number)  # else what carries its mark would look cared for
+        orphans.sweep()
+        if (number := claim(str(folder / LOCK))) >= 0:
+            try:
+                swept += _removed(folder)
+            finally:
+                os.close(number)
+    return swept
+
+
+def _of_ours(place: Path) -> list[Path]:
+    """Return the folders of velodromes of our user; those without a lock that are empty and old are removed."""
+    found = []
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if not NAME.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
+                continue
+            with suppress(OSError):
+                about = entry.stat(follow_symlinks=False)
+                if about.st_uid != os.geteuid():
+                    continue
+                if os.path.lexists(os.path.join(entry.path, LOCK)):
+                    found.append(Path(entry.path))
+                elif about.st_mtime < time.time() - UNLOCKED_S:
+                    os.rmdir(entry.path)
+    return found
+
+
+def _removed(folder: Path) -> bool:
+    """Remove the folder of a velodrome, with what was compiled of modules in it; whether it is gone."""
+    with suppress(OSError):
+        if any(name.startswith(IMPORTED_FROM) for name in os.listdir(folder)):
+            with suppress(VelodromeError):
+                for compiled in cache.folder("bytecode").iterdir():
+                    clear(str(compiled / folder.relative_to("/")))
+        take_away(str(folder))
+    return not folder.exists()
+
+
+def _temporary() -> Path:
+    """Return where temporary files go, as the kernel calls it. Raises ScratchError."""
+    try:
+        return Path(os.path.realpath(tempfile.gettempdir()))
+    except OSError as error:
+        raise ScratchError("", error.strerror or str(error)) from error
+
+
+def _made(place: Path) -> Home:
+    """Make a folder and take its lock, before anybody takes it for an orphan's. Raises ScratchError."""
+    while True:
+        folder = place / f"velodrome-{os.getpid()}-{secrets.token_hex(8)}"
+        try:
+            folder.mkdir()
+            folder.chmod(0o711)  # databases, and servers of another user, go through it to their own
+            os.close(os.open(folder / LOCK, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise ScratchError(str(folder), error.strerror or str(error)) from error
+        if (number := claim(str(folder / LOCK))) >= 0:
+            return Home(os.getpid(), folder, number)
+
+
+def _end() -> None:
+    """Remove all that is left of this process, at its end."""
+    if _home and _home[0].process == os.getpid():
+        _removed(_home[0].folder)
