@@ -74,11 +74,11 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
     commits = [_commit(cwd, one) for one in asked]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
     _sweep()
-    scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
+    both = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
     try:
         found = []
         for name, commit, side in zip(asked, commits, SIDES, strict=True):
-            root = scratch / side
+            root = both / side
             _borrow(top, root, commit)
             _write_files(top, root, name, commit)
             folder = root / inside
@@ -88,7 +88,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
         yield tuple(found)
     finally:
         with undisturbed():
-            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.rmtree(both, ignore_errors=True)
 
 
 def _commit(cwd: str, revision: str) -> str:
