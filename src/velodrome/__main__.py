@@ -21,7 +21,10 @@ def forget_start_folder() -> None:
     It is there by `python -m`, or by an empty or relative entry of PYTHONPATH. An absolute entry is the user's word,
     and so is the folder velodrome itself lies in.
     """
-    here = os.path.abspath(os.curdir)
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed: there is nothing in it
+        return
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.environ.get("PYTHONPATH") else []
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     kept = {home, *(entry for entry in entries if os.path.isabs(entry))}

@@ -287,6 +287,34 @@ def test_each_process_of_velodromes_own(program: str, hostile: Hostile, url: str
     assert hostile.imports(BY_SCRIPT) == []
 
 
+@pytest.mark.parametrize("way", [WAYS["velodrome"], WAYS["python -m velodrome"]], ids=str)
+def test_a_folder_that_is_gone_has_nothing_in_it(way: Way, tmp_path: Path, url: str) -> None:
+    (tmp_path / "gone").mkdir()
+    removed = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+    ran = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            removed,
+            "sh",
+            str(tmp_path / "gone"),
+            *way.command,
+            "load",
+            url,
+            "-n",
+            "5",
+            "-c",
+            "1",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(way, tmp_path / "seen"),
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
 @pytest.mark.exhaustive
 @EVERY_WAY
 @pytest.mark.parametrize("words", LISTING, ids=" ".join)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.run.apps.in_a_hook import picture
 from tests.run.apps.test_revisions import git
+from tests.shop_repository import SHOP
 
 from velodrome.model.errors import GitError, RevisionError
 from velodrome.run.apps.revisions import checked_out, environment
@@ -37,6 +38,7 @@ def shop(tmp_path: Path) -> Path:
     for number in ("1", "2"):
         (folder / "shop.py").write_text(f"NUMBER = {number}\n")
         (folder / "beside.txt").write_text(f"{number}\n")
+        (folder / "serving.py").write_text(SHOP.format(seconds=0.001))
         git(folder, "add", ".")
         git(folder, "commit", "--quiet", "-m", number)
     unfinished(folder)
@@ -139,6 +141,33 @@ def test_the_command_from_a_pre_commit_hook_leaves_all_as_it_was(shop: Path, tmp
     told = run(shop, hook(shop, "pre-commit", tmp_path / "told.json", COMMAND), "commit", "-m", "3")
     assert told["code"] == 2, told["said"]
     assert "nothing" in told["said"]  # the attribute: so the revision was there to be looked at
+    unchanged(told)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["pre-commit", "pre-push"])
+def test_a_whole_race_from_a_hook_leaves_all_as_it_was(shop: Path, tmp_path: Path, name: str) -> None:
+    of_app = (
+        "--app",
+        "serving:app",
+        "--stack",
+        "waitress",
+        "--blocks",
+        "1",
+        "-z",
+        "0.5s",
+        "--run",
+        str(tmp_path / "run"),
+    )
+    made = hook(shop, name, tmp_path / "told.json", (*COMMAND[:-2], *of_app))
+    git(tmp_path, "init", "--quiet", "--bare", "elsewhere")
+    words = {
+        "pre-commit": ("commit", "-m", "3"),
+        "pre-push": ("push", str(tmp_path / "elsewhere"), "HEAD:refs/heads/x"),
+    }
+    told = run(shop, made, *words[name], VELODROME_LOCK=str(tmp_path / "lock"))
+    assert told["code"] == 0, told["said"]
+    assert '"kind":"measurement"' in (tmp_path / "run" / "results.jsonl").read_text()
     unchanged(told)
 
 

@@ -24,10 +24,10 @@ print(json.dumps([begun.env.get("PYTHONPATH"), said.stdout.strip().split("|"), s
 """
 
 
-def asked(folder: Path, **variables: str) -> tuple[str | None, list[str]]:
+def asked(folder: Path, first: str = "", **variables: str) -> tuple[str | None, list[str]]:
     """Return PYTHONPATH and `sys.path` of a process of ours, if velodrome runs in a folder with these variables."""
     ran = subprocess.run(
-        [sys.executable, "-c", ASKING],
+        [sys.executable, "-c", first + ASKING],
         capture_output=True,
         text=True,
         check=True,
@@ -54,6 +54,13 @@ def test_an_absolute_entry_stays_and_those_beside_it_go(tmp_path: Path) -> None:
     assert path == libraries
     assert told[1] == libraries
     assert str(tmp_path) not in told
+
+
+def test_nothing_is_said_of_a_current_folder_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    path, told = asked(tmp_path / "gone", "import os; os.rmdir(os.getcwd())", PYTHONPATH="")
+    assert path is None
+    assert told[0].endswith("__init__.py")
 
 
 def test_a_source_that_is_run_as_it_lies_there_is_found_by_its_children_too(tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
         raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
     commits = [_commit(cwd, one) for one in asked]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
-    folder_of_both = scratch.made(scratch.IMPORTED_FROM)
-    hand_over(folder_of_both)
+    both = scratch.made(scratch.IMPORTED_FROM)
+    hand_over(both)
     try:
         found = []
         for name, commit, side in zip(asked, commits, SIDES, strict=True):
-            root = folder_of_both / side
+            root = both / side
             _borrow(top, root, commit)
             _write_files(top, root, name, commit)
             folder = root / inside
@@ -88,7 +88,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
         yield tuple(found)
     finally:
         with undisturbed():
-            shutil.rmtree(folder_of_both, ignore_errors=True)
+            shutil.rmtree(both, ignore_errors=True)
 
 
 def _commit(cwd: str, revision: str) -> str:

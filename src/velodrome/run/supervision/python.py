@@ -63,7 +63,10 @@ def _absolute(entries: list[str]) -> list[str]:
     So it is when its source is run as it lies there, `PYTHONPATH=src python -m velodrome`.
     """
     path = [entry for entry in entries if os.path.isabs(entry)]
-    reached = {os.path.abspath(entry) for entry in [*entries, *sys.path[:1]]}
+    try:
+        reached = {os.path.abspath(entry) for entry in [*entries, *sys.path[:1]]}
+    except OSError:  # the current folder was removed
+        return path
     return [*path, HOME] if HOME in reached and HOME not in path else path
 
 
