@@ -137,7 +137,7 @@ def _removed(folder: Path) -> bool:
                 for compiled in cache.folder("bytecode").iterdir():
                     clear(str(compiled / folder.relative_to("/")))
         take_away(str(folder))
-    return not folder.exists()
+    return not os.path.lexists(folder)
 
 
 def _temporary() -> Path:

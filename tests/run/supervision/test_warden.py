@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from velodrome.model.errors import StartRefusedError
+from velodrome.run.supervision import warden
 from velodrome.run.supervision.ward import MARK, WARDEN, Exit, Group, Order, Ward
 
 PYTHON = os.path.realpath(sys.executable)
@@ -120,6 +121,116 @@ def test_the_warden_killed_takes_its_child_along_and_the_rest_is_swept() -> None
     assert eventually(lambda: tree.exit() is not None)
     tree.stop()
     assert tree.family() == ()
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
+
+
+def test_the_warden_killed_its_sentinel_ends_the_rest_and_removes_its_folder_at_once(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    tree = Ward(order(FAMILY.format(deaf=True), scratch=(str(scratch),)))
+    wait_for(tree, "up")
+    watching = psutil.Process(psutil.Process(tree.pid).ppid())
+    family = watching.children(recursive=True)
+    assert len(family) >= 5
+    watching.kill()
+    assert eventually(lambda: gone(family) and not scratch.exists())
+    assert tree.stop().stuck == ()
+
+
+def test_a_tree_goes_on_without_its_sentinel_and_ends_as_with_it(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    tree = Ward(order(FAMILY.format(deaf=False), scratch=(str(scratch),)))
+    wait_for(tree, "up")
+    watching = psutil.Process(psutil.Process(tree.pid).ppid())
+    family = watching.children(recursive=True)
+    psutil.Process(watching.ppid()).kill()
+    assert not gone(family)
+    assert tree.exit() is None
+    ending = tree.stop(5.0)
+    assert not ending.hung
+    assert eventually(lambda: gone([*family, watching]))
+    assert not scratch.exists()
+
+
+def test_without_warden_and_sentinel_velodrome_ends_the_tree_itself(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    tree = Ward(order(FAMILY.format(deaf=True), scratch=(str(scratch),)))
+    wait_for(tree, "up")
+    watching = psutil.Process(psutil.Process(tree.pid).ppid())
+    family = watching.children(recursive=True)
+    psutil.Process(watching.ppid()).kill()
+    watching.kill()
+    assert tree.stop().stuck == ()
+    assert gone(family)
+    assert not scratch.exists()
+
+
+BACKGROUND = """
+import os, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    def save(*_):
+        time.sleep(0.3)
+        open(sys.argv[1], "w").close()
+        os._exit(0)
+    signal.signal(signal.SIGTERM, save)
+    print("up", flush=True)
+    while True: time.sleep(600)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_where_everyone_is_stopped_the_background_has_time_to_save_also_when_the_block_fails(
+    tmp_path: Path, wrong: bool
+) -> None:
+    saved = tmp_path / "saved"
+    argv = (PYTHON, "-c", BACKGROUND, str(saved))
+    try:
+        with Ward(Order(argv, {}, stop_everyone=True)) as tree:
+            wait_for(tree, "up")
+            if wrong:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert saved.exists()
+    assert tree.stop().orphans == 0
+    assert not tree.stop().hung
+
+
+def test_where_everyone_is_stopped_the_deaf_are_killed(tmp_path: Path) -> None:
+    tree = Ward(order(FAMILY.format(deaf=True), stop_everyone=True))
+    wait_for(tree, "up")
+    family = psutil.Process(psutil.Process(tree.pid).ppid()).children(recursive=True)
+    assert tree.stop(0.3).hung
+    assert gone(family)
+
+
+def test_a_stopped_server_is_woken_to_obey_its_stop_signal() -> None:
+    tree = Ward(order("import os; print('up', flush=True); os.kill(os.getpid(), 19)"))
+    wait_for(tree, "up")
+    assert eventually(lambda: psutil.Process(tree.pid).status() == psutil.STATUS_STOPPED)
+    ending = tree.stop(5.0)
+    assert not ending.hung
+    assert ending.exit is not None
+    assert ending.exit.code == -signal.SIGTERM
+
+
+def test_a_signal_reaches_only_the_process_it_is_meant_for() -> None:
+    with subprocess.Popen(["/bin/sleep", "600"]) as stranger:
+        pid = stranger.pid
+        start = warden.started(pid)
+        # The number was another process's before; or the process is none of ours any more.
+        assert not warden.send(pid, start - 1, signal.SIGKILL, lambda _: True)
+        assert not warden.send(pid, start, signal.SIGKILL, lambda _: False)
+        assert stranger.poll() is None
+        assert warden.below(pid, os.getpid())
+        assert not warden.below(os.getpid(), pid)
+        assert warden.send(pid, start, signal.SIGKILL, lambda one: warden.below(one, os.getpid()))
+        assert stranger.wait(10) == -signal.SIGKILL
+        assert not warden.send(pid, start, signal.SIGKILL, lambda _: True)
 
 
 def test_scratch_folders_are_removed_but_not_what_they_link_to(tmp_path: Path) -> None:

@@ -251,10 +251,10 @@ def take_away(home: str) -> None:
     """Remove the folder of a velodrome whose lock the caller holds: the lock last, as without it nobody else would."""
     for name in os.listdir(home):
         path = os.path.join(home, name)
-        if name != LOCK:
+        if os.path.isdir(path) and not os.path.islink(path):
             clear(path)
-            if os.path.lexists(path) and not os.path.isdir(path):
-                os.unlink(path)
+        elif name != LOCK:
+            os.unlink(path)
     os.unlink(os.path.join(home, LOCK))
     os.rmdir(home)
 
@@ -641,9 +641,10 @@ def main() -> None:
         for number in {1, 2, *order["stdio"][1:]}:
             os.dup2(null, number, inheritable=False)
         Sentinel(order, warden).run()
-        return
-    prctl(PR_SET_CHILD_SUBREAPER, 1)  # not inherited
-    Warden(control, order | {"warden": os.getpid()}, pending).run()
+    else:
+        prctl(PR_SET_CHILD_SUBREAPER, 1)  # not inherited
+        Warden(control, order | {"warden": os.getpid()}, pending).run()
+    os._exit(0)  # the interpreter would take 10 ms to clear itself away
 
 
 def forked() -> int:

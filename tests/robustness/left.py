@@ -1,0 +1,81 @@
+"""What a killed velodrome leaves: its processes, folders and control groups, found without its own help."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from velodrome.run.machine import limits
+from velodrome.run.supervision.orphans import MARK
+from velodrome.run.supervision.ward import WARDEN
+
+TOKEN = "VELODROME_ROBUSTNESS_TEST"
+"""Environment variable that velodrome, its wardens and helpers inherit; its servers do not."""
+SOON_S = 15.0
+
+
+def eventually(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
+    until = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def alive(velodrome: int, token: str) -> list[psutil.Process]:
+    """Return the processes of a velodrome, but for itself: by the token, by the mark, by their home."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+            zombie = process.status() == psutil.STATUS_ZOMBIE
+        except (psutil.Error, OSError):
+            continue
+        ours = (
+            environment.get(TOKEN) == token
+            or f":{velodrome}:" in environment.get(MARK, "")
+            or f"velodrome-{velodrome}-" in environment.get("HOME", "")
+        )
+        if ours and not zombie and process.pid != velodrome:
+            found.append(process)
+    return found
+
+
+def supervisors(velodrome: int, token: str) -> tuple[list[int], list[int]]:
+    """Return its sentinels and its wardens."""
+    wardens = [one for one in alive(velodrome, token) if str(WARDEN) in one.cmdline()]
+    sentinels = [one.pid for one in wardens if one.ppid() == velodrome]
+    return sentinels, [one.pid for one in wardens if one.pid not in sentinels]
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Return those that have not ended; a number that was given to another counts as ended."""
+    found = []
+    for process in processes:
+        try:
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def folders(velodrome: int, place: Path = Path("/tmp")) -> list[Path]:
+    return list(place.glob(f"velodrome-{velodrome}-*"))
+
+
+def groups(velodrome: int) -> list[Path]:
+    parents = {hierarchy.parent for hierarchy in limits.hierarchies().values()}
+    return [group for parent in parents for group in parent.glob(f"velodrome-*-{velodrome}-*")]
+
+
+def kill(pids: list[int]) -> None:
+    """Kill at once; some may have ended by themselves since they were looked up."""
+    for pid in pids:
+        try:
+            os.kill(pid, 9)
+        except ProcessLookupError:
+            continue
