@@ -89,7 +89,7 @@ def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
         yield Served(_recipe(choice.recipe), None, lab, given.python)
         return
     asked = given.asked(choice.app)
-    with apps.commands_around(asked):
+    with apps.commands_around(asked, tell):
         app = apps.look(asked)
         yield Served(app.recipe, app, apps.lab_for(asked, extra))
 
@@ -98,7 +98,13 @@ def tell_unread(found: Sequence[App | None], stacks: Sequence[Stack]) -> None:
     """Say on standard error which settings of the user's own do not act while these stacks are compared."""
     every = (unread_settings.told(one, stacks) for one in found if one is not None)
     for sentence in dict.fromkeys(filter(None, every)):
-        print(visible(sentence), file=sys.stderr, flush=True)
+        tell(sentence)
+
+
+def tell(sentence: str) -> None:
+    """Say on standard error what goes on."""
+    for line in sentence.splitlines():
+        print(visible(line), file=sys.stderr, flush=True)
 
 
 def _recipe(name: str) -> Recipe:

@@ -7,7 +7,7 @@ lab = lab_for(asked)
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import stoppable
+from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import in_process
 from velodrome.run.third_party.upstream_spec import answering
 from velodrome.track import naming
@@ -177,15 +177,15 @@ def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
 
 
 @contextmanager
-def commands_around(asked: Asked) -> Iterator[None]:
+def commands_around(asked: Asked, told: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs and with what it sees.
 
-    SIGTERM ends the block as Ctrl-C does, so that the second runs then, too. Raises InterpreterNotFoundError,
-    AppVariableError, and what `commands.around` does.
+    SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `told` hears that it does.
+    Raises InterpreterNotFoundError, AppVariableError, and what `commands.around` does.
     """
     path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
     variables = {"PATH": path, **values(asked.env)}
-    with stoppable(), commands.around(asked.setup, asked.teardown, folder(asked.cwd), variables):
+    with stoppable(), commands.around(asked.setup, asked.teardown, folder(asked.cwd), variables, told=told):
         yield
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CommandFailedError,
         HeaderError,
         NoStackFitsError,
+        TeardownInterruptedError,
         WithheldHeaderError,
     )
     from velodrome.model.errors.beside import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from velodrome.model.errors.races import (
         BusyError,
         ClaimsFailedError,
+        LockError,
         NothingMeasuredError,
         RaceInterruptedError,
     )
@@ -82,6 +84,16 @@ if TYPE_CHECKING:
         ResultsInUseError,
         StudyChangedError,
         UnreadableVerdictError,
+    )
+    from velodrome.model.errors.system import (
+        BrokenInstallationError,
+        CacheError,
+        ExhaustedError,
+        FullError,
+        NoHomeError,
+        ScratchError,
+        TerminalError,
+        UnforeseenError,
     )
     from velodrome.model.errors.usage import (
         AccessLogError,
@@ -118,6 +130,7 @@ else:
         "revisions",
         "servers",
         "storage",
+        "system",
     )
 
     def __getattr__(name):
@@ -147,8 +160,10 @@ __all__ = [
     "AppUnfitError",
     "AppVariableError",
     "BadOptionError",
+    "BrokenInstallationError",
     "BrokenPluginError",
     "BusyError",
+    "CacheError",
     "CalibrationError",
     "ClaimsFailedError",
     "CommandFailedError",
@@ -165,6 +180,8 @@ __all__ = [
     "DriverTooOldError",
     "EngineError",
     "EnvironmentFailedError",
+    "ExhaustedError",
+    "FullError",
     "GitError",
     "HeaderError",
     "IdleError",
@@ -174,10 +191,12 @@ __all__ = [
     "LinkError",
     "LinkRefusedError",
     "LoadRefusedError",
+    "LockError",
     "MisplacedOptionError",
     "MissingLibraryError",
     "MostlyFailedError",
     "NeedlessOptionError",
+    "NoHomeError",
     "NoPortError",
     "NoServerError",
     "NoSourceError",
@@ -200,13 +219,17 @@ __all__ = [
     "ResultsExistError",
     "ResultsInUseError",
     "RevisionError",
+    "ScratchError",
     "ServerNotReadyError",
     "StartRefusedError",
     "StudyChangedError",
     "StudyFileError",
+    "TeardownInterruptedError",
+    "TerminalError",
     "ThresholdError",
     "TwoSourcesError",
     "UnfitLoadError",
+    "UnforeseenError",
     "UnknownDriverError",
     "UnknownKnobError",
     "UnknownLoadMetricError",

@@ -13,10 +13,11 @@ class StartRefusedError(VelodromeError):
         self.stage, self.what, self.errno = stage, what, errno
         reason = os.strerror(errno) if errno else "see above"
         step = {
+            "fork": "the system gives this user no more processes (ulimit -u), or no more open files (ulimit -n)",
             "group": f"the control group {what} cannot be used",
             "affinity": f"it cannot be placed on CPU {what}",
             "rlimit": f"the limit {what} is refused",
-            "cwd": f"the folder {what} cannot be entered",
+            "cwd": f"the folder {what} cannot be made or entered",
             "exec": f"{what} cannot be executed",
             "warden": f"its supervisor did not come up ({what or 'no output'})",
         }.get(stage, f"{stage} failed")

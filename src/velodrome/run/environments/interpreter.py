@@ -10,6 +10,7 @@ from pathlib import Path
 
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.uv import find_uv, quiet_environment
+from velodrome.run.faults import refusals
 
 ASK = (
     "import sys, json, platform; print(json.dumps([getattr(sys, '_base_executable', sys.executable), "
@@ -48,14 +49,15 @@ def find(asked: str | None = None) -> Interpreter:
 
 def _ask(path: str, asked: str) -> Interpreter:
     try:
-        said = subprocess.run(
-            [path, "-I", "-c", ASK],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-            env=quiet_environment(),
-        )
+        with refusals():  # which are no fault of what was asked for
+            said = subprocess.run(
+                [path, "-I", "-c", ASK],
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
+                env=quiet_environment(),
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InterpreterNotFoundError(asked, f"it does not run ({error})") from error
     if said.returncode != 0:

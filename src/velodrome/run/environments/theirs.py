@@ -12,6 +12,7 @@ from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
+from velodrome.run.faults import refusals
 
 MODULE = "velodrome.guest.apps.surroundings"
 LONGEST_S = 60.0
@@ -32,19 +33,20 @@ class Theirs:
 def theirs(python: str, guest_tree: Path) -> Theirs:
     """Ask an interpreter, given its path. Takes about 0.1 s. Raises InterpreterNotFoundError."""
     try:
-        said = subprocess.run(
-            [python, "-m", MODULE],
-            env={
-                **quiet_environment(),
-                "PYTHONPATH": str(guest_tree),
-                "PYTHONPYCACHEPREFIX": str(bytecode(python)),
-            },
-            cwd=guest_tree,  # what lies in the current folder would be imported first
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=LONGEST_S,
-        ).stdout
+        with refusals():  # which are no fault of what was asked for
+            said = subprocess.run(
+                [python, "-m", MODULE],
+                env={
+                    **quiet_environment(),
+                    "PYTHONPATH": str(guest_tree),
+                    "PYTHONPYCACHEPREFIX": str(bytecode(python)),
+                },
+                cwd=guest_tree,  # what lies in the current folder would be imported first
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=LONGEST_S,
+            ).stdout
         told = json.loads(said.splitlines()[-1])  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterNotFoundError(python, f"it does not tell what is installed ({error})") from error

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self
 
+from velodrome.run.faults import refusals
+
 LAST_LINES = 12
 """Kept of what a dead process wrote: a traceback's end and the sentence before it fit."""
 GRACE_S = 3.0
@@ -97,17 +99,23 @@ class Child:
 def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequence[int] = ()) -> Child:
     """Start `python -m module --cpus … arguments` and return it at once; `pass_fds`: descriptors it inherits.
 
-    It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order.
+    It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order. Raises
+    ExhaustedError or ScratchError where the system has no more of what it takes.
     """
     argv = [sys.executable, "-m", module, "--cpus", ",".join(map(str, cpus)), *arguments]
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        bufsize=0,
-        start_new_session=True,
-        pass_fds=tuple(pass_fds),
-    )
+    with refusals():
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=tuple(pass_fds),
+            )
+        except BaseException:
+            errors.close()
+            raise
     return Child(process, errors)

@@ -130,8 +130,11 @@ class Warden:
 
     def start(self) -> None:
         """Fork and execute; an error before the exec comes back through a pipe that the exec closes."""
-        told, tell = os.pipe()
-        self.child = os.fork()
+        try:
+            told, tell = os.pipe()
+            self.child = os.fork()
+        except OSError as error:
+            raise RefusedError("fork", "", error.errno or 0) from error
         if self.child == 0:
             become(self.order, tell)
         os.close(tell)
