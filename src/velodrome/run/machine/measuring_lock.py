@@ -1,13 +1,13 @@
 """One race at a time on one machine: two would measure each other.
 
-The file may be everybody's (`VELODROME_LOCK`), in a folder that is everybody's: it is opened as it is and never followed
-elsewhere, whoever may not write it can hold it all the same, and what it says was perhaps written by a stranger.
+The file may be everybody's (`VELODROME_LOCK`), in a folder that is everybody's: it is opened as it is and never
+followed elsewhere, whoever may not write it can hold it all the same, and a stranger may have written what it says.
 """
 
 import errno
 import fcntl
-import getpass
 import os
+import pwd
 import re
 import stat
 import time
@@ -26,6 +26,8 @@ POLL_SECONDS = 0.25
 FOR_ALL = 0o666
 LONGEST = 400
 """Bytes of what it says."""
+LONGEST_WHAT = 80
+"""Characters of what is done: all of it together is to stay below that."""
 SAID = re.compile(r"[^\n]*, process (\d+)( of [^\n]*)?\n?")
 """What a lock of ours says. A file that says anything else is somebody's, and is not written."""
 
@@ -46,7 +48,7 @@ def alone(
     path = file or _shared()
     number = _taken(path, wait_s, on_wait)
     try:
-        said = f"{what}, process {os.getpid()} of {_user()}".replace("\n", " ")
+        said = f"{what[:LONGEST_WHAT]}, process {os.getpid()} of {_user(os.geteuid())}".replace("\n", " ")
         with suppress(
             OSError
         ):  # of another user who keeps it to themselves, or on a full disk: held all the same
@@ -62,11 +64,11 @@ def _shared() -> Path:
     return Path(named) if named else cache.folder("") / NAME
 
 
-def _user() -> str:
+def _user(uid: int) -> str:
     try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # neither in the environment nor in the list of users
-        return f"user {os.getuid()}"
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 def _taken(path: Path, wait_s: float | None, on_wait: Callable[[str], None] | None) -> int:
@@ -181,12 +183,6 @@ def _pid_of_holder(file: os.stat_result) -> int:
 
 def _of_user(pid: int) -> str:
     try:
-        uid = Path(f"/proc/{pid}").stat().st_uid
+        return f" of {_user(Path(f'/proc/{pid}').stat().st_uid)}"
     except OSError:
         return ""
-    import pwd  # noqa: PLC0415 - where two measure at once
-
-    try:
-        return f" of {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f" of user {uid}"
