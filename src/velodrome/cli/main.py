@@ -98,6 +98,7 @@ class _CarriedError(Exception):
 
 def main() -> None:
     """Run the command line; ends the process."""
+    _open_closed()
     try:
         _run(sys.argv[1:])
         _flush()
@@ -110,6 +111,14 @@ def main() -> None:
     _drop_output()
     # What ended a thread has been told; the interruption of this one was its consequence.
     sys.exit(_thread_ended or code)
+
+
+def _open_closed() -> None:
+    """Give what is closed (`>&-`) a place: else the next socket would get its number, and what is printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
 def _run(arguments: "Sequence[str]") -> None:

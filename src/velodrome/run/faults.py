@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from contextlib import contextmanager, suppress
 
@@ -37,7 +38,7 @@ def refusals() -> Iterator[None]:
     """Raise what the system refuses within the block as the VelodromeError that names it; all else as it is."""
     try:
         yield
-    except (OSError, RuntimeError, MemoryError) as error:
+    except (OSError, RuntimeError, MemoryError, ImportError) as error:
         found = named(error)
         if found is None:
             raise
@@ -117,6 +118,8 @@ def _no_room(error: OSError, reason: str) -> VelodromeError:
         if file.startswith(scratch + os.sep):
             return system.ScratchError(scratch, reason)
         return system.FullError([file], reason)
+    if _takes_nothing(1):
+        return system.TerminalError("standard output", reason)
     full = [place for place in dict.fromkeys((kept, scratch, os.getcwd())) if place and _full(place)]
     if full == [kept]:
         return system.CacheError(kept, number)
@@ -186,6 +189,22 @@ def _full(place: str) -> bool:
     except OSError:
         return False
     return found.f_bavail * found.f_frsize < LEAST_BYTES or bool(found.f_flag & os.ST_RDONLY)
+
+
+def _takes_nothing(number: int) -> bool:
+    """Whether a descriptor is a file without room, or a device that is no terminal (/dev/full)."""
+    try:
+        kind = os.fstat(number).st_mode
+        room = os.fstatvfs(number)
+    except OSError:
+        return False
+    if stat.S_ISREG(kind):
+        return room.f_bavail * room.f_frsize < LEAST_BYTES
+    return stat.S_ISCHR(kind) and os.major(os.fstat(number).st_rdev) == 1 and not _is_null(number)
+
+
+def _is_null(number: int) -> bool:
+    return os.path.samestat(os.fstat(number), os.stat(os.devnull))
 
 
 def keep(error: BaseException) -> tuple[str, str]:

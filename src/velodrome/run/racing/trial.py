@@ -199,6 +199,9 @@ def _failed(trial: Trial, started_at: str, error: Exception, server: Server) -> 
 def _died(trial: Trial, started_at: str, server: Server) -> Failed:
     ended = server.exit()
     how = ended.sentence if ended else "its process is gone"
+    if ended and ended.with_warden:
+        reason = f"{trial.contestant.label} was ended under load: {how}"
+        return Failed(trial, started_at, FailureKind.LOAD, reason, server.last_lines())
     reason = f"{trial.contestant.label} died under load: {how}"
     return Failed(trial, started_at, FailureKind.DIED, reason, server.last_lines())
 

@@ -5,6 +5,7 @@ even by `kill -9`. The process pins itself (`--cpus`), so nothing runs between f
 """
 
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -66,9 +67,24 @@ class Child:
                     raise TimeoutError(f"no answer from its process within {patience_s:g} s")
                 chunk = self.output.read(4096)
                 if not chunk:
-                    raise EOFError(line.decode(errors="replace") or "its process has ended")
+                    raise EOFError(
+                        line.decode(errors="replace") or f"its process has ended ({self.ending()})"
+                    )
                 line += chunk
         return line
+
+    def ending(self) -> str:
+        """Return how it ended, once it closed its output: `exit 3`, `killed by SIGKILL`."""
+        try:
+            code = self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            return "it still runs, and says nothing"
+        if code >= 0:
+            return f"exit {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
 
     def last_lines(self) -> tuple[str, ...]:
         """Return the end of what it wrote to standard error."""
