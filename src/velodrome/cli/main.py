@@ -9,10 +9,11 @@ Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 t
 
 import os
 import sys
+from contextlib import contextmanager
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import typer
 
@@ -71,10 +72,28 @@ def application(asked: str | None) -> "typer.Typer":
             raise typer.Exit
 
     names = _names()
-    for name in [asked] if asked in names else names:
-        register = importlib.import_module(f"velodrome.cli.{name}").register
-        register(app)
+    with _plain_algebra():
+        for name in [asked] if asked in names else names:
+            register = importlib.import_module(f"velodrome.cli.{name}").register
+            register(app)
     return app
+
+
+@contextmanager
+def _plain_algebra() -> "Iterator[None]":
+    """Let what is imported compute in one thread.
+
+    OpenBLAS starts as many as there are CPUs, and where it may not it prints so and sends us the signal of Ctrl-C.
+    """
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]  # what is started later is not to see it
 
 
 def _at_once(arguments: "Sequence[str]") -> bool:
@@ -223,14 +242,14 @@ _thread_ended = 0
 
 def _watch_threads() -> None:
     """End the command, in order, with what ended one of its threads: nobody else would notice."""
-    import _thread  # noqa: PLC0415 - a load does without
+    import signal  # noqa: PLC0415 - a load does without
     import threading  # noqa: PLC0415
 
     def ended(thread: "threading.ExceptHookArgs") -> None:
         global _thread_ended  # noqa: PLW0603 - one a process
         if thread.exc_value is not None and not isinstance(thread.exc_value, SystemExit):
             _thread_ended = _ended(thread.exc_value)
-            _thread.interrupt_main()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     threading.excepthook = ended
 

@@ -140,7 +140,10 @@ def _import(error: ImportError) -> VelodromeError | None:
         return system.ExhaustedError("open files", _limit("RLIMIT_NOFILE"), os.strerror(errno.EMFILE))
     if _of_others(error.__traceback__):
         return None
-    return system.BrokenInstallationError(error.name or "a module", str(error))
+    part = str(error).split("'")[1] if str(error).startswith("cannot import name '") else ""
+    return system.BrokenInstallationError(
+        ".".join(filter(None, (error.name, part))) or "a module", str(error)
+    )
 
 
 def _started_something(trace: TracebackType | None) -> bool:
