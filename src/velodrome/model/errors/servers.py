@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from errno import EAGAIN
 
 from velodrome.model.errors.root import UsageError, VelodromeError
 
@@ -13,7 +14,8 @@ class StartRefusedError(VelodromeError):
         self.stage, self.what, self.errno = stage, what, errno
         reason = os.strerror(errno) if errno else "see above"
         step = {
-            "fork": "the system gives this user no more processes (ulimit -u), or no more open files (ulimit -n)",
+            "fork": "there is room for no further "
+            + ("process of this user (ulimit -u)" if errno == EAGAIN else "open file (ulimit -n)"),
             "group": f"the control group {what} cannot be used",
             "affinity": f"it cannot be placed on CPU {what}",
             "rlimit": f"the limit {what} is refused",
