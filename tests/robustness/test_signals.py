@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +52,7 @@ def no_longer_ignored() -> None:
 class Running:
     """A command in a process and a group of its own, in which every process that it starts can be recognised."""
 
-    def __init__(self, where: Path, *words: str, ignoring: int = 0, **variables: str) -> None:
+    def __init__(self, where: Path, *words: str, ignoring: int = 0, env: Mapping[str, str]) -> None:
         self.where, self.token = where, secrets.token_hex(8)
         self.signalled = self.ended = 0.0
 
@@ -64,7 +64,7 @@ class Running:
         self.process = subprocess.Popen(
             (*VELODROME, *words),
             cwd=where,
-            env={**os.environ, TOKEN: self.token, **variables},
+            env={**os.environ, TOKEN: self.token, **env},
             stdout=(where / "said").open("w"),
             stderr=subprocess.STDOUT,
             text=True,
@@ -126,6 +126,10 @@ class Running:
             except psutil.Error:
                 continue
         return found
+
+
+def kept_in(cache: Path) -> dict[str, str]:
+    return {"VELODROME_CACHE": str(cache)}
 
 
 def assert_nothing_is_left(running: Running) -> None:
@@ -214,12 +218,12 @@ def test_a_signal_ends_it_soon_and_takes_down_what_was_set_up(
     (tmp_path / "plain.py").write_text(at.app)
     own = cache
     with index_that_never_answers() as deaf:
-        variables = {}
+        variables: dict[str, str] = {}
         if at.install:
             own = tmp_path / "cache"
             variables = {**deaf, "UV_CACHE_DIR": str(tmp_path / "uv")}
         running = Running(
-            tmp_path, *at.words, "--teardown", at.teardown, VELODROME_CACHE=str(own), **variables
+            tmp_path, *at.words, "--teardown", at.teardown, env={"VELODROME_CACHE": str(own), **variables}
         )
         running.until(lambda: at.there(running))
         running.signal(*SIGNALS[which])
@@ -256,7 +260,7 @@ def test_a_teardown_runs_to_its_end_whatever_two_signals_come(
     numbers = {**SIGNALS, "HUP+HUP": (HUP, HUP)}[which]
     words = LONG if begun_by == "a signal" else (*COMPARE, "-z", "0.3s")
     setup = ("--setup", "touch began; sleep 60") if begun_by == "a signal" else ()
-    running = Running(tmp_path, *words, *setup, "--teardown", TEARDOWN, VELODROME_CACHE=str(cache))
+    running = Running(tmp_path, *words, *setup, "--teardown", TEARDOWN, env=kept_in(cache))
     if begun_by == "a signal":
         running.until((tmp_path / "began").exists)
         running.signal(numbers[0])
@@ -275,7 +279,7 @@ def test_a_third_interrupt_ends_a_teardown_and_says_so(third: int, tmp_path: Pat
     (tmp_path / "plain.py").write_text(PLAIN)
     teardown = "touch tearing; sleep 60; touch torn"
     words = (*LONG, "--setup", "touch began; sleep 60", "--teardown", teardown)
-    running = Running(tmp_path, *words, VELODROME_CACHE=str(tmp_path / "cache"))
+    running = Running(tmp_path, *words, env=kept_in(tmp_path / "cache"))
     running.until((tmp_path / "began").exists)
     running.signal(INT)
     running.until((tmp_path / "tearing").exists)
@@ -302,7 +306,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
         "--teardown",
         "true",
     )
-    running = Running(tmp_path, *words, ignoring=HUP, VELODROME_CACHE=str(tmp_path / "cache"))
+    running = Running(tmp_path, *words, ignoring=HUP, env=kept_in(tmp_path / "cache"))
     running.until((tmp_path / "began").exists)
     running.signal(HUP)
     (tmp_path / "go").touch()
@@ -344,7 +348,7 @@ def test_a_diff_takes_its_worktrees_away(which: str, tmp_path: Path, cache: Path
         "--run",
         "../out",
     )
-    running = Running(shop, *words, "--wait", "--teardown", "touch torn", VELODROME_CACHE=str(cache))
+    running = Running(shop, *words, "--wait", "--teardown", "touch torn", env=kept_in(cache))
     running.until(lambda: running.children("engine_process"))
     assert len(git("worktree", "list").splitlines()) == 3
     running.signal(*SIGNALS[which])
@@ -358,14 +362,21 @@ def test_a_diff_takes_its_worktrees_away(which: str, tmp_path: Path, cache: Path
     assert ended_s < ENDS_S
 
 
-@pytest.mark.parametrize("number", [INT, TERM, HUP], ids=["INT", "TERM", "HUP"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(INT, id="INT", marks=pytest.mark.exhaustive),
+        pytest.param(TERM, id="TERM", marks=pytest.mark.exhaustive),
+        pytest.param(HUP, id="HUP"),
+    ],
+)
 def test_a_load_tells_what_it_measured(number: int, tmp_path: Path) -> None:
-    third = Running(tmp_path, "upstream", "--latency", "5ms")
+    third = Running(tmp_path, "upstream", "--latency", "5ms", env={})
     third.until(lambda: "http" in third.said)
     url = third.said.strip()
     (tmp_path / "load").mkdir()
     words = ("load", url, "-z", "60s", "-c", "2", "--csv", "seconds.csv")
-    running = Running(tmp_path / "load", *words)
+    running = Running(tmp_path / "load", *words, env={})
     running.until(lambda: running.said)  # it shows how it goes
     running.signal(number)
     assert running.end() == 130, running.said

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     import typer
 
@@ -42,7 +43,7 @@ def application(asked: str | None) -> "typer.Typer":
     class Commands(typer.core.TyperGroup):
         """typer ends by itself with 1 whatever breaks a pipe or lacks input, and that says something else here."""
 
-        def invoke(self, ctx: "typer.Context") -> object:
+        def invoke(self, ctx: "Any") -> "Any":
             try:
                 return super().invoke(ctx)
             except (OSError, EOFError, KeyboardInterrupt) as error:
@@ -169,9 +170,8 @@ def _flush() -> None:
         except OSError as error:
             from velodrome.model.errors.system import TerminalError  # noqa: PLC0415
 
-            raise TerminalError(
-                f"standard {'output' if name == 'stdout' else 'error'}", error.strerror
-            ) from error
+            which = "output" if name == "stdout" else "error"
+            raise TerminalError(f"standard {which}", error.strerror or str(error)) from error
 
 
 def _drop_output() -> None:
