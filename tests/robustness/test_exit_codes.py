@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -323,22 +324,14 @@ def test_too_few_open_files_for_a_race_are_named_or_fail_its_trials(files: int, 
 @pytest.mark.parametrize(
     "processes", [1, 2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (3, 4, 5, 6))]
 )
-def test_too_few_processes_are_named_or_fail_the_trials(processes: int, where: Path) -> None:
+def test_too_few_processes_are_named_or_fail_the_trials(processes: int, public: Path) -> None:
     python = readable_python()
-    for folder in (where, *where.parents):
-        if not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o055)
-    (where / "own").mkdir()
-    os.chown(where / "own", STRANGER, STRANGER)
-    (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
-    words = (python, "-m", "velodrome", "run", str(where / "calls.toml"), "--out", "out", "--wait")
+    (public / "calls.toml").write_text(STUDY.replace("LINK", ""))
+    words = (python, "-m", "velodrome", "run", "./calls.toml", "--out", "out", "--wait")
     user = ("setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups")
     seen = {"PYTHONPATH": os.pathsep.join((str(PACKAGE.parent), sysconfig.get_path("purelib")))}
     found = ended(
-        (*user, *limited(f"--nproc={processes}:{processes}", words)),
-        where / "own",
-        HOME=str(where / "own"),
-        **seen,
+        (*user, *limited(f"--nproc={processes}:{processes}", words)), public, HOME=str(public), **seen
     )
     assert found.returncode in (0, 3), found.stderr
     assert "Traceback" not in found.stderr, found.stderr
@@ -346,6 +339,14 @@ def test_too_few_processes_are_named_or_fail_the_trials(processes: int, where: P
         told = found.stderr + found.stdout
         assert os.strerror(11) in told or "ulimit -u" in told, told
     print(f"{processes} processes: exit {found.returncode}")
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """Yield a folder of the stranger's, which they can reach."""
+    with tempfile.TemporaryDirectory(prefix="velodrome-stranger-", ignore_cleanup_errors=True) as folder:
+        os.chown(folder, STRANGER, STRANGER)
+        yield Path(folder)
 
 
 def readable_python() -> str:

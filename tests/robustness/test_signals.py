@@ -258,7 +258,7 @@ def test_a_teardown_runs_to_its_end_whatever_two_signals_come(
 ) -> None:
     (tmp_path / "plain.py").write_text(PLAIN)
     numbers = {**SIGNALS, "HUP+HUP": (HUP, HUP)}[which]
-    words = LONG if begun_by == "a signal" else (*COMPARE, "-z", "0.3s")
+    words = LONG if begun_by == "a signal" else (*COMPARE, "-z", "0.5s")
     setup = ("--setup", "touch began; sleep 60") if begun_by == "a signal" else ()
     running = Running(tmp_path, *words, *setup, "--teardown", TEARDOWN, env=kept_in(cache))
     if begun_by == "a signal":

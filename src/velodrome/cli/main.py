@@ -129,6 +129,8 @@ def main() -> None:
     else:
         code = 0
     _drop_output()
+    if _interrupted():
+        sys.modules["velodrome.run.supervision.undisturbed"].deaf()
     # What ended a thread has been told; the interruption of this one was its consequence.
     sys.exit(_thread_ended or code)
 
@@ -146,6 +148,10 @@ def _run(arguments: "Sequence[str]") -> None:
     if _at_once(arguments):
         return
     _watch_threads()
+    if asked != "load":  # which ends its span, and tells of it
+        from velodrome.run.supervision import undisturbed  # noqa: PLC0415
+
+        undisturbed.stoppable_to_the_end()
     application(asked)(prog_name="velodrome")
 
 

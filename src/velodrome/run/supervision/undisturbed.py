@@ -82,20 +82,35 @@ def stoppable() -> Iterator[None]:
     if not _heard.depth:
         _heard.count, _heard.raised = 0, False
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    ours = {
-        number: handler
-        for number, handler in before.items()
-        if handler in (signal.SIG_DFL, signal.default_int_handler)
-    }
     _heard.depth += 1
     try:
-        for number in ours:
-            signal.signal(number, _hear)
+        ours = _take()
         yield
     finally:
         _heard.depth -= 1
-        for number, handler in ours.items():
-            signal.signal(number, handler)
+        for number in ours:
+            signal.signal(number, before[number])
+
+
+def stoppable_to_the_end() -> None:
+    """Make it so for the rest of this process, which has nothing else to do than what can be stopped."""
+    _heard.depth += 1
+    _take()
+
+
+def deaf() -> None:
+    """Let no signal come between the end of a command that was stopped and that of its process."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _take() -> list[int]:
+    """Take the signals that nobody else has taken, and return them."""
+    free = (signal.SIG_DFL, signal.default_int_handler)
+    ours: list[int] = [number for number in SIGNALS if signal.getsignal(number) in free]
+    for number in ours:
+        signal.signal(number, _hear)
+    return ours
 
 
 @contextmanager
