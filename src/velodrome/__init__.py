@@ -66,7 +66,10 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'velodrome' has no attribute '{name}'")
     import importlib  # noqa: PLC0415 - see above
 
-    return getattr(importlib.import_module(f"velodrome.{_WHERE[name]}"), name)
+    from velodrome.run.faults import refusals  # noqa: PLC0415
+
+    with refusals():
+        return getattr(importlib.import_module(f"velodrome.{_WHERE[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -7,11 +7,13 @@ from velodrome.model.request import Request
 from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.methods import SAFE
+from velodrome.run.faults import refusals
 
 Asks = Sequence[str | Request]
 """Lines such as `"GET /cart?id=7"`, or requests; the same twice is asked twice as often."""
 
 
+@refusals()
 def requests(
     *lines: str,
     file: str | Path | None = None,

@@ -10,12 +10,14 @@ from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.racing import raced
 from velodrome.api.reading import Run
 from velodrome.model.errors import UsageError
+from velodrome.run.faults import refusals
 from velodrome.track import apps, comparing
 from velodrome.track.comparing import Terms
 
 DEFAULTS = Terms()
 
 
+@refusals()
 def compare(
     *app: object,
     requests: Asks = ("GET /",),

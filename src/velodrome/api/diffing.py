@@ -14,6 +14,7 @@ from velodrome.judge.differing.diffing import diff as differing
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
 from velodrome.report import diff_junit, diff_markdown, diff_rows
+from velodrome.run.faults import refusals
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Differences(frames.Tabled):
         return showing.table(diff_rows.headline(self.diff), (), (), said) + "".join(tables)
 
 
+@refusals()
 def diff(
     before: str | Path | Run,
     after: str | Path | Run | None = None,

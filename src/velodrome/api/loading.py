@@ -18,6 +18,7 @@ from velodrome.model.request import Content, Request
 from velodrome.plan.asked.headers import added, checked
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target
+from velodrome.run.faults import refusals
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.track import loading
 from velodrome.track.loading import On, Terms
@@ -132,6 +133,7 @@ class Loaded(frames.Tabled):
         return showing.table(title, ("", "[95 %]", ""), rows)
 
 
+@refusals()
 def load(
     target: object,
     *,

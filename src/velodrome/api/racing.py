@@ -11,6 +11,7 @@ from velodrome.plan import finding, matrix, timing
 from velodrome.plan.matrix import Matrix
 from velodrome.run import scratch
 from velodrome.run.environments import guest_tree
+from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
@@ -20,6 +21,7 @@ from velodrome.track.known import known
 from velodrome.track.quiet import Quiet
 
 
+@refusals()
 def race(
     study: str | Path | Study,
     *,

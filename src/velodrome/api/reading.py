@@ -14,6 +14,7 @@ from velodrome.model.results import Result, Results
 from velodrome.model.verdict import Verdict
 from velodrome.report import names
 from velodrome.report.typeset import estimate
+from velodrome.run.faults import refusals
 from velodrome.run.racing import store
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")
@@ -57,6 +58,7 @@ class Run(frames.Tabled):
         )
 
 
+@refusals()
 def read(run: str | Path) -> Run:
     """Return a stored run, given its folder or its results.jsonl. Raises ResultsError."""
     path = Path(run)

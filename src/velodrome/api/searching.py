@@ -23,6 +23,7 @@ from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
 from velodrome.report import capacity_text, pasting, tune_json, tune_text
+from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
 from velodrome.track import capacity as searching
@@ -121,6 +122,7 @@ class Tuning(frames.Tabled):
         return showing.table(self.recommendation.of, *showing.columns(self.rows()), said)
 
 
+@refusals()
 def capacity(
     app: object,
     *,
@@ -162,6 +164,7 @@ def capacity(
     return Capacity(f"{who.called(lab.stacks[name])} · {one.path}", found)
 
 
+@refusals()
 def tune(
     app: object,
     *,

@@ -46,17 +46,22 @@ class Telling:
 
     def tell(self, document: Document) -> None:
         """Show what came of a load, and then write the files: one that cannot be written costs nothing else."""
+        try:
+            self._show(document)
+            sys.stdout.flush()
+        finally:
+            outputs.write(document, self.files)  # also where a terminal has gone
+
+    def _show(self, document: Document) -> None:
         if self.as_json:
             import json  # noqa: PLC0415
 
             print(json.dumps(document))
             judging.tell(document, sys.stderr)
-        else:
-            from velodrome.report import load_text  # noqa: PLC0415
+            return
+        from velodrome.report import load_text  # noqa: PLC0415
 
-            load_text.show(document, sys.stdout)
-        sys.stdout.flush()
-        outputs.write(document, self.files)
+        load_text.show(document, sys.stdout)
 
 
 def carry(work: Work, idle: int, telling: Telling, interruption: interrupting.Interruption) -> Document:

@@ -1,6 +1,5 @@
 """Races two revisions of an app for `velodrome diff`, and tells on the way how far it is."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +7,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli._racing import folder
-from velodrome.cli._served import tell_unread
+from velodrome.cli._served import tell, tell_unread
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model import quantity
 from velodrome.model.difference import Diff
@@ -51,11 +50,11 @@ def race(before: str, after: str, how: Raced, asked: Asked) -> Diff:
     Raises GitError, RevisionError and what a race raises.
     """
     with (
-        apps.commands_around(how.app, _tell),
+        apps.commands_around(how.app, tell),
         revisions.checked_out(apps.folder(how.app.cwd), (before, after)) as found,
     ):
         lab = apps.lab_for(how.app, how.extra)
-        _tell(f"{found[0].name} against {found[1].name}")
+        tell(f"{found[0].name} against {found[1].name}")
         study = revising.laid_out(how.app, found, how.terms, lab)
         raced = [lab.stacks[one.stack] for one in study.contestants]
         tell_unread([one.app for one in study.questions], raced)
@@ -69,9 +68,9 @@ def race(before: str, after: str, how: Raced, asked: Asked) -> Diff:
             budget_s=how.budget_s,
             blocks=how.blocks,
             wait_s=None if how.wait else 0.0,
-            told=_tell,
+            told=tell,
         )
-    _tell(f"results are in {where}; tell them again: velodrome diff {where}")
+    tell(f"results are in {where}; tell them again: velodrome diff {where}")
     return diff
 
 
@@ -83,7 +82,7 @@ class Telling(Quiet):
 
     def preparing(self, text: str) -> None:
         """Told what is done before the first heat."""
-        _tell(text)
+        tell(text)
 
     def finished(self, result: Result) -> None:
         """Told each result; those of earlier blocks come again."""
@@ -96,10 +95,6 @@ class Telling(Quiet):
         else:
             aside = "" if result.valid else ", set aside"
             said = f"{quantity.rate(result.load.throughput_rps)}{aside}"
-        _tell(
+        tell(
             f"block {trial.block + 1}  {trial.question:6}  {trial.contestant.label}  {trial.load.label}  {said}"
         )
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -1,5 +1,7 @@
 """Ctrl-C during a load: the first ends it, and what was measured so far is told; the second ends all at once.
 
+SIGTERM and SIGHUP do as Ctrl-C does.
+
 Python's module of signals takes longer to import than the engine to send, so it is imported at the first event that is
 not urgent: within the first fifth of a second Ctrl-C still ends the command, and nothing was measured then.
 """
@@ -28,14 +30,15 @@ class Interruption:
         self._before_end: Callable[[], None] = lambda: None
 
     def listen(self, before_end: Callable[[], None]) -> None:
-        """Take SIGINT from here on, unless it is ignored or somebody else's; `before_end` gives the terminal back."""
+        """Take signals from here on that are not ignored or somebody else's; `before_end` gives the terminal back."""
         if self._listens:
             return
         import signal  # noqa: PLC0415
 
         self._listens, self._before_end = True, before_end
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._heard)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                signal.signal(number, self._heard)
 
     def _heard(self, _signal: int, _frame: FrameType | None) -> None:
         if self.asked:
@@ -44,9 +47,11 @@ class Interruption:
 
     def _end_at_once(self) -> NoReturn:
         """End without waiting for the engine, which may be waiting for a connection."""
-        self._before_end()
-        print("velodrome: interrupted", file=sys.stderr, flush=True)
-        os._exit(EXIT_CODE)
+        try:
+            self._before_end()
+            print("velodrome: interrupted", file=sys.stderr, flush=True)
+        finally:
+            os._exit(EXIT_CODE)  # also where the terminal has gone
 
 
 class Attentive:

@@ -85,12 +85,12 @@ def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
     if choice.recipe:
         if choice.of_apps:
             raise NeedlessOptionError(choice.of_apps, "a recipe says itself what is asked and what it needs")
-        with apps.served_as(given.user, "", _tell):
+        with apps.served_as(given.user, "", tell):
             lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=extra)
             yield Served(_recipe(choice.recipe), None, lab, given.python)
         return
     asked = given.asked(choice.app)
-    with apps.commands_around(asked, _tell):
+    with apps.commands_around(asked, tell):
         app = apps.look(asked)
         yield Served(app.recipe, app, apps.lab_for(asked, extra))
 
@@ -99,11 +99,13 @@ def tell_unread(found: Sequence[App | None], stacks: Sequence[Stack]) -> None:
     """Say on standard error which settings of the user's own do not act while these stacks are compared."""
     every = (unread_settings.told(one, stacks) for one in found if one is not None)
     for sentence in dict.fromkeys(filter(None, every)):
-        _tell(sentence)
+        tell(sentence)
 
 
-def _tell(sentence: str) -> None:
-    print(visible(sentence), file=sys.stderr, flush=True)
+def tell(sentence: str) -> None:
+    """Say on standard error what goes on."""
+    for line in sentence.splitlines():
+        print(visible(line), file=sys.stderr, flush=True)
 
 
 def _recipe(name: str) -> Recipe:

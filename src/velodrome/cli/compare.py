@@ -1,6 +1,5 @@
 """`velodrome compare`: serve an app of the user's own on every stack that can, and say which one to deploy."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._racing import Options, folder, raced
-from velodrome.report.typeset import visible
+from velodrome.cli._served import tell
 from velodrome.run.environments import interpreter
 from velodrome.track import apps, comparing
 from velodrome.track.apps import Asked
@@ -81,7 +80,7 @@ def command(
         stacks=names,
     )
     options = Options(resume=resume, wait=wait)
-    with apps.commands_around(asked[0], _tell):
+    with apps.commands_around(asked[0], tell):
         _compare(asked, terms, extra, out, options)
 
 
@@ -92,15 +91,11 @@ def _compare(
     lab = apps.lab_for(asked[0], extra)
     comparison = comparing.laid_out(found, terms, lab)
     for one in found:
-        _tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-    comparing.rehearse(comparison, lab, _tell, None if options.wait else 0.0)
+        tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
+    comparing.rehearse(comparison, lab, tell, None if options.wait else 0.0)
     where = folder(comparison.study.name, out, options.resume)
     version = interpreter.find(found[0].python).version
     raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))
-
-
-def _tell(sentence: str) -> None:
-    print(visible(sentence), file=sys.stderr, flush=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -130,7 +130,11 @@ def command(
     document = carrying.carry(work, idle_connections, telling, interruption)
     found = judging.decided(asked, document)
     document["conditions"] = judging.documents(found)
-    telling.tell(document)
+    try:
+        telling.tell(document)
+    except OSError:
+        if not interruption.asked:  # by the end of the terminal, perhaps
+            raise
     if code := interrupting.EXIT_CODE if interruption.asked else judging.exit_code(document, found):
         sys.exit(code)
 

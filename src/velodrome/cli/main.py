@@ -1,17 +1,20 @@
 """Finds the command asked for, runs it, and turns errors into one sentence and an exit code.
 
+What is raised is named by where it is raised. What nobody foresaw ends here, with code 3 and its traceback in a file:
+code 1 would say that a claim or a threshold failed.
+
 Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 the lab itself could not run,
 4 it cannot be told whether a threshold failed, 130 interrupted.
 """
 
+import os
 import sys
-
-import velodrome.cli
-from velodrome.model.errors import VelodromeError
+from contextlib import contextmanager
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
     import typer
 
@@ -20,6 +23,8 @@ ABOUT = "Race Python network services under controlled conditions and learn whic
 
 def _names() -> list[str]:
     import pkgutil  # noqa: PLC0415 - a load does without
+
+    import velodrome.cli  # noqa: PLC0415
 
     found = (module.name for module in pkgutil.iter_modules(velodrome.cli.__path__))
     return sorted(name for name in found if name != "main" and not name.startswith("_"))
@@ -33,9 +38,20 @@ def application(asked: str | None) -> "typer.Typer":
     import importlib  # noqa: PLC0415 - see `_at_once`
 
     import typer  # noqa: PLC0415
+    import typer.core  # noqa: PLC0415
+
+    class Commands(typer.core.TyperGroup):
+        """typer ends by itself with 1 whatever breaks a pipe or lacks input, and that says something else here."""
+
+        def invoke(self, ctx: "Any") -> "Any":
+            try:
+                return super().invoke(ctx)
+            except (OSError, EOFError, KeyboardInterrupt) as error:
+                raise _CarriedError from error
 
     app = typer.Typer(
         name="velodrome",
+        cls=Commands,
         help=ABOUT,
         no_args_is_help=True,
         add_completion=False,
@@ -57,10 +73,28 @@ def application(asked: str | None) -> "typer.Typer":
             raise typer.Exit
 
     names = _names()
-    for name in [asked] if asked in names else names:
-        register = importlib.import_module(f"velodrome.cli.{name}").register
-        register(app)
+    with _plain_algebra():
+        for name in [asked] if asked in names else names:
+            register = importlib.import_module(f"velodrome.cli.{name}").register
+            register(app)
     return app
+
+
+@contextmanager
+def _plain_algebra() -> "Iterator[None]":
+    """Let what is imported compute in one thread.
+
+    OpenBLAS starts as many as there are CPUs, and where it may not it prints so and sends us the signal of Ctrl-C.
+    """
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]  # what is started later is not to see it
 
 
 def _at_once(arguments: "Sequence[str]") -> bool:
@@ -78,21 +112,153 @@ def _at_once(arguments: "Sequence[str]") -> bool:
     return given is not None
 
 
+class _CarriedError(Exception):
+    """Carries its cause past whoever would take it for something else."""
+
+
 def main() -> None:
     """Run the command line; ends the process."""
-    arguments = sys.argv[1:]
-    asked = next((word for word in arguments if not word.startswith("-")), None)
+    _open_closed()
     try:
-        if _at_once(arguments):
-            return
-        application(asked)(prog_name="velodrome")
-    except VelodromeError as error:
-        print(f"velodrome: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("velodrome: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away (`velodrome stacks | head`); the interpreter must not complain at exit.
-        sys.stdout = None
-        sys.exit(141)
+        _run(sys.argv[1:])
+        _flush()
+    except SystemExit as end:
+        code = _code_of(end)
+    except BaseException as error:
+        code = _ended(error)
+    else:
+        code = 0
+    _drop_output()
+    if _interrupted():
+        sys.modules["velodrome.run.supervision.undisturbed"].deaf()
+    # What ended a thread has been told; the interruption of this one was its consequence.
+    sys.exit(_thread_ended or code)
+
+
+def _open_closed() -> None:
+    """Give what is closed (`>&-`) a place: else the next socket would get its number, and what is printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
+
+
+def _run(arguments: "Sequence[str]") -> None:
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    if _at_once(arguments):
+        return
+    _watch_threads()
+    if asked != "load":  # which ends its span, and tells of it
+        from velodrome.run.supervision import undisturbed  # noqa: PLC0415
+
+        undisturbed.stoppable_to_the_end()
+    application(asked)(prog_name="velodrome")
+
+
+def _code_of(end: SystemExit) -> "int | str | None":
+    """Return what a command ends with, once all that it printed is written."""
+    try:
+        _flush()
+    except Exception as error:
+        return end.code or _ended(error)
+    return end.code
+
+
+def _flush() -> None:
+    """Write what was printed: Python would find at its end that it cannot, and end with 120."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            from velodrome.model.errors.system import TerminalError  # noqa: PLC0415
+
+            which = "output" if name == "stdout" else "error"
+            raise TerminalError(f"standard {which}", error.strerror or str(error)) from error
+
+
+def _drop_output() -> None:
+    """Throw away what nobody takes, so that the interpreter does not try it once more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _ended(error: BaseException) -> int:
+    """Say in a sentence what ended the command; return its exit code."""
+    if isinstance(error, _CarriedError) and error.__cause__ is not None:
+        error = error.__cause__
+    code = getattr(error, "exit_code", None)
+    if code is not None:
+        _say(str(error))
+        return int(code)
+    # A terminal that has gone refuses what is written as the command ends: it was still interrupted.
+    if isinstance(error, KeyboardInterrupt) or _interrupted():
+        _say("interrupted")
+        return 130
+    if isinstance(error, BrokenPipeError) and _reader_gone():
+        return 141
+    return _unforeseen(error)
+
+
+def _unforeseen(error: BaseException) -> int:
+    try:
+        from velodrome.run import faults  # noqa: PLC0415 - only where something failed
+
+        found = faults.told(error)
+    except BaseException as again:
+        _say(
+            f"{type(error).__name__}: {error}. Its traceback could not be kept ({type(again).__name__}: {again})"
+        )
+        return 3
+    _say(str(found))
+    return found.exit_code
+
+
+def _say(sentence: str) -> None:
+    try:
+        print(f"velodrome: {sentence}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return  # nobody listens any more
+
+
+def _interrupted() -> bool:
+    signals = sys.modules.get("velodrome.run.supervision.undisturbed")
+    return signals is not None and signals.interrupts() > 0
+
+
+def _reader_gone() -> bool:
+    """Whether nobody reads standard output any more (`velodrome stacks | head`): another pipe's end is a fault."""
+    import select  # noqa: PLC0415
+
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+_thread_ended = 0
+"""The exit code of what ended a thread that nobody listens to."""
+
+
+def _watch_threads() -> None:
+    """End the command, in order, with what ended one of its threads: nobody else would notice."""
+    import signal  # noqa: PLC0415 - a load does without
+    import threading  # noqa: PLC0415
+
+    def ended(thread: "threading.ExceptHookArgs") -> None:
+        global _thread_ended  # noqa: PLW0603 - one a process
+        if thread.exc_value is not None and not isinstance(thread.exc_value, SystemExit):
+            _thread_ended = _ended(thread.exc_value)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    threading.excepthook = ended
+
+
+if __name__ == "__main__":
+    main()

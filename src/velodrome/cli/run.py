@@ -1,6 +1,5 @@
 """`velodrome run`: race a study, or a group of them, then judge and report what was measured."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +9,11 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli._group import race_group
 from velodrome.cli._racing import Options, race_study
+from velodrome.cli._served import tell
 from velodrome.cli.stacks import Extra
 from velodrome.model.claim import Judgement
 from velodrome.model.errors import ClaimsFailedError
 from velodrome.plan import finding
-from velodrome.report.typeset import visible
 from velodrome.run.companions.given import databases_of
 from velodrome.track import apps
 
@@ -71,16 +70,12 @@ def command(
         extra=tuple(stack or ()),
     )
     group = finding.is_group(study)
-    with apps.served_as(user, "", _tell):
+    with apps.served_as(user, "", tell):
         verdicts = race_group(study, out, options) if group else [race_study(study, out, options)]
     claims = [one for verdict in verdicts for one in verdict.claims]
     failed = [one.claim.name for one in claims if one.judgement is Judgement.FAILS]
     if strict and failed:
         raise ClaimsFailedError(study, failed)
-
-
-def _tell(sentence: str) -> None:
-    print(visible(sentence), file=sys.stderr, flush=True)
 
 
 def register(app: typer.Typer) -> None:

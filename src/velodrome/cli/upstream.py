@@ -63,8 +63,9 @@ def command(
     def stop(_signal: int, _frame: FrameType | None) -> None:
         asked_to_stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+            signal.signal(number, stop)
     with in_process.upstream(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         asked_to_stop.wait()

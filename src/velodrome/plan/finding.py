@@ -3,6 +3,7 @@
 A group is a folder of studies: `articles` holds `articles/asyncio-http` and others.
 """
 
+import os
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -36,7 +37,7 @@ def groups() -> dict[str, tuple[str, ...]]:
 
 def is_group(asked: str) -> bool:
     """Return whether a name is that of a group, or a path that of a folder of studies."""
-    return asked in groups() or (_is_path(asked) and asked not in shipped() and Path(asked).is_dir())
+    return asked in groups() or (_is_path(asked) and asked not in shipped() and os.path.isdir(asked))
 
 
 def members(asked: str) -> dict[str, Path]:

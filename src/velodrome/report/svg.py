@@ -1,7 +1,10 @@
 """Charts as inline SVG, drawn offline by Vega-Lite; colours are CSS variables, for light and dark alike."""
 
 import hashlib
+import os
 import re
+import threading
+from functools import cache
 
 import altair as alt
 import vl_convert
@@ -10,6 +13,8 @@ from markupsafe import Markup
 INK, MUTED, GRID, ASIDE, PAPER = "var(--ink)", "var(--muted)", "var(--grid)", "var(--aside)", "var(--paper)"
 COLOURS = tuple(f"var(--c{number})" for number in range(8))
 DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
+THREADS = 6
+"""That V8 and what drives it start, beside one for each CPU."""
 
 _ATTRIBUTES = r'(?: [^<>"]*"[^"]*")*'
 _LABELLED = re.compile(rf'<(path|line)({_ATTRIBUTES}?) aria-label="([^"]*)"({_ATTRIBUTES})/>')
@@ -45,7 +50,24 @@ def drawn(chart: alt.LayerChart | alt.FacetChart, label: str) -> Markup:
             labelFlush=False,
         )
     )
+    _refuse_without_threads()
     return tidied(vl_convert.vegalite_to_svg(configured.to_dict()), label)
+
+
+@cache
+def _refuse_without_threads() -> None:
+    """Raise RuntimeError where threads cannot be started: V8, which draws, would abort the whole process."""
+    gate = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range((os.cpu_count() or 1) + THREADS):
+            one = threading.Thread(target=gate.wait, name="room for V8")
+            one.start()
+            started.append(one)
+    finally:
+        gate.set()
+        for one in started:
+            one.join()
 
 
 def tidied(svg: str, label: str) -> Markup:

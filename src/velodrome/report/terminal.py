@@ -3,6 +3,7 @@
 The answer stands last because the end of the output is what a reader sees first.
 """
 
+import errno
 import os
 import shlex
 from collections.abc import Mapping
@@ -20,10 +21,18 @@ SET_ASIDE_SHOWN = 6
 ARROW = "→"
 
 
+class _Console(Console):
+    """Of rich, which ends the program with 1 when its reader goes away: here that code says something else."""
+
+    def on_broken_pipe(self) -> None:
+        """Let whoever ends the program hear of it. Raises BrokenPipeError."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console(stream: TextIO) -> Console:
     """Return a console that writes control codes only where somebody looks: not in a pipe, nor under CI."""
     live = stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
-    return Console(
+    return _Console(
         file=stream,
         force_terminal=live,
         highlight=False,

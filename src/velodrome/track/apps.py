@@ -36,8 +36,8 @@ from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import stoppable
 from velodrome.run.supervision import account
+from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import in_process
 from velodrome.run.third_party.upstream_spec import answering
 from velodrome.track import naming
@@ -199,14 +199,15 @@ def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None)
 def commands_around(asked: Asked, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
 
-    SIGTERM ends the block as Ctrl-C does, so that the second runs then, too. Raises AccountError,
-    InterpreterNotFoundError, AppVariableError, and what `commands.around` does. `tell`: see `served_as`.
+    SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` hears that it does, and
+    what `served_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what `commands.around`
+    does.
     """
     where = folder(asked.cwd)
     with served_as(asked.user, where, tell):
         path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
         variables = {"PATH": path, **values(asked.env)}
-        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables):
+        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, told=tell):
             yield
 
 

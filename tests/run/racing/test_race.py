@@ -1,10 +1,13 @@
 """A race keeps every result, goes on where it was stopped, and never runs beside another."""
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.run.racing.plain_driver import PlainDriver
 from tests.run.racing.short_race import Told, bare, heats, lab, study
 
 from velodrome.guest.recipe import Recipe
@@ -14,21 +17,26 @@ from velodrome.model.errors import (
     BusyError,
     EnvironmentFailedError,
     LimitError,
+    OutputError,
+    RaceInterruptedError,
     ResultsExistError,
     StudyChangedError,
 )
 from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.limits import Limits
-from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.load import Load
+from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.trial import Trial
+from velodrome.run.drivers.driver import OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing import race, store
 from velodrome.run.racing.race import Race
+from velodrome.run.servers.server import Server, Stopped
 
 ONE_BLOCK = study(blocks=1)
 
@@ -180,6 +188,134 @@ def test_a_follower_that_fails_loses_no_result(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no room"):
         race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Angry())
     assert len(store.read(tmp_path / "out").trials) == 1
+
+
+class Faulty(PlainDriver):
+    """Fails the first load in a way that nobody foresaw."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error: BaseException | None = error
+
+    def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return super().run(load, target, on_event)
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "open files"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/full"), "/somewhere/full"),
+        (MemoryError(), "memory"),
+        (RuntimeError("can't start new thread"), "processes and threads"),
+        (KeyError("absent"), "KeyError: 'absent'"),
+        (RecursionError("too deep"), "RecursionError"),
+    ],
+)
+def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
+    error: Exception, named: str, tmp_path: Path
+) -> None:
+    faulty = Faulty(error)
+    told = Told()
+    finished = race.run(
+        Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(lambda *_, **__: faulty), told
+    )
+    assert (finished.done, finished.total) == (4, 4)
+    first, *others = told.results
+    assert isinstance(first, Failed)
+    assert first.failure is FailureKind.LOAD
+    assert named in first.reason
+    assert all(isinstance(one, Measurement) for one in others)
+    # Neither what the machine refuses nor what a stranger's code raises is a bug of velodrome's.
+    assert not (tmp_path / "cache" / "crashes").exists()
+
+
+def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("velodrome.run.racing.trial.validity.flags", "".index)
+    told = Told()
+    race.run(Race(ONE_BLOCK, heats(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
+    crashes = list((tmp_path / "cache" / "crashes").iterdir())
+    assert len(crashes) == len(told.results) == 2
+    for one in told.results:
+        assert isinstance(one, Failed)
+        assert "TypeError" in one.reason
+        (crash,) = [file for file in crashes if str(file) in one.reason]
+        assert "Traceback" in crash.read_text()
+
+
+def test_an_interrupt_ends_the_race_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    whole = heats(ONE_BLOCK)
+    with pytest.raises(RaceInterruptedError) as ended:
+        race.run(
+            Race(ONE_BLOCK, whole, tmp_path / "out"),
+            lab(lambda *_, **__: Faulty(KeyboardInterrupt())),
+            Told(),
+        )
+    assert (ended.value.exit_code, ended.value.done) == (130, 0)
+
+
+def test_a_server_that_cannot_be_stopped_as_planned_fails_its_last_trial_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, faults = Server.stop, [OSError(errno.ENFILE, os.strerror(errno.ENFILE))]
+
+    def failing(self: Server, deadline_s: float = 1.0) -> Stopped:
+        found = stop(self, deadline_s)
+        if faults:
+            raise faults.pop()
+        return found
+
+    monkeypatch.setattr(Server, "stop", failing)
+    told = Told()
+    race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), told)
+    kinds = [one.failure if isinstance(one, Failed) else None for one in told.results]
+    assert kinds == [None, FailureKind.STOP, None, None]
+    assert [one.trial.key for one in told.results] == [
+        trial.key for heat in heats(ONE_BLOCK) for trial in heat.trials
+    ]
+
+
+def test_an_environment_that_fails_as_nobody_foresaw_fails_its_stack_alone(tmp_path: Path) -> None:
+    def environment(*_: object) -> Environment:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "cache" / "envs" / "x"))
+
+    told = Told()
+    race.run(
+        Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), replace(lab(), environment=environment), told
+    )
+    assert len(told.results) == 4
+    for one in told.results:
+        assert isinstance(one, Failed)
+        assert os.strerror(errno.ENOSPC) in one.reason
+        assert "VELODROME_CACHE" in one.reason
+
+
+def test_results_that_cannot_be_written_end_the_race_and_what_was_written_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwrite, left = os.pwrite, 2
+
+    def full(number: int, data: bytes, at: int) -> int:
+        nonlocal left
+        if os.readlink(f"/proc/self/fd/{number}").endswith(store.NAME):
+            left -= 1
+            if left < 0:
+                pwrite(number, bytes(data)[:10], at)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return pwrite(number, data, at)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)):
+        race.run(Race(ONE_BLOCK, heats(ONE_BLOCK), tmp_path / "out"), lab(), Told())
+    monkeypatch.undo()
+    found = store.read(tmp_path / "out")
+    assert len(found.trials) == 1
+    assert not found.torn
 
 
 def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(

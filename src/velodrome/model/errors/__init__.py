@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CommandFailedError,
         HeaderError,
         NoStackFitsError,
+        TeardownInterruptedError,
         WithheldHeaderError,
     )
     from velodrome.model.errors.beside import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from velodrome.model.errors.races import (
         BusyError,
         ClaimsFailedError,
+        LockError,
         NothingMeasuredError,
         RaceInterruptedError,
     )
@@ -84,7 +86,16 @@ if TYPE_CHECKING:
         StudyChangedError,
         UnreadableVerdictError,
     )
-    from velodrome.model.errors.system import ScratchError
+    from velodrome.model.errors.system import (
+        BrokenInstallationError,
+        CacheError,
+        ExhaustedError,
+        FullError,
+        NoHomeError,
+        ScratchError,
+        TerminalError,
+        UnforeseenError,
+    )
     from velodrome.model.errors.usage import (
         AccessLogError,
         AppInProgramError,
@@ -151,8 +162,10 @@ __all__ = [
     "AppUnfitError",
     "AppVariableError",
     "BadOptionError",
+    "BrokenInstallationError",
     "BrokenPluginError",
     "BusyError",
+    "CacheError",
     "CalibrationError",
     "ClaimsFailedError",
     "CommandFailedError",
@@ -169,6 +182,8 @@ __all__ = [
     "DriverTooOldError",
     "EngineError",
     "EnvironmentFailedError",
+    "ExhaustedError",
+    "FullError",
     "GitError",
     "HeaderError",
     "IdleError",
@@ -178,10 +193,12 @@ __all__ = [
     "LinkError",
     "LinkRefusedError",
     "LoadRefusedError",
+    "LockError",
     "MisplacedOptionError",
     "MissingLibraryError",
     "MostlyFailedError",
     "NeedlessOptionError",
+    "NoHomeError",
     "NoPortError",
     "NoServerError",
     "NoSourceError",
@@ -209,9 +226,12 @@ __all__ = [
     "StartRefusedError",
     "StudyChangedError",
     "StudyFileError",
+    "TeardownInterruptedError",
+    "TerminalError",
     "ThresholdError",
     "TwoSourcesError",
     "UnfitLoadError",
+    "UnforeseenError",
     "UnknownDriverError",
     "UnknownKnobError",
     "UnknownLoadMetricError",

@@ -256,3 +256,17 @@ class CommandFailedError(VelodromeError):
     def __init__(self, option: str, command: str, how: str, last_lines: Sequence[str] = ()) -> None:
         said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
         super().__init__(f"{option} '{command}' failed ({how}), so nothing was measured.{said}")
+
+
+class TeardownInterruptedError(VelodromeError):
+    """Raised when the user's own command after the race was ended by one interrupt too many."""
+
+    exit_code = 130
+
+    def __init__(self, command: str, times: int, before: str = "") -> None:
+        self.command, self.times = command, times
+        first = f"{before.rstrip('.')}. " if before else ""
+        super().__init__(
+            f"{first}--teardown '{command}' was ended by interrupt number {times}: what it takes down may still be "
+            "there. Run it by hand"
+        )

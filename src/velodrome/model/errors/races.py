@@ -16,8 +16,18 @@ class BusyError(VelodromeError):
         )
 
 
+class LockError(VelodromeError):
+    """Raised when the file by which measurements wait for each other cannot be used as one."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(
+            f"{path} cannot be the lock of this machine's measurements: {reason}. Name another file in VELODROME_LOCK"
+        )
+
+
 class RaceInterruptedError(VelodromeError):
-    """Raised when a race was stopped by Ctrl-C or SIGTERM; what was finished is kept."""
+    """Raised when a race was stopped by Ctrl-C, SIGTERM or SIGHUP; what was finished is kept."""
 
     exit_code = 130
 

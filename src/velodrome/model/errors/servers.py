@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from errno import EAGAIN
 
 from velodrome.model.errors.root import UsageError, VelodromeError
 
@@ -13,11 +14,13 @@ class StartRefusedError(VelodromeError):
         self.stage, self.what, self.errno = stage, what, errno
         reason = os.strerror(errno) if errno else "see above"
         step = {
+            "fork": "there is room for no further "
+            + ("process of this user (ulimit -u)" if errno == EAGAIN else "open file (ulimit -n)"),
             "group": f"the control group {what} cannot be used",
             "affinity": f"it cannot be placed on CPU {what}",
             "rlimit": f"the limit {what} is refused",
             "user": f"it cannot become user {what}",
-            "cwd": f"the folder {what} cannot be entered",
+            "cwd": f"the folder {what} cannot be made or entered",
             "exec": f"{what} cannot be executed",
             "warden": f"its supervisor did not come up ({what or 'no output'})",
         }.get(stage, f"{stage} failed")

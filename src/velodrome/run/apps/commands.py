@@ -9,13 +9,14 @@ SIGTERM then, and SIGKILL after `STOP_S`.
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from velodrome.model.errors import CommandFailedError
+from velodrome.model.errors import CommandFailedError, TeardownInterruptedError, VelodromeError
 from velodrome.run import scratch
 from velodrome.run.supervision.account import acting, current_variables, hand_over
+from velodrome.run.supervision.undisturbed import BREAKS_AT, interrupts, undisturbed
 from velodrome.run.supervision.ward import Order, Ward
 
 LONGEST_S = 600.0
@@ -38,18 +39,32 @@ def around(
     cwd: str,
     variables: Mapping[str, str],
     longest_s: float = LONGEST_S,
+    *,
+    told: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[str, ...]]:
     """Run one command before the block and one after it, however it ends; empty ones are none.
 
     The one after runs also when the one before is interrupted (KeyboardInterrupt), and not when it fails by itself.
-    `variables` count before those of our own environment. Raises CommandFailedError when one fails or does not end in
-    time; of the one after the block only where the block itself did not raise.
+    It runs to its end, or to its limit, whatever signals come; the third interrupt of all ends it. `told` hears of it
+    where the block was interrupted. `variables` count before those of our own environment. Raises CommandFailedError
+    when one fails or does not end in time; of the one after the block only where the block itself did not raise.
+    Raises TeardownInterruptedError.
     """
     env = {**os.environ, **current_variables(), **variables}
 
-    def tear_down() -> None:
-        with suppress(CommandFailedError), _run("--teardown", teardown, cwd, env, longest_s):
-            pass
+    def say(text: str) -> None:
+        # A terminal that has gone, or a signal within a print, must not end what is to run to its end.
+        with suppress(OSError, ValueError, RuntimeError):
+            told(text)
+
+    def tear_down(because: BaseException) -> None:
+        if interrupts() and teardown:
+            say(f"interrupted; --teardown runs now, for {longest_s:g} s at most")
+        try:
+            with _uninterrupted(teardown, say, because), _run("--teardown", teardown, cwd, env, longest_s):
+                pass
+        except CommandFailedError as error:
+            say(str(error))
 
     begun = False
     try:
@@ -57,15 +72,44 @@ def around(
             begun = True
             try:
                 yield said
-            except BaseException:
-                tear_down()
+            except BaseException as error:
+                tear_down(error)
                 raise
-            with _run("--teardown", teardown, cwd, env, longest_s):
+            with _uninterrupted(teardown, say), _run("--teardown", teardown, cwd, env, longest_s):
                 pass
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         # Stopped halfway through the first command: there may be something to take down.
         if not begun:
-            tear_down()
+            tear_down(error)
+        raise
+
+
+@contextmanager
+def _uninterrupted(
+    command: str, told: Callable[[str], None], because: BaseException | None = None
+) -> Iterator[None]:
+    """Let no signal end the block but the one of number `BREAKS_AT`, counted from the first of all.
+
+    `because`: what ended the race. Raises TeardownInterruptedError.
+    """
+
+    def hear(number: int) -> None:
+        left = BREAKS_AT - number
+        if left > 0 and command:
+            told(f"--teardown still runs; {left} more interrupt{'s' if left > 1 else ''} would end it")
+
+    ended = False
+    try:
+        with undisturbed(BREAKS_AT, hear):
+            try:
+                yield
+            except KeyboardInterrupt:
+                ended = True
+                raise
+    except KeyboardInterrupt as error:
+        if ended and command:
+            before = str(because) if isinstance(because, VelodromeError) else ""
+            raise TeardownInterruptedError(command, interrupts(), before) from error
         raise
 
 

@@ -13,17 +13,46 @@ import signal
 import sys
 import threading
 
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from typing import IO
+
 PATIENCE_S = 10.0
 """How long the engine may take to end early before this process leaves without it: it ends within a tick."""
 
 
 def main() -> int:
     """Carry out the load standard input asks for; exit status 0, or 2 with an `error` line."""
+    out = sys.stdout.buffer
+    try:
+        document = _carried_out(out)
+    except (ValueError, PermissionError, OSError) as error:
+        kind = next(
+            known.__name__ for known in (ValueError, PermissionError, OSError) if isinstance(error, known)
+        )
+        _refuse(out, kind, str(error))
+        return 2
+    except Exception as error:  # no thread, no memory, no engine
+        from velodrome.run.faults import told  # noqa: PLC0415 - only where it failed
+
+        _refuse(out, "OSError", str(told(error)))
+        return 2
+    out.write(b"document\n" + document.encode() + b"\n")
+    out.flush()
+    return 0
+
+
+def _refuse(out: "IO[bytes]", kind: str, sentence: str) -> None:
+    out.write(f"error {kind}\n{sentence}\n".encode())
+    out.flush()
+
+
+def _carried_out(out: "IO[bytes]") -> str:
     if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
     from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
 
-    source, out = sys.stdin.buffer, sys.stdout.buffer
+    source = sys.stdin.buffer
     spec_bytes, body_bytes, expect_bytes = map(int, source.readline().split())
     spec = source.read(spec_bytes).decode()
     body = source.read(body_bytes)
@@ -38,18 +67,7 @@ def main() -> int:
         out.flush()
         return not stopping.is_set()
 
-    try:
-        document = _native.load(spec, body, expected, deliver)
-    except (ValueError, PermissionError, OSError) as error:
-        kind = next(
-            known.__name__ for known in (ValueError, PermissionError, OSError) if isinstance(error, known)
-        )
-        out.write(f"error {kind}\n{error}\n".encode())
-        out.flush()
-        return 2
-    out.write(b"document\n" + document.encode() + b"\n")
-    out.flush()
-    return 0
+    return _native.load(spec, body, expected, deliver)
 
 
 def _watch(stopping: threading.Event) -> None:

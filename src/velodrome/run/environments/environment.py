@@ -22,7 +22,7 @@ from velodrome.guest import catalog
 from velodrome.guest.client import Client
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
-from velodrome.model.errors import EnvironmentFailedError, UvMissingError
+from velodrome.model.errors import EnvironmentFailedError, NoHomeError, UvMissingError
 from velodrome.run import cache
 from velodrome.run.environments import lock, record
 from velodrome.run.environments.installing import held, packages_in, uv
@@ -136,8 +136,8 @@ def _failed_before(stack: Stack, asked: str | None) -> tuple[str, str] | None:
     requires = catalog.requires(stack)
     key = _key(requires, lock.covering(requires, interpreter.minor), interpreter)
     try:
-        reason, cure = json.loads((cache.folder("envs") / f"{key}.failed").read_text())
-    except (OSError, ValueError):
+        reason, cure = json.loads((cache.root() / "envs" / f"{key}.failed").read_text())
+    except (NoHomeError, OSError, ValueError):
         return None
     return f"the last time, {reason}", f"{cure}. The next run tries again"
 

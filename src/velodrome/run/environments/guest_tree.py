@@ -26,7 +26,7 @@ def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
     """Return the folder that is the PYTHONPATH of a server, made if it is not there yet.
 
     `extra_stacks` are files named by the user; they are put among those that ship,
-    where `-m velodrome.guest.stacks.<file name>` finds them. Raises OSError if the cache cannot be written.
+    where `-m velodrome.guest.stacks.<file name>` finds them. Raises CacheError if the cache cannot be written.
     """
     files = _shipped()
     for path in map(Path, extra_stacks):
@@ -34,7 +34,8 @@ def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
     home = cache.folder("guest")
     tree = home / _digest(files)
     if not tree.is_dir():
-        _write(files, tree)
+        with cache.written(tree):
+            _write(files, tree)
     return tree
 
 

@@ -46,6 +46,8 @@ CURES = (
         "install what it is built with (Debian: apt install libmariadb-dev pkg-config gcc)",
     ),
     ("No space left on device", f"free some space, or set {cache.VARIABLE} to a folder elsewhere"),
+    ("Resource temporarily unavailable", "allow more processes and threads (ulimit -u)"),
+    ("Too many open files", "allow more open files (ulimit -n 4096)"),
     ("Permission denied", f"set {cache.VARIABLE} to a folder you may write to"),
     (
         "error sending request",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments.uv import find_uv, quiet_environment
+from velodrome.run.faults import refusals
 from velodrome.run.supervision.account import Account, acting, current_process, current_variables
 from velodrome.run.supervision.python import answering
 
@@ -54,15 +55,16 @@ def _found(asked: str | None, _account: Account | None) -> Interpreter:
 
 def _ask(path: str, asked: str) -> Interpreter:
     try:
-        said = subprocess.run(
-            answering(path, ASK),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-            env={**quiet_environment(), **current_variables()},
-            **current_process(),
-        )
+        with refusals():  # which are no fault of what was asked for
+            said = subprocess.run(
+                answering(path, ASK),
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
+                env={**quiet_environment(), **current_variables()},
+                **current_process(),
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InterpreterNotFoundError(asked, _why(path, error)) from error
     if said.returncode != 0:

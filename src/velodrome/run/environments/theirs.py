@@ -12,6 +12,7 @@ from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
+from velodrome.run.faults import refusals
 from velodrome.run.supervision.account import current_process, current_variables, hand_over
 from velodrome.run.supervision.python import guest
 
@@ -40,16 +41,17 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
     }
     begun = guest(python, guest_tree, MODULE, env=env)
     try:
-        said = subprocess.run(
-            begun.argv,
-            env=begun.env,
-            cwd=begun.cwd,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=LONGEST_S,
-            **current_process(),
-        ).stdout
+        with refusals():  # which are no fault of what was asked for
+            said = subprocess.run(
+                begun.argv,
+                env=begun.env,
+                cwd=begun.cwd,
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=LONGEST_S,
+                **current_process(),
+            ).stdout
         told = json.loads(said.splitlines()[-1])  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterNotFoundError(python, f"it does not tell what is installed ({error})") from error

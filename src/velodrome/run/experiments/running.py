@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from velodrome.guest.client import variable
-from velodrome.model.errors import VelodromeError
 from velodrome.model.experiment import Experiment, Finding, Setting
 from velodrome.model.quantity import short
+from velodrome.run import faults
 from velodrome.run.experiments import process
 from velodrome.run.experiments.choosing import choose
 from velodrome.run.experiments.experiment import Kind
@@ -33,8 +33,8 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
         with tempfile.TemporaryFile() as output:
             ended, lines = _bounded(kind, settings, lab, deadline_s, output)
             said = _said(output)
-    except VelodromeError as error:
-        return Finding(experiment, started_at, failed=str(error))
+    except Exception as error:  # this machine refuses something, or it is a bug: of this experiment alone
+        return Finding(experiment, started_at, failed=faults.sentence(error))
     if said and "outcome" in said:
         outcome = said["outcome"]
         told = (outcome["facts"], outcome["sentence"])

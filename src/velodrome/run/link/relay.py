@@ -80,7 +80,11 @@ class Relay:
             self._child.input.write(line.encode() + b"\n")
             answer: Mapping[str, Any] = json.loads(self._child.answer(PATIENCE_S))
         except (BrokenPipeError, EOFError, TimeoutError, ValueError) as error:
-            reason = str(error) if isinstance(error, TimeoutError) else "its relay has ended"
+            reason = (
+                str(error)
+                if isinstance(error, TimeoutError)
+                else f"its relay has ended ({self._child.ending()})"
+            )
             raise LinkError(self._link.label, reason, self._child.last_lines()) from error
         if "error" in answer:
             raise LinkError(self._link.label, answer["error"])

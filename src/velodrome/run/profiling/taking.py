@@ -19,7 +19,7 @@ from typing import Self
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model import samples
-from velodrome.model.errors import ProfilerError, VelodromeError
+from velodrome.model.errors import ProfilerError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import Profile
@@ -27,13 +27,14 @@ from velodrome.model.trial import Trial
 from velodrome.run.clients import idle
 from velodrome.run.drivers.choosing import OWN
 from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
 from velodrome.run.measuring.sampled import Sampled
 from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.profiling import pyspy, raw, speedscope
 from velodrome.run.profiling.pyspy import Recording
-from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of, sentence
+from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of
 from velodrome.run.validity.machine import OTHER_TOLD
 
 FOLDER = "profiles"
@@ -53,15 +54,19 @@ def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
     """Profile one contestant under one load and write its stacks into `folder`."""
     none = Profile(trial, datetime.now(UTC).isoformat(timespec="milliseconds"), rate_hz=pyspy.RATE_HZ)
     try:
-        path = pyspy.find()
-        with ExitStack() as running:
-            booted = boot(trial, lab, running)
-            facts, sampler, recording = _record(trial, booted, lab, path)
-            booted.server.stop(lab.stop_seconds)
+        return _taken(none, lab, folder)
     except ImpossibleError as why:
         return replace(none, failed=why.reason)
-    except (VelodromeError, ValueError) as error:
+    except Exception as error:  # this machine refuses something, or it is a bug: of this profile alone
         return replace(none, failed=sentence(error))
+
+
+def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
+    trial, path = none.trial, pyspy.find()
+    with ExitStack() as running:
+        booted = boot(trial, lab, running)
+        facts, sampler, recording = _record(trial, booted, lab, path)
+        booted.server.stop(lab.stop_seconds)
     sampled = sampler.result(booted.boot_s)
     taken = replace(
         none,

@@ -19,7 +19,6 @@ from velodrome.model.errors import (
     EnvironmentFailedError,
     LimitError,
     LinkRefusedError,
-    VelodromeError,
 )
 from velodrome.model.measurement import AnswerForm, FailureKind, Placement
 from velodrome.model.third_party import ThirdParty
@@ -33,6 +32,7 @@ from velodrome.run.companions.choosing import Beside
 from velodrome.run.companions.companion import Ground
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
+from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
 from velodrome.run.link.site import Loopback, Site, between
@@ -206,11 +206,6 @@ def _kind(error: Exception) -> FailureKind:
         return FailureKind.INSTALL
     missing = (LimitError, LinkRefusedError, CompanionMissingError, CompanionFailedError)
     return FailureKind.UNAVAILABLE if isinstance(error, missing) else FailureKind.START
-
-
-def sentence(error: Exception) -> str:
-    """Return what is told of an error: its own sentence, or for a foreign one its class too."""
-    return str(error) if isinstance(error, VelodromeError) else f"{type(error).__name__}: {error}"
 
 
 def seed_of(trial: Trial) -> int:

@@ -6,12 +6,9 @@ with opened(trials, lab, "capacity of hello", follower) as lab:
 """
 
 import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import FrameType
 
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Trial
@@ -23,6 +20,7 @@ from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.preparing import prepared
 from velodrome.run.supervision import orphans
+from velodrome.run.supervision.undisturbed import stoppable
 
 
 @contextmanager
@@ -31,9 +29,9 @@ def opened(
 ) -> Iterator[Lab]:
     """Hold the machine and yield a lab in which these trials can be booted; `what` tells others who we are.
 
-    `wait_s` is how long to wait for another velodrome to end; None: as long as it takes. SIGTERM raises
-    KeyboardInterrupt. Raises LimitError, LinkRefusedError, BusyError; an environment that cannot be made fails the
-    boot of its trials.
+    `wait_s` is how long to wait for another velodrome to end; None: as long as it takes. SIGTERM and SIGHUP raise
+    KeyboardInterrupt as Ctrl-C does. Raises LimitError, LinkRefusedError, BusyError; an environment that cannot be made
+    fails the boot of its trials.
     """
     refuse_impossible(trials, lab)
 
@@ -78,23 +76,6 @@ def swept(follower: Preparing) -> None:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Make SIGTERM end what is measured as Ctrl-C does: in order, with everything stopped."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's affair
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
 def host_beside(asked: Limits, lab: Lab) -> Iterator[None]:
     """Keep velodrome itself (sampler, output of the server) off the server's CPUs where there are others."""
     placed = placement.place(lab.cpus, asked, placement.cores(lab.cpus))
@@ -102,8 +83,10 @@ def host_beside(asked: Limits, lab: Lab) -> Iterator[None]:
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {*placed.load_cpus, *placed.upstream_cpus})
     try:
+        with suppress(OSError):  # these CPUs were taken away meanwhile: the trial itself tells that
+            os.sched_setaffinity(0, {*placed.load_cpus, *placed.upstream_cpus})
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        with suppress(OSError):
+            os.sched_setaffinity(0, before)

@@ -16,6 +16,7 @@ from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments import cpu_turn
 from velodrome.run.environments.environment import Environment
+from velodrome.run.faults import refusals, told
 from velodrome.run.lab import Lab, OverlayOf
 from velodrome.run.racing.follower import Preparing
 
@@ -46,9 +47,9 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
         stack, python, packages, _ = key
         try:
             made[key] = lab.environment(lab.stacks[stack], python or None, dict(packages), served)
-        except VelodromeError as error:
-            made[key] = error
-            follower.preparing(str(error))
+        except Exception as error:  # it fails the trials of this stack alone
+            made[key] = told(error)
+            follower.preparing(str(made[key]))
 
     def look_up(
         stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
@@ -62,8 +63,8 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
         follower.preparing(f"what asks {name} for its first row")
         try:
             companion.install(Ground(lab.guest_tree))
-        except VelodromeError as error:  # told again, as the reason of the trials that it fails
-            follower.preparing(str(error))
+        except Exception as error:  # said again, as the reason of the trials that it fails
+            follower.preparing(str(told(error)))
 
     overlays, overlay = _overlays(trials, lab, follower)
     kinds = companions.known()
@@ -94,9 +95,9 @@ def _overlays(
         follower.preparing(f"{key[0]} beside {app.path}")
         try:
             made[key] = lab.overlay(lab.stacks[key[0]], app)
-        except VelodromeError as error:
-            made[key] = error
-            follower.preparing(str(error))
+        except Exception as error:  # it fails the trials of this stack alone
+            made[key] = told(error)
+            follower.preparing(str(made[key]))
 
     def look_up(stack: Stack, app: App) -> Environment:
         found = made[stack.name, app.python]
@@ -139,7 +140,7 @@ def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
     is to end, and Ctrl-C must not wait for a download.
     """
     waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     count = 0
     for task in tasks:
         waiting.put(task)
@@ -154,11 +155,12 @@ def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
             try:
                 task()
                 ended.put(None)
-            except Exception as error:
+            except BaseException as error:  # whoever waits must hear of it, whatever it is
                 ended.put(error)
 
     for _ in range(min(2, count)):
-        threading.Thread(target=work, name="environment", daemon=True).start()
+        with refusals():
+            threading.Thread(target=work, name="environment", daemon=True).start()
     for _ in range(count):
         error = ended.get()
         if error is not None:

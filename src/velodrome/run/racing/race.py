@@ -23,9 +23,10 @@ from velodrome.run.machine import machine
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.course import Course
 from velodrome.run.racing.follower import Follower
-from velodrome.run.racing.opening import proven, refuse_impossible, stoppable, swept
+from velodrome.run.racing.opening import proven, refuse_impossible, swept
 from velodrome.run.racing.preparing import prepared
 from velodrome.run.racing.store import Store
+from velodrome.run.supervision.undisturbed import stoppable
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def run(
 ) -> Finished:
     """Run all that the file does not hold yet. `estimate_s`: how long a heat should take, if known.
 
-    Raises RaceInterruptedError on Ctrl-C or SIGTERM, BusyError, LimitError, OutputError, and for a resume
+    Raises RaceInterruptedError on Ctrl-C, SIGTERM or SIGHUP, BusyError, LimitError, OutputError, and for a resume
     ResultsError or StudyChangedError. A stack's failure is a result and raises nothing.
     """
     trials = [trial for heat in race.heats for trial in heat.trials]

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError, VelodromeError
+from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import (
     CompanionFacts,
@@ -32,10 +32,11 @@ from velodrome.model.trial import Heat, Trial
 from velodrome.run import validity
 from velodrome.run.clients import idle
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
+from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
 from velodrome.run.link.namespace import entered
 from velodrome.run.measuring.sampler import Sampler
-from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of, sentence
+from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of
 from velodrome.run.servers.server import Server, Stopped
 from velodrome.run.third_party import upstream
 
@@ -56,19 +57,29 @@ def run_heat(heat: Heat, lab: Lab) -> Generator[Result, None, None]:
 def _one_server(waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
     """Run as many trials as one server carries: all of them, unless it dies."""
     started_at = _now()
+    last: Trial | None = None
     try:
         with ExitStack() as running:
             booted = boot(waiting[0], lab, running)
             while True:
-                result = measure(waiting.popleft(), booted, lab)
+                last = waiting.popleft()
+                result = measure(last, booted, lab)
                 if not waiting or booted.server.exit() is not None:
                     break
                 yield result
             # The last result waits for the stop, because hanging on it is told with that result.
-            yield _with_end(result, booted.server.stop(lab.stop_seconds), booted.server)
+            ended = _with_end(result, booted.server.stop(lab.stop_seconds), booted.server)
+        yield ended
     except ImpossibleError as why:
         while waiting:
             yield Failed(waiting.popleft(), started_at, why.kind, why.reason, why.last_lines)
+    except Exception as error:
+        # What this machine refused, or a bug, between the loads: the trials that are left get a fresh server.
+        yield Failed(last or waiting.popleft(), started_at, _when(last), sentence(error))
+
+
+def _when(last: Trial | None) -> FailureKind:
+    return FailureKind.START if last is None else FailureKind.STOP
 
 
 class _Watch:
@@ -98,6 +109,13 @@ def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None)
     until then is the result.
     """
     started_at = _now()
+    try:
+        return _measured(trial, booted, lab, also, started_at)
+    except Exception as error:  # this machine refuses something, or it is a bug: of this trial alone
+        return _failed(trial, started_at, error, booted.server)
+
+
+def _measured(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None, started_at: str) -> Result:
     server = booted.server
     span_s, site = trial.load.duration_s, booted.site
     sampler = Sampler(server.pid, server.serving.port, span_s, booted.bounds.account, inside=site.server)
@@ -107,13 +125,10 @@ def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None)
     for name, pid in booted.beside.pids.items():
         sampler.accompany_tree(name, pid)
     watch = _Watch(sampler, booted, also)
-    try:
-        facts, idled = _load(trial, booted, lab, sampler, watch)
-        sampled = sampler.result(booted.boot_s)
-    except (VelodromeError, ValueError) as error:
-        return _failed(trial, started_at, error, server)
+    facts, idled = _load(trial, booted, lab, sampler, watch)
+    sampled = sampler.result(booted.boot_s)
     died = server.exit()
-    if died is not None and facts.ok == 0:
+    if died is not None and (facts.ok == 0 or died.with_warden):
         return _died(trial, started_at, server)
     evidence = validity.Evidence(
         load=trial.load,
@@ -184,6 +199,9 @@ def _failed(trial: Trial, started_at: str, error: Exception, server: Server) -> 
 def _died(trial: Trial, started_at: str, server: Server) -> Failed:
     ended = server.exit()
     how = ended.sentence if ended else "its process is gone"
+    if ended and ended.with_warden:
+        reason = f"{trial.contestant.label} was ended under load: {how}"
+        return Failed(trial, started_at, FailureKind.LOAD, reason, server.last_lines())
     reason = f"{trial.contestant.label} died under load: {how}"
     return Failed(trial, started_at, FailureKind.DIED, reason, server.last_lines())
 

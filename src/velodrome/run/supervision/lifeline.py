@@ -5,6 +5,7 @@ even by `kill -9`. The process pins itself (`--cpus`), so nothing runs between f
 """
 
 import selectors
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self
 
+from velodrome.run.faults import refusals
 from velodrome.run.supervision import python
 
 LAST_LINES = 12
@@ -65,9 +67,24 @@ class Child:
                     raise TimeoutError(f"no answer from its process within {patience_s:g} s")
                 chunk = self.output.read(4096)
                 if not chunk:
-                    raise EOFError(line.decode(errors="replace") or "its process has ended")
+                    raise EOFError(
+                        line.decode(errors="replace") or f"its process has ended ({self.ending()})"
+                    )
                 line += chunk
         return line
+
+    def ending(self) -> str:
+        """Return how it ended, once it closed its output: `exit 3`, `killed by SIGKILL`."""
+        try:
+            code = self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            return "it still runs, and says nothing"
+        if code >= 0:
+            return f"exit {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
 
     def last_lines(self) -> tuple[str, ...]:
         """Return the end of what it wrote to standard error."""
@@ -98,19 +115,25 @@ class Child:
 def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequence[int] = ()) -> Child:
     """Start a module of velodrome's with `--cpus … arguments`, return it at once; `pass_fds`: descriptors it inherits.
 
-    It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order.
+    It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order. Raises
+    ExhaustedError or ScratchError where the system has no more of what it takes.
     """
     begun = python.own(module, "--cpus", ",".join(map(str, cpus)), *arguments)
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
-    process = subprocess.Popen(
-        begun.argv,
-        env=begun.env,
-        cwd=begun.cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        bufsize=0,
-        start_new_session=True,
-        pass_fds=tuple(pass_fds),
-    )
+    with refusals():
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
+        try:
+            process = subprocess.Popen(
+                begun.argv,
+                env=begun.env,
+                cwd=begun.cwd,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=tuple(pass_fds),
+            )
+        except BaseException:
+            errors.close()
+            raise
     return Child(process, errors)

@@ -24,6 +24,7 @@ import psutil
 
 from velodrome.model.errors import StartRefusedError
 from velodrome.run import scratch
+from velodrome.run.faults import refusals
 from velodrome.run.supervision import orphans, python, warden
 from velodrome.run.supervision.account import Account
 from velodrome.run.supervision.orphans import MARK
@@ -76,6 +77,8 @@ class Exit:
     """As in `subprocess`: negative is the number of the signal that killed it."""
     oom_kills: int
     monotonic_ns: int
+    with_warden: bool = False
+    """Whether it ended because its warden did, which velodrome had not told to: no fault of its own."""
 
     @property
     def sentence(self) -> str:
@@ -83,6 +86,10 @@ class Exit:
 
         A master of workers may end by itself, as if nothing were, once these were killed.
         """
+        if self.with_warden:
+            return (
+                "killed with its warden, the process that watches it for velodrome: somebody ended that one"
+            )
         if self.code >= 0:
             limit = ", after its memory limit was reached and its workers killed" if self.oom_kills else ""
             return f"exit {self.code}{limit}"
@@ -108,7 +115,9 @@ class Ending:
 
 
 class Ward:
-    """Starts when created. Raises StartRefusedError when the kernel refuses a part of the order."""
+    """Starts when created. Raises StartRefusedError when the kernel refuses a part of the order, ExhaustedError when it
+    has no more of what a start takes.
+    """
 
     def __init__(self, order: Order, stdout: int | None = None) -> None:
         """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors."""
@@ -123,18 +132,24 @@ class Ward:
         self._ending: Ending | None = None
         self._warden_gone = False
         self.pid = 0
-        self._control, theirs = socket.socketpair()
-        try:
-            self._spawn(theirs)
-            self._await_start()
-        except BaseException:
-            theirs.close()
-            self.stop(0.0)
-            raise
+        with refusals():
+            self._control, theirs = socket.socketpair()
+            try:
+                self._spawn(theirs)
+                self._await_start()
+            except BaseException:
+                theirs.close()
+                self.stop(0.0)
+                raise
 
     def _spawn(self, theirs: socket.socket) -> None:
         read, write = os.pipe()
-        self.tail = Tail(read)
+        try:
+            self.tail = Tail(read)
+        except BaseException:
+            os.close(read)
+            os.close(write)
+            raise
         output = write if self._stdout is None else self._stdout
         try:
             self._warden = subprocess.Popen(
@@ -188,7 +203,7 @@ class Ward:
         """Return how the child ended, or None while it runs. Cheap enough to be asked often."""
         self._hear(0.0)
         if self._exit is None and self._warden_gone:
-            return Exit(-int(signal.SIGKILL), 0, time.monotonic_ns())  # by PR_SET_PDEATHSIG, with its warden
+            return Exit(-int(signal.SIGKILL), 0, time.monotonic_ns(), with_warden=True)  # by PR_SET_PDEATHSIG
         return self._exit
 
     def wait(self, timeout_s: float) -> Exit | None:
@@ -218,7 +233,9 @@ class Ward:
             self._hear(until - time.monotonic())
         self._close()
         if self._ending is None:
-            self._ending = Ending(self.exit(), hung=False, orphans=0, stuck=self._end_without_warden())
+            # Without a warden from the beginning there is nothing to end.
+            stuck = self._end_without_warden() if hasattr(self, "_warden") else ()
+            self._ending = Ending(self.exit(), hung=False, orphans=0, stuck=stuck)
         return self._ending
 
     def _end_without_warden(self) -> tuple[int, ...]:

@@ -58,7 +58,8 @@ class Upstream:
         try:
             self._child.input.write(b"facts\n")
         except (BrokenPipeError, ValueError) as error:
-            raise UpstreamError("its process has ended", self._child.last_lines()) from error
+            reason = f"its process has ended ({self._child.ending()})"
+            raise UpstreamError(reason, self._child.last_lines()) from error
         return self._answer()
 
     def _answer(self) -> Mapping[str, Any]:

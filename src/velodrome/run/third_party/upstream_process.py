@@ -15,16 +15,21 @@ def main() -> int:
     """Serve until standard input ends."""
     if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
-    from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
-    from velodrome.run.supervision import account  # noqa: PLC0415
-
-    if len(sys.argv) > 3:
-        account.become(sys.argv[3])
     spec = sys.stdin.readline()
     try:
+        from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
+        from velodrome.run.supervision import account  # noqa: PLC0415
+
+        if len(sys.argv) > 3:
+            account.become(sys.argv[3])
         upstream = _native.Upstream(spec)
     except (ValueError, PermissionError, OSError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
+        return 2
+    except Exception as error:  # no memory, no engine
+        from velodrome.run.faults import told  # noqa: PLC0415 - only where it failed
+
+        print(json.dumps({"error": str(told(error))}), flush=True)
         return 2
     print(json.dumps({"port": upstream.port}), flush=True)
     for _ in sys.stdin:

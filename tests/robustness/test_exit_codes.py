@@ -1,0 +1,480 @@
+"""The exit-code matrix: whatever the machine refuses, a command ends with 3 and one sentence that names the cause.
+
+Never with 1, which would say that a claim or a threshold failed, and never with a traceback.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pytest
+
+import velodrome
+
+Ended = subprocess.CompletedProcess[str]
+Found = TypeVar("Found")
+PACKAGE = Path(velodrome.__file__).parent
+VELODROME = (sys.executable, "-m", "velodrome")
+ROOT = os.geteuid() == 0
+STRANGER = 61234
+"""A user that the system has no entry of."""
+
+APP = """\
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Length", "2"), ("Content-Type", "text/plain")])
+    return [b"ok"]
+"""
+STUDY = """\
+title = "A third party, over a link"
+contestants = ["io-generators"]
+blocks = 2
+[[questions]]
+name = "calls"
+recipe = "third-party-200ms"
+LINK
+loads = [{connections = 2, duration = "1s", drain = "0.3s"}]
+"""
+
+
+def mounts() -> bool:
+    """Whether a command can have file systems of its own here."""
+    if not ROOT:
+        return False
+    tried = subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    )
+    return tried.returncode == 0
+
+
+MOUNTS = mounts()
+own_mounts = pytest.mark.skipif(not MOUNTS, reason="file systems of its own need root and unshare")
+as_root = pytest.mark.skipif(not ROOT, reason="another user needs root")
+
+
+def ended(words: Sequence[str], where: Path, *, small: str = "", **variables: str) -> Ended:
+    """Run a command in a folder; `small` are commands of a shell before it, in a mount namespace of its own."""
+    argv = list(words)
+    if small:
+        argv = ["unshare", "-m", "sh", "-c", f'{small} && exec "$@"', "sh", *argv]
+    env = {**os.environ, "VELODROME_CACHE": str(where / "cache"), **variables}
+    return subprocess.run(argv, cwd=where, env=env, capture_output=True, text=True, check=False, timeout=110)
+
+
+def one_sentence(found: Ended, *facts: str, code: int = 3) -> str:
+    """Return what a command said in the end: one line of velodrome's, with these facts in it."""
+    assert found.returncode == code, (found.returncode, found.stdout, found.stderr)
+    said = [line for line in found.stderr.splitlines() if line.startswith("velodrome: ")]
+    assert len(said) == 1, found.stderr
+    for text in ("Traceback", "Exception ignored"):
+        assert text not in found.stderr, found.stderr
+    for fact in facts:
+        assert fact in said[0], (fact, said[0])
+    return said[0]
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    (tmp_path / "plain.py").write_text(APP)
+    return tmp_path
+
+
+RUN = ("run", "first-lap", "--quick")
+COMPARE = ("compare", "plain:app")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with the machine, and what has to be named."""
+
+    name: str
+    facts: tuple[str, ...]
+    small: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+
+
+CACHE_FAULTS = (
+    Fault(
+        "no such place",
+        ("/proc/nowhere", os.strerror(2), "VELODROME_CACHE"),
+        variables={"VELODROME_CACHE": "/proc/nowhere"},
+    ),
+    Fault(
+        "a file in its place",
+        ("/dev/null", os.strerror(20), "VELODROME_CACHE"),
+        variables={"VELODROME_CACHE": "/dev/null/x"},
+    ),
+    Fault(
+        "read-only",
+        ("/mnt/kept", os.strerror(30), "VELODROME_CACHE"),
+        "mount -t tmpfs -o ro tmpfs /mnt",
+        {"VELODROME_CACHE": "/mnt/kept"},
+    ),
+    Fault(
+        "full",
+        ("/mnt/kept", os.strerror(28), "VELODROME_CACHE"),
+        "mount -t tmpfs -o size=300k tmpfs /mnt",
+        {"VELODROME_CACHE": "/mnt/kept"},
+    ),
+)
+
+
+@pytest.mark.parametrize("fault", CACHE_FAULTS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "words",
+    [
+        RUN,
+        pytest.param(COMPARE, marks=pytest.mark.exhaustive),
+        pytest.param(("capacity", "--recipe", "hello", "--stack", "waitress"), marks=pytest.mark.exhaustive),
+        pytest.param((*COMPARE, "--setup", "true"), marks=pytest.mark.exhaustive),
+    ],
+    ids=" ".join,
+)
+def test_a_cache_that_cannot_be_written_is_named(words: Sequence[str], fault: Fault, where: Path) -> None:
+    if fault.small and not MOUNTS:
+        pytest.skip("file systems of its own need root and unshare")
+    found = ended((*VELODROME, *words), where, small=fault.small, **fault.variables)
+    one_sentence(found, *fault.facts)
+
+
+@as_root
+@pytest.mark.parametrize("words", [RUN, pytest.param(COMPARE, marks=pytest.mark.exhaustive)], ids=" ".join)
+def test_a_user_without_home_and_entry_is_told_of_both(words: Sequence[str], where: Path) -> None:
+    where.chmod(0o755)
+    prefix = ("setpriv", "--reuid", str(STRANGER), "--clear-groups", "env", "-i")
+    seen = os.pathsep.join((str(PACKAGE.parent), sysconfig.get_path("purelib")))
+    found = ended((*prefix, f"PYTHONPATH={seen}", readable_python(), "-m", "velodrome", *words), Path("/"))
+    one_sentence(found, "HOME", "VELODROME_CACHE", str(STRANGER))
+
+
+def test_what_needs_no_cache_does_without(where: Path) -> None:
+    for words in (("studies",), ("recipes",), ("--version",), ("stacks", "show", "uvicorn")):
+        found = ended((*VELODROME, *words), where, VELODROME_CACHE="/proc/nowhere")
+        assert found.returncode == 0, found.stderr
+
+
+def test_where_nothing_takes_what_is_printed_that_is_named(where: Path) -> None:
+    for words in (("studies",), ("load", "http://127.0.0.1:1/", "-z", "0.2s")):
+        found = ended(("sh", "-c", 'exec "$@" > /dev/full', "sh", *VELODROME, *words), where)
+        one_sentence(found, "standard output", os.strerror(28))
+
+
+def test_an_output_that_is_closed_is_no_fault(where: Path) -> None:
+    found = ended(("sh", "-c", 'exec "$@" >&-', "sh", *VELODROME, "studies"), where)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("load", "http://127.0.0.1:1/"),
+        pytest.param(RUN, marks=pytest.mark.exhaustive),
+        pytest.param(("upstream",), marks=pytest.mark.exhaustive),
+    ],
+    ids=" ".join,
+)
+def test_an_installation_without_its_engine_is_named(words: Sequence[str], where: Path) -> None:
+    torn = where / "torn" / "velodrome"
+    torn.mkdir(parents=True)
+    for part in PACKAGE.iterdir():
+        if not part.name.startswith("_native.") or part.suffix == ".pyi":
+            (torn / part.name).symlink_to(part)
+    found = ended((*VELODROME, *words), where, PYTHONPATH=str(torn.parent))
+    one_sentence(found, "velodrome._native", "pip install")
+    by_api = "import velodrome as vd\ntry:\n    vd.load\nexcept vd.VelodromeError as error:\n    print(error.exit_code)"
+    found = ended((sys.executable, "-c", by_api), where, PYTHONPATH=str(torn.parent))
+    assert found.stdout == "3\n", found.stderr
+
+
+def with_bug(raising: str, words: Sequence[str] = ("studies",)) -> tuple[str, ...]:
+    """Return a command line of velodrome in which something is raised that nobody foresaw."""
+    code = (
+        "import sys, velodrome.plan.finding as finding\n"
+        "from velodrome.cli import main\n"
+        "class PanicException(BaseException): pass\n"
+        "def deep(): deep()\n"
+        f"def failing(*_, **__): {raising}\n"
+        "for name, one in list(vars(finding).items()):\n"
+        "    if callable(one): setattr(finding, name, failing)\n"
+        f"sys.argv = ['velodrome', *{list(words)!r}]\n"
+        "main.main()\n"
+    )
+    return (sys.executable, "-c", code)
+
+
+@pytest.mark.parametrize(
+    ("raising", "named"),
+    [
+        ("raise KeyError('absent')", ("KeyError", "absent")),
+        ("raise PanicException('index out of bounds')", ("PanicException", "index out of bounds")),
+        ("deep()", ("RecursionError",)),
+        ("raise EOFError", ("EOFError",)),
+        ("raise OSError(5, 'Input/output error', '/dev/sdz')", ("OSError", "/dev/sdz")),
+        ("raise BrokenPipeError(32, 'Broken pipe')", ("BrokenPipeError",)),
+    ],
+)
+def test_a_bug_ends_with_3_and_its_traceback_is_in_the_file_that_is_named(
+    raising: str, named: Sequence[str], where: Path
+) -> None:
+    said = one_sentence(ended(with_bug(raising), where), *named)
+    crash = Path(said.partition("traceback is in ")[2].partition(";")[0])
+    assert crash.parent == where / "cache" / "crashes"
+    assert "Traceback" in crash.read_text()
+    assert named[0] in crash.read_text()
+    assert crash.stat().st_mode & 0o077 == 0
+
+
+def test_memory_that_is_refused_is_no_bug(where: Path) -> None:
+    one_sentence(ended(with_bug("raise MemoryError"), where), "memory", os.strerror(12))
+    assert not (where / "cache" / "crashes").exists()
+
+
+def test_a_traceback_that_the_cache_cannot_keep_goes_to_the_temporary_files(where: Path) -> None:
+    (where / "scratch").mkdir()
+    unwritable = {"VELODROME_CACHE": "/proc/nowhere", "TMPDIR": str(where / "scratch")}
+    said = one_sentence(ended(with_bug("raise KeyError('absent')"), where, **unwritable), "KeyError")
+    (crash,) = (where / "scratch").iterdir()
+    assert str(crash) in said
+    assert "Traceback" in crash.read_text()
+
+
+@own_mounts
+def test_a_traceback_that_nothing_can_keep_is_said_to_be_lost(where: Path) -> None:
+    nowhere = "mount -t tmpfs -o ro tmpfs /var/tmp && mount -t tmpfs -o ro tmpfs /tmp && cd /proc"
+    found = ended(with_bug("raise KeyError('absent')"), where, small=nowhere, VELODROME_CACHE="/proc/nowhere")
+    one_sentence(found, "KeyError", "could be written nowhere")
+
+
+def test_only_the_newest_tracebacks_are_kept(where: Path) -> None:
+    crashes = where / "cache" / "crashes"
+    crashes.mkdir(parents=True)
+    for number in range(30):
+        (crashes / f"velodrome-crash-20000101-0000{number:02}-1-1.txt").write_text("old")
+    one_sentence(ended(with_bug("raise KeyError('absent')"), where), "KeyError")
+    kept = sorted(one.name for one in crashes.iterdir())
+    assert len(kept) == 20
+    assert kept[0].startswith("velodrome-crash-20000101-000011")
+
+
+def test_a_thread_that_fails_ends_the_command_with_3(where: Path) -> None:
+    raising = (
+        "\n    import threading, time\n"
+        "    def fail(): raise KeyError('in a thread')\n"
+        "    threading.Thread(target=fail).start()\n"
+        "    time.sleep(60)"
+    )
+    found = ended(with_bug(raising), where)
+    assert found.returncode == 3, found.stderr
+    assert "Traceback" not in found.stderr
+    assert "in a thread" in found.stderr
+    assert len(list((where / "cache" / "crashes").iterdir())) == 1
+
+
+def test_a_reader_that_goes_away_ends_a_race_as_it_ends_other_programs(where: Path) -> None:
+    (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
+    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait")
+    env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
+    with subprocess.Popen(
+        words, cwd=where, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as race:
+        assert race.stdout is not None
+        assert race.stderr is not None
+        race.stdout.readline()
+        race.stdout.close()
+        said = race.stderr.read()
+    assert (race.returncode, said) == (141, "")
+
+
+def limited(option: str, words: Sequence[str], prefix: Sequence[str] = ()) -> tuple[str, ...]:
+    return ("prlimit", option, *prefix, *words)
+
+
+def test_too_few_open_files_for_a_load_are_told_with_how_many_it_takes(where: Path) -> None:
+    found = ended(limited("--nofile=64:64", (*VELODROME, "load", "http://127.0.0.1:1/", "-c", "100")), where)
+    one_sentence(found, "64", "RLIMIT_NOFILE", "ulimit")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [7, 10, 13, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (8, 9, 11, 12, 14, 16, 20, 24, 32))],
+)
+def test_too_few_open_files_for_a_race_are_named_or_fail_its_trials(files: int, where: Path) -> None:
+    (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
+    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait")
+    found = ended(limited(f"--nofile={files}:{files}", words), where)
+    assert found.returncode in (0, 3), found.stderr
+    assert "Traceback" not in found.stderr, found.stderr
+    told = found.stderr + found.stdout
+    if found.returncode == 3:
+        assert any(sign in told for sign in (os.strerror(24), "ulimit -n", "RLIMIT_NOFILE")), told
+    print(f"{files} open files: exit {found.returncode}")
+
+
+@as_root
+@pytest.mark.parametrize(
+    "processes", [1, 2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (3, 4, 5, 6))]
+)
+def test_too_few_processes_are_named_or_fail_the_trials(processes: int, public: Path) -> None:
+    python = readable_python()
+    (public / "calls.toml").write_text(STUDY.replace("LINK", ""))
+    words = (python, "-m", "velodrome", "run", "./calls.toml", "--out", "out", "--wait")
+    user = ("setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups")
+    seen = {"PYTHONPATH": os.pathsep.join((str(PACKAGE.parent), sysconfig.get_path("purelib")))}
+    found = ended(
+        (*user, *limited(f"--nproc={processes}:{processes}", words)), public, HOME=str(public), **seen
+    )
+    assert found.returncode in (0, 3), found.stderr
+    assert "Traceback" not in found.stderr, found.stderr
+    if found.returncode == 3:
+        told = found.stderr + found.stdout
+        assert os.strerror(11) in told or "ulimit -u" in told, told
+    print(f"{processes} processes: exit {found.returncode}")
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """Yield a folder of the stranger's, which they can reach."""
+    with tempfile.TemporaryDirectory(prefix="velodrome-stranger-", ignore_cleanup_errors=True) as folder:
+        os.chown(folder, STRANGER, STRANGER)
+        yield Path(folder)
+
+
+def readable_python() -> str:
+    """Return an interpreter that every user can run, of the version the engine is built for."""
+    wanted = sys.version_info[:2]
+    for path in (sys.executable, f"/usr/bin/python{wanted[0]}.{wanted[1]}"):
+        tried = subprocess.run(
+            ["setpriv", "--reuid", str(STRANGER), "--clear-groups", "sh", "-c", 'exec "$0" -c ""', path],
+            capture_output=True,
+            check=False,
+        )
+        if tried.returncode == 0:
+            return path
+    pytest.skip("no interpreter of this version that other users can run")
+
+
+@own_mounts
+def test_without_room_for_temporary_files_that_is_named(where: Path) -> None:
+    (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
+    kept = "mount -t tmpfs tmpfs /mnt && cp calls.toml /mnt && mount -t tmpfs -o ro tmpfs /var/tmp"
+    nowhere = (
+        f"{kept} && mount -t tmpfs -o ro tmpfs /tmp && mkdir /mnt/ro && mount -t tmpfs -o ro tmpfs /mnt/ro"
+    )
+    words = (*VELODROME, "run", "/mnt/calls.toml", "--out", "/mnt/out", "--wait")
+    found = ended(words, where, small=f"{nowhere} && cd /mnt/ro", VELODROME_CACHE="/mnt/kept", TMPDIR="/tmp")
+    assert found.returncode == 3, found.stdout + found.stderr
+    assert "Traceback" not in found.stderr
+    assert "temporary" in found.stderr + found.stdout
+    assert "TMPDIR" in found.stderr + found.stdout
+
+
+@own_mounts
+@pytest.mark.parametrize("kilobytes", [4, pytest.param(8, marks=pytest.mark.exhaustive)])
+def test_results_that_cannot_be_written_end_a_race_and_what_was_written_is_whole(
+    kilobytes: int, where: Path
+) -> None:
+    (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
+    words = (*VELODROME, "run", "./calls.toml", "--out", "/mnt/out", "--wait")
+    small = f"mount -t tmpfs -o size={kilobytes}k tmpfs /mnt"
+    keeping = (
+        "sh",
+        "-c",
+        '"$@"; code=$?; cp /mnt/out/results.jsonl kept.jsonl 2>/dev/null; exit $code',
+        "sh",
+    )
+    found = ended((*keeping, *words), where, small=small)
+    one_sentence(found, "/mnt/out", os.strerror(28))
+    kept = where / "kept.jsonl"
+    if kept.exists():
+        for line in kept.read_text().splitlines():
+            json.loads(line)
+
+
+WHO = {
+    "engine": ("drivers.engine_process", "velodrome", ("SIGKILL", "signal 9")),
+    "third party": ("third_party.upstream_process", "third party", ("SIGKILL",)),
+    "relay": ("link.relay_process", "relay", ("SIGKILL",)),
+    "warden": ("warden.py", "warden", ("killed",)),
+}
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        "warden",
+        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("engine", "third party", "relay")),
+    ],
+)
+def test_who_dies_in_mid_span_fails_that_trial_by_name_and_the_race_goes_on(who: str, where: Path) -> None:
+    sign, name, how = WHO[who]
+    if who == "relay" and not ROOT:
+        pytest.skip("a link needs root")
+    link = 'link = {rtt = "2ms", jitter = "0.1ms"}' if who == "relay" else ""
+    (where / "calls.toml").write_text(STUDY.replace("LINK", link))
+    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait")
+    env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
+    with subprocess.Popen(
+        words, cwd=where, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as race:
+        us = psutil.Process(race.pid)
+        engine = until(lambda: children(us, "drivers.engine_process"), race)
+        until(lambda: sends(engine[0]), race)
+        victims = engine if who == "engine" else children(us, sign)
+        if who == "warden":
+            victims = [
+                one
+                for one in victims
+                if any("io_generators" in " ".join(c.cmdline()) for c in one.children())
+            ]
+        assert victims, who
+        os.kill(victims[0].pid, signal.SIGKILL)
+        out, _ = race.communicate(timeout=60)
+    assert race.returncode == 0, out
+    assert "Traceback" not in out
+    _, first, second = map(json.loads, (where / "out" / "results.jsonl").read_text().splitlines())
+    assert (first["kind"], second["kind"]) == ("failed", "measurement"), out
+    assert first["failure"] == "load"
+    assert name in first["reason"], first["reason"]
+    assert any(one in first["reason"] for one in how), first["reason"]
+
+
+def sends(engine: psutil.Process) -> bool:
+    """Whether a load generator has connections, in whatever network it is."""
+    links = [os.readlink(one) for one in Path(f"/proc/{engine.pid}/fd").iterdir() if one.is_symlink()]
+    sockets = {link[8:-1] for link in links if link.startswith("socket:[")}
+    table = Path(f"/proc/{engine.pid}/net/tcp").read_text().splitlines()[1:]
+    return any(row.split()[3] == "01" and row.split()[9] in sockets for row in table)
+
+
+def children(of: psutil.Process, sign: str) -> list[psutil.Process]:
+    found = []
+    for one in of.children(recursive=True):
+        try:
+            if any(sign in word for word in one.cmdline()):
+                found.append(one)
+        except psutil.Error:
+            continue
+    return found
+
+
+def until(look: Callable[[], Found | None], race: subprocess.Popen[str]) -> Found:
+    """Return what is looked for as soon as it is there, while the race runs."""
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and race.poll() is None:
+        try:
+            if found := look():
+                return found
+        except (psutil.NoSuchProcess, OSError):
+            pass
+        time.sleep(0.01)
+    raise AssertionError("it never came")
