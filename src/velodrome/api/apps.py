@@ -26,6 +26,7 @@ def asked_of(
     headers: Headers = (),
     setup: str = "",
     teardown: str = "",
+    allow_sdist: bool = False,
 ) -> Asked:
     """Return what is asked of an app, told by its import path or given as an object.
 
@@ -33,7 +34,7 @@ def asked_of(
     `interface` how it is called where that cannot be seen, `upstreams` third parties to simulate, as
     `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
     `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
-    after.
+    after; `allow_sdist` lets packages that servers need be built from source, which runs their build code.
     An object runs in the folder its module is imported from, unless `cwd` names another. Raises AppNotFoundError,
     AppInTestError and AppInProgramError for one that no module holds which a server could import, and HeaderError.
     """
@@ -52,5 +53,6 @@ def asked_of(
         headers=checked(headers),
         setup=setup,
         teardown=teardown,
+        allow_sdist=allow_sdist,
         source=source,
     )

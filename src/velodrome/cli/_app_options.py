@@ -41,6 +41,10 @@ Header = Annotated[
 Proto = Annotated[str, typer.Option(help="The .proto file of a gRPC servicer.")]
 Setup = Annotated[str, typer.Option(help="Command to run before: fills a database, starts containers.")]
 Teardown = Annotated[str, typer.Option(help="Command to run after, however it ends.")]
+AllowSdist = Annotated[
+    bool,
+    typer.Option("--allow-sdist", help="Servers may be built from source, which runs their build code here."),
+]
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Given:
     """Of every request."""
     setup: str = ""
     teardown: str = ""
+    allow_sdist: bool = False
 
     def asked(self, app: str) -> Asked:
         """Return it of one app. Raises HeaderError."""
@@ -74,4 +79,5 @@ class Given:
             headers=headers.read(self.headers or ()),
             setup=self.setup,
             teardown=self.teardown,
+            allow_sdist=self.allow_sdist,
         )

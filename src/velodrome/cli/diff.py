@@ -60,6 +60,7 @@ def command(
     proto: app_options.Proto = "",
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
+    allow_sdist: app_options.AllowSdist = False,
     stack: Annotated[
         list[str] | None,
         typer.Option(help="Serve it on this stack, or yours in ./mine.py (a common one); repeatable."),
@@ -87,7 +88,7 @@ def command(
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
         mix = asked_options.mix(request, requests, access_log, openapi, methods)
         given = app_options.Given(
-            python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
+            python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown, allow_sdist
         )
         names, extra = apps.named(stack or ())
         terms = Terms(

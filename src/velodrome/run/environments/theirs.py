@@ -53,7 +53,9 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
 
 def bytecode(python: str) -> Path:
     """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's."""
-    return cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
+    kept = cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
+    cache.use(kept, python)
+    return kept
 
 
 def path_with(python: str, before: str) -> str:

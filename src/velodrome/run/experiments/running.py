@@ -34,13 +34,14 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
             ended, lines = _bounded(kind, settings, lab, deadline_s, output)
             said = _said(output)
     except VelodromeError as error:
-        return Finding(experiment, started_at, failed=str(error))
+        return Finding(experiment, started_at, failed=error.sentence, last_lines=error.last_lines)
     if said and "outcome" in said:
         outcome = said["outcome"]
         told = (outcome["facts"], outcome["sentence"])
         return Finding(experiment, started_at, *told, last_lines=tuple(outcome["last_lines"]))
     if said:
-        return Finding(experiment, started_at, failed=said["failed"], last_lines=lines)
+        last = tuple(said.get("last_lines", ())) or lines
+        return Finding(experiment, started_at, failed=said["failed"], last_lines=last)
     if ended is None:
         sentence = f"It was still running after {short(deadline_s)} s, its deadline, and was ended."
         return Finding(experiment, started_at, {"timed_out": True}, sentence, last_lines=lines)

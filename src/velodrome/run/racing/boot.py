@@ -104,7 +104,8 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
                 serving = replace(serving, upstream=thirds[0].url)
         server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
     except Exception as error:  # also what a third party's stack raises: it must not stop the study
-        raise ImpossibleError(_kind(error), sentence(error)) from error
+        lines = error.last_lines if isinstance(error, VelodromeError) else ()
+        raise ImpossibleError(_kind(error), sentence(error), lines) from error
     target = replace(_target(server.url, trial, stack), allow=(site.host,))
     # A plain request first: whether it bears the cookie too is what the load is to show.
     plain = target if trial.app else replace(target, headers=())
@@ -209,8 +210,8 @@ def _kind(error: Exception) -> FailureKind:
 
 
 def sentence(error: Exception) -> str:
-    """Return what is told of an error: its own sentence, or for a foreign one its class too."""
-    return str(error) if isinstance(error, VelodromeError) else f"{type(error).__name__}: {error}"
+    """Return what is told of an error on one line: its own sentence, or for a foreign one its class too."""
+    return error.sentence if isinstance(error, VelodromeError) else f"{type(error).__name__}: {error}"
 
 
 def seed_of(trial: Trial) -> int:

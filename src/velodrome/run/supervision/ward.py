@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -104,9 +104,13 @@ class Ending:
 class Ward:
     """Starts when created. Raises StartRefusedError when the kernel refuses a part of the order."""
 
-    def __init__(self, order: Order, stdout: int | None = None) -> None:
-        """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors."""
+    def __init__(self, order: Order, stdout: int | None = None, keeps: Sequence[int] = ()) -> None:
+        """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors.
+
+        `keeps`: file descriptors that warden and tree hold open as long as they live, such as that of a lock.
+        """
         self.order = order
+        self._keeps = tuple(keeps)
         self._stdout = stdout
         self.mark = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -131,7 +135,7 @@ class Ward:
         try:
             self._warden = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(WARDEN), str(theirs.fileno())],
-                pass_fds=(theirs.fileno(), write, output),
+                pass_fds=(theirs.fileno(), write, output, *self._keeps),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=write,
