@@ -226,7 +226,7 @@ def _entry(kind: str, path: Path, sizes: bool) -> _Entry:
 
 
 def _stats(path: Path) -> Iterator[tuple[int, int, int]]:
-    """Yield inode, bytes and names anywhere of each file and folder; a folder's links count what is in it, not names."""
+    """Yield inode, bytes and names anywhere of each file and folder; links of a folder are no names."""
     own = path.lstat()
     if not path.is_dir() or path.is_symlink():
         yield own.st_ino, own.st_blocks * BLOCK_BYTES, own.st_nlink

@@ -7,7 +7,6 @@
 The lock goes to uv and all that uv starts, so it outlives a velodrome that is killed for as long as they live.
 """
 
-import fcntl
 import json
 import os
 import pwd
@@ -82,15 +81,14 @@ class Site:
     def uv(self, *arguments: str) -> str:
         """Run uv and return what it said. Raises EnvironmentFailedError with its last lines and a cure."""
         said = run_uv(arguments, self.folder.parent, builds=self.builds, keeps=(self.lock,))
-        lines = [line for line in said.stderr.splitlines() if line.strip()][-6:]
         if said.returncode is None:
             at = f"building {' and '.join(said.built)}" if said.built else "at work on its packages"
             reason = f"uv was still {at} after {quantity.duration(limit_s())}, its limit, and was ended"
             cure = f"see what it waits for, or give it more time: {LIMIT}=2h"
-            raise EnvironmentFailedError(self.whose, reason, cure, lines)
+            raise EnvironmentFailedError(self.whose, reason, cure, said.last_lines)
         if said.returncode != 0:
             reason = "its packages could not be installed"
-            raise EnvironmentFailedError(self.whose, reason, _cure(said.stderr), lines)
+            raise EnvironmentFailedError(self.whose, reason, _cure(said.stderr), said.last_lines)
         return said.stdout
 
     def packages(self) -> dict[str, str]:
@@ -104,6 +102,7 @@ def kept(
     whose: str,
     ready: Callable[[Path], Found | None],
     make: Callable[[Site], Mapping[str, Any]],
+    *,
     builds: bool = True,
     beside: str = "",
 ) -> Found:

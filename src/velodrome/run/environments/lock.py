@@ -100,4 +100,4 @@ def _compile(requires: tuple[str, ...], target: Path) -> str:
         )
     finally:
         source.unlink()
-    return f"{' '.join(requires)}: {said.stderr.strip()}" if said.returncode else ""
+    return f"{' '.join(requires)}: {' '.join(said.last_lines)}" if said.returncode else ""

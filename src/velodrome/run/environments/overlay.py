@@ -5,9 +5,9 @@
         …/site-packages/velodrome_overlay.pth  adds their folders, in front of it
 
 A package they have is never installed again, also where a stack pins another version. What is missing is resolved
-with their versions as constraints, ready-made unless building is allowed, and compared with the hashes of the locks
-that ship where these have that version. A server of the pinned version that needs others is tried in a version that goes
-with theirs; where there is none, it cannot be had beside the app, and that is said.
+with their versions as constraints. A server of the pinned version that needs others is tried in a version that goes
+with theirs; where there is none, it cannot be had beside the app, and that is said. What is installed is ready-made
+unless building is allowed, and held to the hashes of the locks that ship, where these have that version.
 """
 
 import hashlib
@@ -183,8 +183,8 @@ def _compiled(site: Site, wanted: Sequence[str], bounds: Sequence[str], how: Seq
     asked, bound = site.folder / "wanted.txt", site.folder / "bounds.txt"
     asked.write_text("".join(f"{line}\n" for line in wanted))
     bound.write_text("".join(f"{line}\n" for line in bounds))
-    quiet = ("--quiet", "--no-header", "--no-annotate")
-    return site.uv("pip", "compile", *quiet, site.python, *how, f"--constraints={bound}", str(asked))
+    plain = ("--no-header", "--no-annotate")
+    return site.uv("pip", "compile", *plain, site.python, *how, f"--constraints={bound}", str(asked))
 
 
 def _lay_over(home: Path, has: Theirs) -> None:

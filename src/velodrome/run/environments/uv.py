@@ -16,6 +16,12 @@ from velodrome.run.supervision.ward import Order, Ward
 
 LAST_LINES = 200
 """Of what uv says on standard error: more than it ever tells about one failure."""
+SHOWN_LINES = 6
+LOG = "uv_distribution::source=debug"
+"""What uv is to log: which source package it is at. A build tells its name else only in its second half."""
+LOGGED = "DEBUG "
+BEGINS = ("Preparing metadata for:", "Building:", "Building")
+ENDS = ("Prepared metadata for:", "Finished building:", "Built")
 LIMIT = "VELODROME_INSTALL_LIMIT"
 """Environment variable: how long one run of uv may take, such as `45m`."""
 LONGEST_S = 1800.0
@@ -83,10 +89,20 @@ class Said:
     @property
     def built(self) -> tuple[str, ...]:
         """What it was building when it ended, as `mysqlclient==2.2.8`."""
-        words = [line.split() for line in self.stderr.splitlines()]
-        begun = dict.fromkeys(line[1] for line in words if len(line) == 2 and line[0] == "Building")
-        ended = {line[1] for line in words if len(line) == 2 and line[0] == "Built"}
-        return tuple(package for package in begun if package not in ended)
+        at: dict[str, None] = {}
+        for line in self.stderr.splitlines():
+            said, _, package = line.strip().removeprefix(LOGGED).rpartition(" ")
+            if said in BEGINS:
+                at[package] = None
+            elif said in ENDS:
+                at.pop(package, None)
+        return tuple(at)
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """What a person is to read of it."""
+        lines = [line for line in self.stderr.splitlines() if line.strip() and not line.startswith(LOGGED)]
+        return tuple(lines[-SHOWN_LINES:])
 
 
 @cache
@@ -140,7 +156,7 @@ def run_uv(arguments: Sequence[str], cwd: Path, *, builds: bool = True, keeps: S
     """
     longest_s = limit_s()
     argv = (find_uv(), "--no-progress", "--color=never", *arguments)
-    order = Order(argv, installer_environment(builds), str(cwd))
+    order = Order(argv, installer_environment(builds) | {"RUST_LOG": LOG}, str(cwd))
     with TemporaryFile() as said, Ward(order, said.fileno(), keeps) as ward:
         ended = ward.wait(longest_s)
         ward.stop(0.0 if ended is None else 10.0)
