@@ -48,7 +48,12 @@ def test_it_is_listed_with_size_use_and_purpose_what_was_used_last_first() -> No
     kept("envs", 1, days=5, size=100_000)
     kept("overlays", 2, days=1)
     newest, oldest = cache.inventory().every
-    assert (newest.kind, newest.what, oldest.kind, oldest.what) == ("overlays", "number 2", "envs", "number 1")
+    assert (newest.kind, newest.what, oldest.kind, oldest.what) == (
+        "overlays",
+        "number 2",
+        "envs",
+        "number 1",
+    )
     assert 100_000 <= oldest.size_bytes < 130_000
     assert oldest.freed_bytes == oldest.size_bytes
     assert oldest.last_used == pytest.approx(time.time() - 5 * DAY_S, abs=60)
@@ -127,7 +132,9 @@ def test_nothing_that_velodrome_did_not_put_there_is_touched(root: Path) -> None
         (root / name).mkdir(parents=True)
         os.utime(root / name, (1, 1))
     cache.prune(older_than_s=0, to_bytes=0)
-    assert all((root / name).is_dir() for name in ("envs/my-project", "envs/0123", "photos/2020", "guest/notes.txt"))
+    assert all(
+        (root / name).is_dir() for name in ("envs/my-project", "envs/0123", "photos/2020", "guest/notes.txt")
+    )
 
 
 def test_a_link_that_leads_elsewhere_is_not_followed(root: Path, tmp_path: Path) -> None:

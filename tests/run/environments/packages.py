@@ -33,7 +33,9 @@ def of_index(folder: Path) -> dict[str, str]:
     return {"UV_CONFIG_FILE": str(settings), "UV_CACHE_DIR": str(folder / "uv")}
 
 
-def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs: tuple[str, ...] = ()) -> None:
+def wheel(
+    folder: Path, name: str, version: str, files: Mapping[str, str], needs: tuple[str, ...] = ()
+) -> None:
     """Put a wheel into the index."""
     info = f"{name}-{version}.dist-info"
     requires = "".join(f"Requires-Dist: {one}\n" for one in needs)

@@ -38,7 +38,13 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("VELODROME_CACHE", str(tmp_path / "cache"))
     for name, value in packages.of_index(tmp_path / "index").items():
         monkeypatch.setenv(name, value)
-    for name in ("DATABASE_URL", "AWS_SECRET_ACCESS_KEY", "PRIVATE_TOKEN", "UV_PUBLISH_TOKEN", "PIP_PASSWORD"):
+    for name in (
+        "DATABASE_URL",
+        "AWS_SECRET_ACCESS_KEY",
+        "PRIVATE_TOKEN",
+        "UV_PUBLISH_TOKEN",
+        "PIP_PASSWORD",
+    ):
         monkeypatch.setenv(name, CANARY)
     monkeypatch.setenv("CFLAGS", "-O1")
     packages.wheel(tmp_path / "index", "pedal", "1.0", {"pedal.py": "", "pedal_more.py": "A = 1\n"})
@@ -49,7 +55,9 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def app(index: Path, tmp_path: Path) -> App:
     """An app in an environment that has nothing."""
     where = tmp_path / "theirs"
-    assert run_uv(("venv", "--no-project", f"--python={find(None).path}", str(where)), tmp_path).returncode == 0
+    assert (
+        run_uv(("venv", "--no-project", f"--python={find(None).path}", str(where)), tmp_path).returncode == 0
+    )
     return App("plain:application", "wsgi", str(where / "bin" / "python"), str(tmp_path))
 
 
@@ -74,7 +82,9 @@ def test_build_code_does_not_run_unless_that_is_allowed(index: Path, app: App, t
     assert not seen.exists()
 
 
-def test_a_new_release_that_is_source_only_is_passed_over_for_what_is_ready_made(index: Path, app: App, tmp_path: Path) -> None:
+def test_a_new_release_that_is_source_only_is_passed_over_for_what_is_ready_made(
+    index: Path, app: App, tmp_path: Path
+) -> None:
     seen = tmp_path / "seen"
     packages.wheel(index, "frame", "1.0", {"frame.py": ""}, needs=("pedal>=1",))
     packages.sdist(index, "pedal", "2.0", SEES.format(seen=str(seen)))
@@ -92,7 +102,9 @@ def test_where_it_is_allowed_build_code_sees_no_secret(index: Path, app: App, tm
     assert CANARY not in seen.read_text()
     assert there["CFLAGS"] == "-O1"
     with pytest.raises(EnvironmentFailedError):
-        overlay_for(needing("saddle==2.0"), app)  # what was built once is not used where building is not allowed
+        overlay_for(
+            needing("saddle==2.0"), app
+        )  # what was built once is not used where building is not allowed
 
 
 def test_a_recipe_s_environment_is_built_without_secrets_too(index: Path, tmp_path: Path) -> None:
@@ -102,8 +114,18 @@ def test_a_recipe_s_environment_is_built_without_secrets_too(index: Path, tmp_pa
     assert CANARY not in seen.read_text()
 
 
-def test_installers_see_what_reaches_an_index_and_compilers_where_they_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "XDG_CACHE_HOME", "CC", "SECRET", "UV_PYTHON"):
+def test_installers_see_what_reaches_an_index_and_compilers_where_they_build(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (
+        "HTTPS_PROXY",
+        "SSL_CERT_FILE",
+        "UV_DEFAULT_INDEX",
+        "XDG_CACHE_HOME",
+        "CC",
+        "SECRET",
+        "UV_PYTHON",
+    ):
         monkeypatch.setenv(name, "x")
     plain, building = installer_environment(builds=False), installer_environment(builds=True)
     assert {"PATH", "HTTPS_PROXY", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "XDG_CACHE_HOME"} <= set(plain)
@@ -159,7 +181,9 @@ def until(true: object, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-def test_a_build_that_hangs_is_ended_and_named(index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_build_that_hangs_is_ended_and_named(
+    index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     packages.sdist(index, "saddle", "2.0", HANGS.format(told=str(tmp_path / "pid")))
     monkeypatch.setenv(LIMIT, "2s")
     with pytest.raises(EnvironmentFailedError) as caught:
@@ -226,6 +250,8 @@ def test_a_waiter_that_waits_for_ever_gives_up_and_names_whom(
     made = for_client(client("pedal==1.0")).python.parents[1]
     (made / record.NAME).unlink()
     monkeypatch.setenv(LIMIT, "0.5s")
-    with installing._held(made.with_suffix(".lock"), "somebody"):
-        with pytest.raises(EnvironmentFailedError, match=f"process {os.getpid()} of"):
-            for_client(client("pedal==1.0"))
+    with (
+        installing._held(made.with_suffix(".lock"), "somebody"),
+        pytest.raises(EnvironmentFailedError, match=f"process {os.getpid()} of"),
+    ):
+        for_client(client("pedal==1.0"))
