@@ -222,25 +222,41 @@ def test_the_lock_outlives_a_killed_velodrome_as_long_as_its_installer_lives_and
         until(lambda: cache.locked(locked) is not None)
 
 
-def test_ctrl_c_ends_an_installation_within_two_seconds(index: Path, tmp_path: Path) -> None:
+STUDY = """
+title = "Hangs"
+contestants = [{stack = "mine"}]
+[[questions]]
+name = "at-once"
+recipe = "hello"
+loads = [{connections = 4, duration = "0.6s"}]
+"""
+MINE = """
+from velodrome.guest.stack import Process, Stack
+stack = Stack('mine', 'Mine', 'mine', 'wsgi', 'sync', lambda launch: Process(()), requires=('saddle==2.0',))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["compare plain:application --stack ./mine.py --allow-sdist", "run ./study.toml --stack ./mine.py"],
+)
+def test_ctrl_c_ends_an_installation_within_two_seconds(index: Path, tmp_path: Path, words: str) -> None:
     told = tmp_path / "pid"
+    packages.wheel(index, "urllib3", "2.8.0", {"urllib3.py": ""})  # of the recipe's interface
     packages.sdist(index, "saddle", "2.0", HANGS.format(told=str(told)))
     (tmp_path / "plain.py").write_text("def application(environ, start_response): ...\n")
-    (tmp_path / "mine.py").write_text(
-        "from velodrome.guest.stack import Process, Stack\n"
-        "stack = Stack('mine', 'Mine', 'mine', 'wsgi', 'sync', lambda launch: Process(()), requires=('saddle==2.0',))\n"
-    )
-    words = ["compare", "plain:application", "--stack", "./mine.py", "--allow-sdist"]
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "study.toml").write_text(STUDY)
     with subprocess.Popen(
-        [sys.executable, "-m", "velodrome", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "velodrome", *words.split()], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as running:
         until(lambda: told.exists() and told.read_text(), 30)
         building = int(told.read_text())
         running.send_signal(signal.SIGINT)
         began = time.monotonic()
-        running.communicate(timeout=20)
+        _, said = running.communicate(timeout=20)
         assert time.monotonic() - began < 2.0
-        assert running.returncode == 130
+        assert running.returncode == 130, said
     until(lambda: not psutil.pid_exists(building), 2.0)
 
 
