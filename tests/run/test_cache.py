@@ -137,6 +137,22 @@ def test_nothing_that_velodrome_did_not_put_there_is_touched(root: Path) -> None
     )
 
 
+def test_crashes_and_what_is_looked_at_go_when_they_are_a_day_old() -> None:
+    now = time.time()
+    for name, age_s in (("crashes/velodrome-crash-1.txt", 0), ("crashes/velodrome-crash-2.txt", 2 * DAY_S)):
+        path = cache.folder("crashes").parent / name
+        path.write_text("a traceback")
+        os.utime(path, (now - age_s,) * 2)
+    left = cache.folder("looks") / "look-abc"
+    left.mkdir()
+    cache.prune(older_than_s=0)
+    assert [one.name for one in cache.inventory().every if one.kind == "crashes"] == ["velodrome-crash-1.txt"]
+    assert left.exists()
+    os.utime(left, (now - 2 * DAY_S,) * 2)
+    cache.prune(older_than_s=DAY_S)
+    assert not left.exists()
+
+
 def test_a_link_that_leads_elsewhere_is_not_followed(root: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()

@@ -47,13 +47,13 @@ TIDIED = "tidied"
 BLOCK_BYTES = 512
 """Unit of `st_blocks`."""
 LEAVINGS_S = DAY_S
-"""What an interrupted run left is nobody's after so long, also where no lock tells."""
+"""What has no lock, such as what an interrupted run left, is nobody's after so long."""
 _WHOLE = re.compile("[0-9a-f]{16}")
 _HASHED = re.compile(rf"{_WHOLE.pattern}|\.(building|old)-{_WHOLE.pattern}-[0-9a-f]+")
 KINDS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("envs", "overlays", "guest", "bytecode"), _HASHED),
     "looks": re.compile(r"(look|command)-.*"),
-    "crashes": re.compile(r".*"),
+    "crashes": re.compile(r"velodrome-crash-.*"),
 }
 """Folders of the cache, and the names of what velodrome keeps there: nothing else is ever removed."""
 _using: dict[Path, int] = {}
@@ -234,7 +234,7 @@ def _stats(path: Path) -> Iterator[tuple[int, int, int]]:
     yield own.st_ino, own.st_blocks * BLOCK_BYTES, 1
     folders = [str(path)]
     while folders:
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folders.pop()) as entries:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
                 seen = entry.stat(follow_symlinks=False)
                 below = entry.is_dir(follow_symlinks=False)

@@ -123,6 +123,42 @@ def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said
     assert imported(first.python, "import waitress.server; print('yes')") == "yes"
 
 
+def test_all_of_it_is_on_the_disk_before_it_is_called_whole_and_whole_before_it_has_its_name(
+    small: Stack, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a power cut may leave is what was there at some moment before the next of these."""
+    seen = []
+
+    def named() -> list[str]:
+        return [path.name for path in (cache / "envs").glob("[0-9a-f]*") if path.is_dir()]
+
+    sync, sync_folder = record.sync, record.sync_folder
+
+    def all_synced(folder: Path) -> None:
+        seen.append(("all", (folder / record.NAME).exists(), named()))
+        sync(folder)
+
+    def folder_synced(folder: Path) -> None:
+        seen.append(("names", (folder / record.NAME).exists(), named()))
+        sync_folder(folder)
+
+    monkeypatch.setattr(record, "sync", all_synced)
+    monkeypatch.setattr(record, "sync_folder", folder_synced)
+    made = home(environment_for(small))
+    assert seen == [("all", False, []), ("names", True, []), ("names", False, [made.name])]
+
+
+def test_links_into_uv_s_cache_are_no_environment_when_that_is_emptied(
+    small: Stack, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_LINK_MODE", "symlink")
+    made = home(environment_for(small))
+    (linked,) = (made / "lib").glob("python*/site-packages/waitress/server.py")
+    linked.unlink()
+    linked.symlink_to(cache / "gone")
+    assert "server.py" in record.damage(made)
+
+
 def test_a_file_that_came_later_is_no_damage(small: Stack) -> None:
     first = environment_for(small)
     (home(first) / "lib" / "later.pyc").touch()

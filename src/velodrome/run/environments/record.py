@@ -62,7 +62,7 @@ def differences(home: Path, told: Mapping[str, Any], hashes: bool = False) -> It
         try:
             found = os.lstat(path)
             if len(was) == 1:
-                if not stat.S_ISLNK(found.st_mode) or os.readlink(path) != was[0]:
+                if not stat.S_ISLNK(found.st_mode) or os.readlink(path) != was[0] or not os.path.exists(path):
                     yield f"{name} does not lead to {was[0]} any more"
             elif found.st_size != was[0]:
                 yield f"{name} has {found.st_size} bytes instead of {was[0]}"
