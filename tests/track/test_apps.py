@@ -2,11 +2,14 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.run.apps.theirs import SHOP
 
+from velodrome.guest import catalog
+from velodrome.model.app import App
 from velodrome.model.errors import BrokenPluginError, UsageError
 from velodrome.model.third_party import ThirdParty
 from velodrome.track import apps
@@ -60,6 +63,17 @@ def test_stacks_of_the_users_own_are_told_by_their_file(tmp_path: Path) -> None:
     broken.write_text("stack = 1\n")
     with pytest.raises(BrokenPluginError, match="stack is a int"):
         apps.named([str(broken)])
+
+
+def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed = []
+    monkeypatch.setattr(apps, "overlay_for", lambda stack, app, allow_sdist: allowed.append(allow_sdist))
+    asked = Asked("plain:application", cwd=str(SHOP))
+    for one in (asked, replace(asked, allow_sdist=True)):
+        apps.lab_for(one).overlay(catalog.stack("waitress"), App("plain:application", "wsgi", "", ""))
+    assert allowed == [False, True]
 
 
 def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ def asked_of(
     setup: str = "",
     teardown: str = "",
     user: str = "",
+    allow_sdist: bool = False,
 ) -> Asked:
     """Return what is asked of an app, told by its import path or given as an object.
 
@@ -34,7 +35,8 @@ def asked_of(
     `interface` how it is called where that cannot be seen, `upstreams` third parties to simulate, as
     `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
     `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
-    after; `user` whom all of it runs as where this process is root (who called sudo, else the owner of `cwd`).
+    after; `user` whom all of it runs as where this process is root (who called sudo, else the owner of `cwd`);
+    `allow_sdist` lets packages that servers need be built from source, which runs their build code.
     An object runs in the folder its module is imported from, unless `cwd` names another. Raises AppNotFoundError,
     AppInTestError and AppInProgramError for one that no module holds which a server could import, and HeaderError.
     """
@@ -54,5 +56,6 @@ def asked_of(
         setup=setup,
         teardown=teardown,
         user=user,
+        allow_sdist=allow_sdist,
         source=source,
     )

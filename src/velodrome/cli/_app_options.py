@@ -47,6 +47,10 @@ User = Annotated[
         help="User that servers, app and commands run as where velodrome is root (sudo's caller, else --cwd's owner)."
     ),
 ]
+AllowSdist = Annotated[
+    bool,
+    typer.Option("--allow-sdist", help="Servers may be built from source, which runs their build code here."),
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Given:
     setup: str = ""
     teardown: str = ""
     user: str = ""
+    allow_sdist: bool = False
 
     def asked(self, app: str) -> Asked:
         """Return it of one app. Raises HeaderError."""
@@ -82,4 +87,5 @@ class Given:
             setup=self.setup,
             teardown=self.teardown,
             user=self.user,
+            allow_sdist=self.allow_sdist,
         )

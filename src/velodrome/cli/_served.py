@@ -33,6 +33,7 @@ OF_APPS = frozenset(
     {
         *("request", "requests", "access_log", "openapi", "methods", "header"),
         *("cwd", "env", "interface", "upstream", "proto", "setup", "teardown"),
+        "allow_sdist",
     }
 )
 """Parameters of commands that say nothing to a recipe."""

@@ -90,6 +90,7 @@ def command(
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     user: app_options.User = "",
+    allow_sdist: app_options.AllowSdist = False,
     duration: Annotated[str, typer.Option("-z", "--duration", help="Of each load (3s; --closed 2s).")] = "",
     wait: serving.Wait = False,
     as_json: serving.AsJson = False,
@@ -104,7 +105,18 @@ def command(
     search = Search(closed, Demands(must=conditions), _length(duration, closed), None if wait else 0.0)
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
     given = app_options.Given(
-        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown, user
+        python,
+        cwd,
+        env,
+        interface,
+        upstream,
+        proto,
+        mix.requests,
+        header,
+        setup,
+        teardown,
+        user,
+        allow_sdist,
     )
     with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), server.extra) as one:
         if one.app is not None:

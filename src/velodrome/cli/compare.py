@@ -44,6 +44,7 @@ def command(
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     user: app_options.User = "",
+    allow_sdist: app_options.AllowSdist = False,
     connections: raced_options.Connections = DEFAULTS.connections,
     rate: raced_options.Rate = None,
     length: raced_options.Length = "5s",
@@ -65,7 +66,18 @@ def command(
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
     given = app_options.Given(
-        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown, user
+        python,
+        cwd,
+        env,
+        interface,
+        upstream,
+        proto,
+        mix.requests,
+        header,
+        setup,
+        teardown,
+        user,
+        allow_sdist,
     )
     asked = [given.asked(one) for one in app]
     names, extra = apps.named(stack or ())

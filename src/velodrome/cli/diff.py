@@ -61,6 +61,7 @@ def command(
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     user: app_options.User = "",
+    allow_sdist: app_options.AllowSdist = False,
     stack: Annotated[
         list[str] | None,
         typer.Option(help="Serve it on this stack, or yours in ./mine.py (a common one); repeatable."),
@@ -88,7 +89,18 @@ def command(
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
         mix = asked_options.mix(request, requests, access_log, openapi, methods)
         given = app_options.Given(
-            python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown, user
+            python,
+            cwd,
+            env,
+            interface,
+            upstream,
+            proto,
+            mix.requests,
+            header,
+            setup,
+            teardown,
+            user,
+            allow_sdist,
         )
         names, extra = apps.named(stack or ())
         terms = Terms(

@@ -69,6 +69,7 @@ def command(
     setup: app_options.Setup = "",
     teardown: app_options.Teardown = "",
     user: app_options.User = "",
+    allow_sdist: app_options.AllowSdist = False,
     budget: Annotated[str, typer.Option(help="Time to measure in.")] = "10m",
     wait: serving.Wait = False,
     as_json: serving.AsJson = False,
@@ -80,7 +81,18 @@ def command(
     budget_s = serving.seconds("--budget", budget)
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
     given = app_options.Given(
-        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown, user
+        python,
+        cwd,
+        env,
+        interface,
+        upstream,
+        proto,
+        mix.requests,
+        header,
+        setup,
+        teardown,
+        user,
+        allow_sdist,
     )
     names, extra = apps.named(stack or ())
     with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), extra) as one:

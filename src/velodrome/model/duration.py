@@ -1,6 +1,6 @@
-"""Spans of time as people type them: `10s`, `500ms`, `1.5m`, `2h`; a bare number is seconds."""
+"""Spans of time as people type them: `10s`, `500ms`, `1.5m`, `2h`, `30d`; a bare number is seconds."""
 
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SPACE = " \t\n\r\f\v"
 

@@ -60,7 +60,7 @@ def sentence(error: Exception) -> str:
     """Return what is said of an exception in a result: of a stranger's code, such as a stack's, its class and text."""
     if named(error) is None and _of_others(error.__traceback__):
         return f"{type(error).__name__}: {error}"
-    return str(told(error))
+    return told(error).sentence
 
 
 def named(error: BaseException) -> VelodromeError | None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from velodrome.guest import catalog
@@ -34,6 +35,7 @@ from velodrome.run.apps import commands, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.overlay import overlay_for
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision import account
@@ -82,6 +84,8 @@ class Asked:
     teardown: str = ""
     user: str = ""
     """Whom it runs as where velodrome is root; empty: who called sudo, else the owner of `cwd`."""
+    allow_sdist: bool = False
+    """Whether what its servers need beside it may be built from source, which runs the packages' build code."""
     source: str = ""
     """Folder that it is imported from beside `cwd`; an app that is told by its file has it from there."""
 
@@ -179,6 +183,7 @@ def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
         variables=values(asked.env),
         requests=in_full(asked),
         start_seconds=START_SECONDS,
+        overlay=partial(overlay_for, allow_sdist=asked.allow_sdist),
     )
 
 

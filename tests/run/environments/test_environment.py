@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.stack import Process, Stack
 from velodrome.model.errors import EnvironmentFailedError
-from velodrome.run.environments import environment
+from velodrome.run.environments import environment, record
 from velodrome.run.environments.environment import available, environment_for
 
 
@@ -73,7 +75,7 @@ def test_of_many_that_want_it_at_once_one_makes_it(small: Stack, monkeypatch: py
     made = []
     make = environment._make
 
-    def counted(*arguments: Any) -> environment.Environment:
+    def counted(*arguments: Any) -> Mapping[str, Any]:
         made.append(arguments)
         return make(*arguments)
 
@@ -90,6 +92,86 @@ def test_one_whose_making_was_interrupted_is_made_anew(small: Stack) -> None:
     (home(first) / "left over").touch()
     assert environment_for(small) == first
     assert not (home(first) / "left over").exists()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes instead of"),
+        (lambda file: file.write_bytes(b""), "has 0 bytes instead of"),
+        (lambda file: file.unlink(), "is missing"),
+        (lambda file: os.utime(file, (1, 1)), "was changed"),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["waitress/server.py", "waitress/__pycache__/server.*.pyc", "waitress-*/RECORD"]
+)
+def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said(
+    small: Stack, name: str, harm: Callable[[Path], object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = environment_for(small)
+    (file,) = next((home(first) / "lib").glob("python*/site-packages")).glob(name)
+    own = file.read_bytes()
+    file.unlink()  # uv's cache has the same file under another name
+    file.write_bytes(own)
+    harm(file)
+    assert environment_for(small) == first
+    told = capsys.readouterr().err
+    assert said in told
+    assert "waitress is installed again" in told
+    assert record.damage(home(first)) == ""
+    assert imported(first.python, "import waitress.server; print('yes')") == "yes"
+
+
+def test_all_of_it_is_on_the_disk_before_it_is_called_whole_and_whole_before_it_has_its_name(
+    small: Stack, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a power cut may leave is what was there at some moment before the next of these."""
+    seen = []
+
+    def named() -> list[str]:
+        return [path.name for path in (cache / "envs").glob("[0-9a-f]*") if path.is_dir()]
+
+    sync, sync_folder = record.sync, record.sync_folder
+
+    def all_synced(folder: Path) -> None:
+        seen.append(("all", (folder / record.NAME).exists(), named()))
+        sync(folder)
+
+    def folder_synced(folder: Path) -> None:
+        seen.append(("names", (folder / record.NAME).exists(), named()))
+        sync_folder(folder)
+
+    monkeypatch.setattr(record, "sync", all_synced)
+    monkeypatch.setattr(record, "sync_folder", folder_synced)
+    made = home(environment_for(small))
+    assert seen == [("all", False, []), ("names", True, []), ("names", False, [made.name])]
+
+
+def test_links_into_uv_s_cache_are_no_environment_when_that_is_emptied(
+    small: Stack, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_LINK_MODE", "symlink")
+    made = home(environment_for(small))
+    (linked,) = (made / "lib").glob("python*/site-packages/waitress/server.py")
+    linked.unlink()
+    linked.symlink_to(cache / "gone")
+    assert "server.py" in record.damage(made)
+
+
+def test_a_file_that_came_later_is_no_damage(small: Stack) -> None:
+    first = environment_for(small)
+    (home(first) / "lib" / "later.pyc").touch()
+    assert record.damage(home(first)) == ""
+
+
+def test_it_can_be_used_from_where_it_was_put(small: Stack) -> None:
+    made = environment_for(small)
+    script = home(made) / "bin" / "waitress-serve"
+    done = subprocess.run([script, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert ".building" not in script.read_text()
+    assert [path.name for path in home(made).parent.iterdir() if path.is_dir()] == [home(made).name]
 
 
 def test_one_whose_interpreter_has_gone_is_made_anew(small: Stack) -> None:

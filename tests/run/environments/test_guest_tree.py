@@ -66,6 +66,19 @@ def test_a_file_of_the_user_s_lies_among_those_that_ship_in_a_tree_of_its_own(tm
     assert (one / "velodrome" / "guest" / "stacks" / "mine.py").read_text() == "A = 1\n"
 
 
+def test_one_of_which_a_power_cut_took_something_is_made_anew() -> None:
+    tree = guest_tree.export()
+    file = tree / "velodrome" / "guest" / "catalog.py"
+    whole = file.read_bytes()
+    for harm in (lambda: file.write_bytes(b""), file.unlink):
+        harm()
+        assert guest_tree.changed(tree)
+        assert guest_tree.export() == tree
+        assert file.read_bytes() == whole
+        assert not guest_tree.changed(tree)
+    assert [path.name for path in tree.parent.iterdir()] == [tree.name]
+
+
 def test_many_at_once_get_one_whole_tree() -> None:
     with ThreadPoolExecutor(8) as pool:
         trees = set(pool.map(lambda _: guest_tree.export(), range(16)))

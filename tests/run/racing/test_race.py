@@ -30,6 +30,7 @@ from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurem
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.trial import Trial
+from velodrome.report.typeset import visible
 from velodrome.run.drivers.driver import OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
@@ -141,6 +142,11 @@ def test_a_failed_installation_fails_its_stack_only_and_is_tried_again_on_resume
     race.run(Race(ONE_BLOCK, bad + good, tmp_path / "out"), there, told)
     kinds = [r.failure if isinstance(r, Failed) else None for r in told.results]
     assert kinds == [FailureKind.INSTALL, FailureKind.INSTALL, None, None]
+    failed = next(one for one in told.results if isinstance(one, Failed))
+    assert visible(failed.reason) == failed.reason, "a reason is shown on one line: it has no ends of lines"
+    assert "Cure: cure" in failed.reason
+    assert failed.last_lines == ("no wheel",)
+    assert all(visible(text) == text for text in told.prepared)
     assert sorted(attempts) == ["hostile", "uvicorn"]
     again = Told()
     race.run(Race(ONE_BLOCK, bad + good, tmp_path / "out", resume=True), there, again)

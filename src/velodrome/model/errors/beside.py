@@ -9,9 +9,15 @@ class UpstreamError(VelodromeError):
     """Raised when the simulated third party does not start, or dies."""
 
     def __init__(self, reason: str, last_lines: Sequence[str] = ()) -> None:
+        self.reason, self.last_lines = reason, tuple(last_lines)
         tail = "".join(f"\n  {line}" for line in last_lines)
         tail = f" Its last lines:{tail}" if tail else ""
         super().__init__(f"the simulated third party cannot serve: {reason}.{tail}")
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, without the third party's own lines."""
+        return f"the simulated third party cannot serve: {self.reason}"
 
 
 class CompanionMissingError(VelodromeError):
@@ -33,6 +39,12 @@ class CompanionFailedError(VelodromeError):
         self.reason, self.last_lines = reason, tuple(last_lines)
         tail = "".join(f"\n  {line}" for line in last_lines)
         super().__init__(f"{title} cannot be asked: {reason}.{' Its last lines:' if tail else ''}{tail}")
+        self._title = title
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, without the database's own lines."""
+        return f"{self._title} cannot be asked: {self.reason}"
 
 
 class ProgramError(VelodromeError):

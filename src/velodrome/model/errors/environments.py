@@ -32,6 +32,11 @@ class EnvironmentFailedError(VelodromeError):
         tail = f" The last lines of uv:\n  {chr(10).join(last_lines)}\n " if last_lines else ""
         super().__init__(f"{stack} cannot run here: {reason}.{tail} Cure: {cure}".replace("\n", "\n  "))
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong and the cure, without the lines of uv."""
+        return f"{self.stack} cannot run here: {self.reason}. Cure: {self.cure}"
+
 
 class CalibrationError(VelodromeError):
     """Raised when an interpreter does not tell how fast it computes."""

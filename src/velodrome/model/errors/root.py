@@ -8,6 +8,13 @@ class VelodromeError(Exception):
     """Root of all errors a user can cause or cure; `exit_code` is what the command ends with."""
 
     exit_code = 3
+    last_lines: tuple[str, ...] = ()
+    """The end of what a program printed that failed, where that is known apart from the sentence."""
+
+    @property
+    def sentence(self) -> str:
+        """The error on one line, for a cell of a table or a result; those with `last_lines` leave them out."""
+        return " ".join(str(self).split())
 
 
 class UsageError(VelodromeError):

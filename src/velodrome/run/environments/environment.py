@@ -1,7 +1,6 @@
 """Environments: for each set of requirements and interpreter an environment of its own, made once by uv.
 
     <cache>/envs/<hash>/bin/python        velodrome.json beside it says what is in it, and that it is whole
-    <cache>/envs/<hash>.lock              held by whoever makes it; others wait
     <cache>/envs/<hash>.failed            why it could not be made the last time
 
 Stacks with the same requirements share one. What the hashed locks (`locks/`) cover is installed from
@@ -11,12 +10,13 @@ them, the rest (third parties' stacks, older interpreters) is resolved anew from
 import hashlib
 import json
 import platform
-import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from velodrome.guest import catalog
 from velodrome.guest.client import Client
@@ -25,7 +25,7 @@ from velodrome.guest.stack import Stack
 from velodrome.model.errors import EnvironmentFailedError, NoHomeError, UvMissingError
 from velodrome.run import cache
 from velodrome.run.environments import lock, record
-from velodrome.run.environments.installing import held, packages_in, uv
+from velodrome.run.environments.installing import Site, kept
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.requirements import with_versions
 from velodrome.run.environments.uv import find_uv
@@ -33,7 +33,7 @@ from velodrome.run.environments.uv import find_uv
 AS_PINNED: Mapping[str, str] = MappingProxyType({})
 GUEST_PYTHON = (3, 7)
 """The oldest Python that guest code can be imported by."""
-LAYOUT = 1
+LAYOUT = 2
 """Raised when environments made by an older velodrome must not be used any more."""
 
 
@@ -80,11 +80,12 @@ def for_client(client: Client) -> Environment:
 def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Environment:
     locked = lock.covering(requires, interpreter.minor)
     home = cache.folder("envs") / _key(requires, locked, interpreter)
-    ready = _ready(home)
-    if ready is None:
-        with held(home.with_suffix(".lock")):
-            ready = _ready(home) or _make(whose, home, requires, locked, interpreter)
-    return ready
+    return kept(
+        home,
+        whose,
+        _ready,
+        lambda site: _make(site, home, requires, locked, interpreter),
+    )
 
 
 def available(stack: Stack, asked: str | None = None) -> str | None:
@@ -156,32 +157,34 @@ def _ready(home: Path) -> Environment | None:
 
 
 def _make(
-    stack: str, home: Path, requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter
-) -> Environment:
+    site: Site, home: Path, requires: tuple[str, ...], locked: Path | None, interpreter: Interpreter
+) -> Mapping[str, Any]:
     failed = home.with_suffix(".failed")
     try:
-        shutil.rmtree(home, ignore_errors=True)  # a half-made one
-        uv(stack, home, "venv", "--no-project", f"--python={interpreter.path}", str(home))
-        _install(stack, home, requires, locked)
-        packages = packages_in(stack, home)
+        site.venv(interpreter)
+        _install(site, requires, locked)
+        packages = site.packages()
     except EnvironmentFailedError as error:
-        failed.write_text(json.dumps([error.reason, error.cure]))
-        shutil.rmtree(home, ignore_errors=True)
+        with suppress(OSError):  # only a note for `velodrome stacks`; the disk may be what is full
+            failed.write_text(json.dumps([error.reason, error.cure]))
         raise
-    told = {"version": interpreter.version, "packages": packages, "locked": locked is not None}
-    record.write(home, told | {"requires": requires})
     failed.unlink(missing_ok=True)
-    return Environment(record.python(home), interpreter.version, packages, locked is not None)
+    return {
+        "version": interpreter.version,
+        "packages": packages,
+        "locked": locked is not None,
+        "requires": requires,
+    }
 
 
-def _install(stack: str, home: Path, requires: tuple[str, ...], locked: Path | None) -> None:
+def _install(site: Site, requires: tuple[str, ...], locked: Path | None) -> None:
     if not requires:
         return
-    into = (f"--python={record.python(home)}", "--compile-bytecode")
+    into = (site.python, "--compile-bytecode")
     if locked is not None:
-        uv(stack, home, "pip", "sync", *into, "--require-hashes", str(locked))
+        site.uv("pip", "sync", *into, "--require-hashes", str(locked))
         return
     # From a file: a requirement that begins with a dash must not become an option.
-    wanted = home / "requirements.txt"
+    wanted = site.folder / "requirements.txt"
     wanted.write_text("".join(f"{line}\n" for line in requires))
-    uv(stack, home, "pip", "install", *into, "--requirements", str(wanted))
+    site.uv("pip", "install", *into, "--requirements", str(wanted))

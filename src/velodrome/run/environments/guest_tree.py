@@ -3,23 +3,24 @@
     <cache>/guest/<hash>/velodrome/guest/…        PYTHONPATH is <cache>/guest/<hash>
 
 Its `velodrome/__init__.py` is empty: nothing of the host can be imported, nor what is installed for it, also where
-a velodrome is installed beside whoever imports from here. Copies are keyed by their content and made by a rename:
-one that exists is whole, and a server keeps the files it was started from while the source is edited.
+a velodrome is installed beside whoever imports from here. Copies are keyed by their content and made by a rename, and
+their sizes looked at on each use. A server keeps the files it was started from while the source is edited.
 """
 
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 import velodrome.guest
 from velodrome.run import cache
+from velodrome.run.environments import record
 
 LAYOUT = b"2"
 """Raised when copies made by an older velodrome must not be used any more."""
 SOURCE = Path(velodrome.guest.__path__[0])
+PACKAGE = Path("velodrome") / "guest"
 
 
 def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
@@ -28,23 +29,38 @@ def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
     `extra_stacks` are files named by the user; they are put among those that ship,
     where `-m velodrome.guest.stacks.<file name>` finds them. Raises CacheError if the cache cannot be written.
     """
-    files = _shipped()
-    for path in map(Path, extra_stacks):
+    files = _in(SOURCE)
+    extra = tuple(extra_stacks)
+    for path in map(Path, extra):
         files[PurePosixPath("stacks") / path.name] = path.read_bytes()
-    home = cache.folder("guest")
-    tree = home / _digest(files)
-    if not tree.is_dir():
+    tree = cache.folder("guest") / _digest(files)
+    cache.use(tree, ", ".join(["what ships", *(Path(one).name for one in extra)]))
+    if not _whole(tree, files):
         with cache.written(tree):
             _write(files, tree)
     return tree
 
 
-def _shipped() -> dict[PurePosixPath, bytes]:
+def changed(tree: Path) -> bool:
+    """Return whether a copy does not hold what it was made of any more."""
+    home = tree / PACKAGE
+    return _digest(_in(home)) != tree.name
+
+
+def _in(home: Path) -> dict[PurePosixPath, bytes]:
     return {
-        PurePosixPath(path.relative_to(SOURCE).as_posix()): path.read_bytes()
-        for path in SOURCE.rglob("*")
+        PurePosixPath(path.relative_to(home).as_posix()): path.read_bytes()
+        for path in home.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def _whole(tree: Path, files: Mapping[PurePosixPath, bytes]) -> bool:
+    """Return whether every file is there in its length: a power cut may have taken what was just written."""
+    try:
+        return all(os.stat(tree / PACKAGE / path).st_size == len(files[path]) for path in files)
+    except OSError:
+        return False
 
 
 def _digest(files: Mapping[PurePosixPath, bytes]) -> str:
@@ -56,19 +72,25 @@ def _digest(files: Mapping[PurePosixPath, bytes]) -> str:
 
 
 def _write(files: Mapping[PurePosixPath, bytes], tree: Path) -> None:
-    building = Path(tempfile.mkdtemp(prefix="building-", dir=tree.parent))
+    name = f"{tree.name}-{os.urandom(4).hex()}"
+    building, old = tree.with_name(f".building-{name}"), tree.with_name(f".old-{name}")
+    building.mkdir()
     try:
         (building / "velodrome").mkdir()
         (building / "velodrome" / "__init__.py").touch()
         for path, content in files.items():
-            target = building / "velodrome" / "guest" / path
+            target = building / PACKAGE / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        building.chmod(0o755)  # mkdtemp makes it private, but a server may run as another user
-        os.rename(building, tree)
+        record.sync(building)
+        if tree.is_dir() and not _whole(tree, files):
+            tree.rename(old)
+        building.rename(tree)
+        record.sync_folder(tree.parent)
     except OSError:
         # Somebody else was first, which is as good.
-        if not tree.is_dir():
+        if not _whole(tree, files):
             raise
     finally:
         shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -8,7 +8,8 @@ hashes, never where they come from.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from velodrome.guest import catalog, client
@@ -19,6 +20,8 @@ from velodrome.run.environments.uv import run_uv
 FOLDER = Path(__file__).parent / "locks"
 OLDEST = (3, 11)
 """The oldest Python the locks are resolved for; that of velodrome itself."""
+_PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([^ ;\\]+)")
+_HASH = re.compile(r"\s+--hash=(sha256:[0-9a-f]{64})")
 
 
 def path_of(requires: tuple[str, ...]) -> Path:
@@ -32,6 +35,20 @@ def covering(requires: tuple[str, ...], python: tuple[int, int]) -> Path | None:
     """Return the lock for a set of requirements on a Python, or None: it has to be resolved anew."""
     path = path_of(requires)
     return path if requires and python >= OLDEST and path.is_file() else None
+
+
+@cache
+def hashes() -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the hashes of all files of every package and version that any lock which ships names."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for path in FOLDER.glob("*.txt"):
+        package = ("", "")
+        for line in path.read_text().splitlines():
+            if match := _PINNED.match(line):
+                package = (match[1], match[2])
+            elif match := _HASH.match(line):
+                found.setdefault(package, {})[match[1]] = None
+    return {package: tuple(every) for package, every in found.items()}
 
 
 def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
@@ -83,4 +100,4 @@ def _compile(requires: tuple[str, ...], target: Path) -> str:
         )
     finally:
         source.unlink()
-    return f"{' '.join(requires)}: {said.stderr.strip()}" if said.returncode else ""
+    return f"{' '.join(requires)}: {' '.join(said.last_lines)}" if said.returncode else ""

@@ -6,28 +6,29 @@
 
 A package they have is never installed again, also where a stack pins another version. What is missing is resolved
 with their versions as constraints. A server of the pinned version that needs others is tried in a version that goes
-with theirs; where there is none, it cannot be had beside the app, and that is said.
+with theirs; where there is none, it cannot be had beside the app, and that is said. What is installed is ready-made
+unless building is allowed, and held to the hashes of the locks that ship, where these have that version.
 """
 
 import hashlib
 import json
 import platform
 import re
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from velodrome.guest.stack import Stack, before
 from velodrome.model.app import App
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
-from velodrome.run.environments import guest_tree, record
+from velodrome.run.environments import guest_tree, lock, record
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.installing import held, unsolvable, uv
+from velodrome.run.environments.installing import SOURCES, Site, kept, tell, unsolvable
 from velodrome.run.environments.requirements import name_of, unpinned
 from velodrome.run.environments.theirs import Theirs, theirs
 
-LAYOUT = 1
+LAYOUT = 2
 """Raised when overlays made by an older velodrome must not be used any more."""
 _VERSION = re.compile(r"[0-9]+([.!+_-]?[0-9A-Za-z]+)*")
 PTH = "import velodrome_overlay\n"
@@ -49,21 +50,24 @@ sys.path[at:at] = added
 '''
 
 
-def overlay_for(stack: Stack, app: App) -> Environment:
+def overlay_for(stack: Stack, app: App, allow_sdist: bool = False) -> Environment:
     """Return an interpreter that has the app's packages and the stack's server, made if need be.
 
+    `allow_sdist`: what is missing may be built from source, which runs its build code; else it has to be ready-made.
     Safe to be called by many processes and threads at once. Raises EnvironmentFailedError, InterpreterNotFoundError
     or UvMissingError.
     """
     has = theirs(app.python, guest_tree.export())
     _refuse_too_old(stack, has)
     missing = _missing(stack, has)
-    home = cache.folder("overlays") / _key(missing, has)
-    ready = _ready(home, has)
-    if ready is None:
-        with held(home.with_suffix(".lock")):
-            ready = _ready(home, has) or _make(stack, home, missing, has)
-    return ready
+    return kept(
+        cache.folder("overlays") / _key(missing, has, allow_sdist),
+        stack.name,
+        lambda home: _ready(home, has),
+        lambda site: _make(stack, site, missing, has),
+        builds=allow_sdist,
+        beside=app.path,
+    )
 
 
 def _refuse_too_old(stack: Stack, has: Theirs) -> None:
@@ -84,10 +88,11 @@ def _missing(stack: Stack, has: Theirs) -> tuple[str, ...]:
     return tuple(sorted(lacking))
 
 
-def _key(missing: Sequence[str], has: Theirs) -> str:
+def _key(missing: Sequence[str], has: Theirs, allow_sdist: bool) -> str:
     interpreter = has.interpreter
     facts = [
         LAYOUT,
+        allow_sdist,
         missing,
         str(interpreter.path),
         interpreter.version,
@@ -108,80 +113,78 @@ def _ready(home: Path, has: Theirs) -> Environment | None:
     )
 
 
-def _make(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> Environment:
-    shutil.rmtree(home, ignore_errors=True)  # a half-made one
-    try:
-        uv(stack.name, home, "venv", "--no-project", f"--python={has.interpreter.path}", str(home))
-        installed = _install(stack, home, missing, has) if missing else {}
-        _lay_over(home, has)
-    except BaseException:
-        shutil.rmtree(home, ignore_errors=True)
-        raise
-    record.write(home, {"version": has.interpreter.version, "installed": installed})
-    ready = _ready(home, has)
-    assert ready is not None
-    return ready
+def _make(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> Mapping[str, Any]:
+    site.venv(has.interpreter)
+    installed = _install(stack, site, missing, has) if missing else {}
+    _lay_over(site.folder, has)
+    known = lock.hashes()
+    unhashed = [f"{name}=={version}" for name, version in installed.items() if (name, version) not in known]
+    if unhashed:
+        tell(f"{stack.name}: installed without a hash to compare with: {', '.join(unhashed)}")
+    return {"version": has.interpreter.version, "installed": installed, "unhashed": unhashed}
 
 
-def _install(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> dict[str, str]:
+def _install(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> dict[str, str]:
     """Install what is missing, and return the versions of it. Raises EnvironmentFailedError."""
-    resolved = _resolved(stack, home, missing, has)
+    resolved = _resolved(stack, site, missing, has)
     lines = [line for line in resolved.splitlines() if name_of(line) and name_of(line) not in has.packages]
-    chosen = home / "chosen.txt"
-    chosen.write_text("".join(f"{line}\n" for line in lines))
-    uv(
-        stack.name,
-        home,
-        "pip",
-        "install",
-        _python(home),
-        "--compile-bytecode",
-        "--no-deps",
-        "--requirements",
-        str(chosen),
+    chosen = {name_of(line): line.partition("==")[2].partition(";")[0].strip() for line in lines}
+    known = lock.hashes()
+    file = site.folder / "chosen.txt"
+    file.write_text(
+        "".join(
+            " ".join([line, *(f"--hash={one}" for one in known.get((name, version), ()))]) + "\n"
+            for line, (name, version) in zip(lines, chosen.items(), strict=True)
+        )
     )
-    return {name_of(line): line.partition("==")[2].partition(";")[0].strip() for line in lines}
+    # Hashes that are there are compared in any case; so none may be missing.
+    strictly = ("--require-hashes",) if all(one in known for one in chosen.items()) else ()
+    how = (site.python, "--compile-bytecode", "--no-deps", *_ready_made(site), *strictly)
+    site.uv("pip", "install", *how, "--requirements", str(file))
+    return chosen
 
 
-def _resolved(stack: Stack, home: Path, missing: Sequence[str], has: Theirs) -> str:
+def _ready_made(site: Site) -> tuple[str, ...]:
+    return () if site.builds else ("--only-binary=:all:",)
+
+
+def _resolved(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> str:
     """Return what is missing with all it needs, a version each: those that are pinned, or where these do not go with
     what is there, others that do. Raises EnvironmentFailedError.
     """
     theirs = [f"{name}=={version}" for name, version in has.packages.items() if _VERSION.fullmatch(version)]
     try:
-        return _compiled(stack, home, missing, theirs)
+        return _compiled(site, missing, theirs, _ready_made(site))
     except EnvironmentFailedError as error:
         if not unsolvable(error):
             raise
         least = [f"{name}>={'.'.join(map(str, version))}" for name, version in stack.needs.items()]
         # What is pinned stays where it can: uv prefers versions that the file has already. Ready-made only: an old
         # release without a wheel for this interpreter is built for minutes, if at all.
-        preferred = home / "fitting.txt"
+        preferred = site.folder / "fitting.txt"
         preferred.write_text("".join(f"{line}\n" for line in missing))
         how = ("--only-binary=:all:", f"--output-file={preferred}")
         try:
-            _compiled(stack, home, [unpinned(line) for line in missing], [*theirs, *least], *how)
+            _compiled(site, [unpinned(line) for line in missing], [*theirs, *least], how)
             return preferred.read_text()
         except EnvironmentFailedError as also:
             if not unsolvable(also):
                 raise
+        if error.cure == SOURCES:
+            reason = "its server, or what this needs, is to be had as source only"
+            raise EnvironmentFailedError(stack.name, reason, SOURCES, error.last_lines) from error
         reason = "its server needs other versions than are installed beside the app"
         cure = "change what uv names in the app's environment, or race the other stacks"
         raise EnvironmentFailedError(stack.name, reason, cure, error.last_lines) from error
 
 
-def _compiled(stack: Stack, home: Path, wanted: Sequence[str], bounds: Sequence[str], *how: str) -> str:
+def _compiled(site: Site, wanted: Sequence[str], bounds: Sequence[str], how: Sequence[str]) -> str:
     # From files: a requirement that begins with a dash must not become an option.
-    asked, bound = home / "wanted.txt", home / "bounds.txt"
+    asked, bound = site.folder / "wanted.txt", site.folder / "bounds.txt"
     asked.write_text("".join(f"{line}\n" for line in wanted))
     bound.write_text("".join(f"{line}\n" for line in bounds))
-    quiet = ("--quiet", "--no-header", "--no-annotate")
-    constraints = f"--constraints={bound}"
-    return uv(stack.name, home, "pip", "compile", *quiet, _python(home), *how, constraints, str(asked))
-
-
-def _python(home: Path) -> str:
-    return f"--python={record.python(home)}"
+    plain = ("--no-header", "--no-annotate")
+    return site.uv("pip", "compile", *plain, site.python, *how, f"--constraints={bound}", str(asked))
 
 
 def _lay_over(home: Path, has: Theirs) -> None:

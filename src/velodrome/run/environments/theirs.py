@@ -13,7 +13,7 @@ from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
 from velodrome.run.faults import refusals
-from velodrome.run.supervision.account import current_process, current_variables, hand_over
+from velodrome.run.supervision.account import acting, current_process, current_variables, hand_over
 from velodrome.run.supervision.python import guest
 
 MODULE = "velodrome.guest.apps.surroundings"
@@ -60,10 +60,12 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
 
 def bytecode(python: str) -> Path:
     """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's."""
-    folder = cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
-    folder.mkdir(exist_ok=True)
-    hand_over(folder)
-    return folder
+    kept = cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
+    cache.use(kept, python)
+    if acting() is not None:
+        kept.mkdir(exist_ok=True)
+        hand_over(kept)
+    return kept
 
 
 def path_with(python: str, before: str) -> str:

@@ -57,7 +57,7 @@ def main() -> int:
             found = kind.run(_settings(plain["settings"]), _lab(plain))
         answer: dict[str, Any] = {"outcome": _told(found)}
     except VelodromeError as error:
-        answer = {"failed": str(error)}
+        answer = {"failed": error.sentence, "last_lines": error.last_lines}
     except Exception as error:
         traceback.print_exc()
         answer = {"failed": f"{type(error).__name__}: {error}"}

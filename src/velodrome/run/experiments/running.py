@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from velodrome.guest.client import variable
+from velodrome.model.errors import VelodromeError
 from velodrome.model.experiment import Experiment, Finding, Setting
 from velodrome.model.quantity import short
 from velodrome.run import faults
@@ -34,13 +35,15 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
             ended, lines = _bounded(kind, settings, lab, deadline_s, output)
             said = _said(output)
     except Exception as error:  # this machine refuses something, or it is a bug: of this experiment alone
-        return Finding(experiment, started_at, failed=faults.sentence(error))
+        lines = error.last_lines if isinstance(error, VelodromeError) else ()
+        return Finding(experiment, started_at, failed=faults.sentence(error), last_lines=lines)
     if said and "outcome" in said:
         outcome = said["outcome"]
         told = (outcome["facts"], outcome["sentence"])
         return Finding(experiment, started_at, *told, last_lines=tuple(outcome["last_lines"]))
     if said:
-        return Finding(experiment, started_at, failed=said["failed"], last_lines=lines)
+        last = tuple(said.get("last_lines", ())) or lines
+        return Finding(experiment, started_at, failed=said["failed"], last_lines=last)
     if ended is None:
         sentence = f"It was still running after {short(deadline_s)} s, its deadline, and was ended."
         return Finding(experiment, started_at, {"timed_out": True}, sentence, last_lines=lines)

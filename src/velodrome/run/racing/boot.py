@@ -19,6 +19,7 @@ from velodrome.model.errors import (
     EnvironmentFailedError,
     LimitError,
     LinkRefusedError,
+    VelodromeError,
 )
 from velodrome.model.measurement import AnswerForm, FailureKind, Placement
 from velodrome.model.third_party import ThirdParty
@@ -104,7 +105,8 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
                 serving = replace(serving, upstream=thirds[0].url)
         server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
     except Exception as error:  # also what a third party's stack raises: it must not stop the study
-        raise ImpossibleError(_kind(error), sentence(error)) from error
+        lines = error.last_lines if isinstance(error, VelodromeError) else ()
+        raise ImpossibleError(_kind(error), sentence(error), lines) from error
     target = replace(_target(server.url, trial, stack), allow=(site.host,))
     # A plain request first: whether it bears the cookie too is what the load is to show.
     plain = target if trial.app else replace(target, headers=())

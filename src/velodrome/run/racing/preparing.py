@@ -12,10 +12,12 @@ from velodrome.guest.stack import Stack
 from velodrome.model.app import App
 from velodrome.model.errors import VelodromeError
 from velodrome.model.trial import Trial
+from velodrome.run import cache
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments import cpu_turn
 from velodrome.run.environments.environment import Environment
+from velodrome.run.environments.installing import telling
 from velodrome.run.faults import refusals, told
 from velodrome.run.lab import Lab, OverlayOf
 from velodrome.run.racing.follower import Preparing
@@ -46,10 +48,10 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
         follower.preparing(f"environment of {label}")
         stack, python, packages, _ = key
         try:
-            made[key] = lab.environment(lab.stacks[stack], python or None, dict(packages), served)
+            with telling(follower.preparing):
+                made[key] = lab.environment(lab.stacks[stack], python or None, dict(packages), served)
         except Exception as error:  # it fails the trials of this stack alone
-            made[key] = told(error)
-            follower.preparing(str(made[key]))
+            made[key] = _told(error, follower)
 
     def look_up(
         stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
@@ -62,9 +64,10 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
     def install(name: str, companion: Companion) -> None:
         follower.preparing(f"what asks {name} for its first row")
         try:
-            companion.install(Ground(lab.guest_tree))
+            with telling(follower.preparing):
+                companion.install(Ground(lab.guest_tree))
         except Exception as error:  # said again, as the reason of the trials that it fails
-            follower.preparing(str(told(error)))
+            _told(error, follower)
 
     overlays, overlay = _overlays(trials, lab, follower)
     kinds = companions.known()
@@ -76,6 +79,7 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
             *overlays,
         ]
     )
+    cache.tidy(follower.preparing)
     turn_ns = _calibrated(trials, made.values(), lab)
     return replace(lab, environment=look_up, overlay=overlay, turn_ns=turn_ns)
 
@@ -94,10 +98,10 @@ def _overlays(
     def make(key: Over, app: App) -> None:
         follower.preparing(f"{key[0]} beside {app.path}")
         try:
-            made[key] = lab.overlay(lab.stacks[key[0]], app)
+            with telling(follower.preparing):
+                made[key] = lab.overlay(lab.stacks[key[0]], app)
         except Exception as error:  # it fails the trials of this stack alone
-            made[key] = told(error)
-            follower.preparing(str(made[key]))
+            made[key] = _told(error, follower)
 
     def look_up(stack: Stack, app: App) -> Environment:
         found = made[stack.name, app.python]
@@ -106,6 +110,14 @@ def _overlays(
         return found
 
     return [partial(make, key, app) for key, app in wanted.items()], look_up
+
+
+def _told(error: Exception, follower: Preparing) -> VelodromeError:
+    """Say line by line what cannot be had, and return it: each line is shown on one of its own."""
+    found = told(error)
+    for line in str(found).splitlines():
+        follower.preparing(line)
+    return found
 
 
 def _wants(trial: Trial) -> Wanted:

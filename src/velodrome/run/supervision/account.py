@@ -21,6 +21,8 @@ from velodrome.model.errors import AccountError
 SUDO = "SUDO_UID"
 """Environment variable in which sudo says who called it."""
 ROOT = 0
+READABLE = 0o022
+"""A umask."""
 NOWHERE = "/nonexistent"
 """Home of a user id without an entry in the user database, as Debian has it for `nobody`."""
 
@@ -125,12 +127,15 @@ def acting() -> Account | None:
 
 @contextmanager
 def acting_as(account: Account | None) -> Iterator[None]:
-    """Start foreign code as this user until the block has ended."""
+    """Start foreign code as this user until the block has ended; what is made for it meanwhile can be read by it."""
+    before = os.umask(READABLE) if account is not None else None
     _acting.append(account)
     try:
         yield
     finally:
         _acting.remove(account)
+        if before is not None:
+            os.umask(before)
 
 
 def become(identity: str) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -119,9 +119,13 @@ class Ward:
     has no more of what a start takes.
     """
 
-    def __init__(self, order: Order, stdout: int | None = None) -> None:
-        """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors."""
+    def __init__(self, order: Order, stdout: int | None = None, keeps: Sequence[int] = ()) -> None:
+        """`stdout`: a file descriptor that takes standard output, which else goes to the tail with the errors.
+
+        `keeps`: file descriptors that warden and tree hold open as long as they live, such as that of a lock.
+        """
         self.order = order
+        self._keeps = tuple(keeps)
         self._stdout = stdout
         home = scratch.home()
         self.mark = orphans.mark(str(home.lock))
@@ -154,7 +158,7 @@ class Ward:
         try:
             self._warden = subprocess.Popen(
                 python.alone(str(WARDEN), str(theirs.fileno())),
-                pass_fds=(theirs.fileno(), write, output, self._held[0]),
+                pass_fds=(theirs.fileno(), write, output, self._held[0], *self._keeps),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=write,

@@ -598,6 +598,7 @@ def give_up_root(user: dict[str, Any]) -> None:
     for number in (1, 2):
         with contextlib.suppress(OSError):
             os.fchown(number, user["uid"], user["gid"])
+    os.umask(0o022)  # what an installer makes becomes root's, and is read by them
     os.setgroups(user["groups"])
     os.setgid(user["gid"])
     os.setuid(user["uid"])

@@ -1,0 +1,67 @@
+"""`velodrome cache`: what is kept between runs, how large, when last used and for what; and how it goes."""
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from velodrome.cli import _serving_options as serving
+from velodrome.cli._exit_codes import FAILED
+from velodrome.model.errors import BadOptionError
+from velodrome.model.memory_text import memory_bytes
+from velodrome.report import kept_text
+from velodrome.run import cache
+from velodrome.run.environments import verifying
+
+OlderThan = Annotated[
+    str, typer.Option("--older-than", help="What no run used for so long (30d unless --to-size is given).")
+]
+ToSize = Annotated[
+    str, typer.Option("--to-size", help="What was used longest ago, until no more than this is left: 2GB.")
+]
+
+
+def show(as_json: bool) -> None:
+    """Show what velodrome keeps: environments, overlays, copies, bytecode; how large, when last used, for what."""
+    stock, folder = cache.inventory(), str(cache.folder(""))
+    print(
+        kept_text.document(stock, folder)
+        if as_json
+        else "\n".join(kept_text.lines(stock, folder, time.time()))
+    )
+
+
+def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
+    """Remove what was not used for long; it is made again when it is needed. What is used now stays."""
+    try:
+        to_bytes = memory_bytes(to_size) if to_size else None
+    except ValueError as error:
+        raise BadOptionError("--to-size", to_size, str(error)) from error
+    older_than_s = (
+        None if to_size and not older_than else serving.seconds("--older-than", older_than or "30d")
+    )
+    print("\n".join(kept_text.removed(cache.prune(older_than_s, to_bytes))))
+
+
+def verify() -> None:
+    """Compare every file kept with its hash; exit code 1 if one differs."""
+    found = list(verifying.verified())
+    damages = [damage for _, damage in found if damage is not None]
+    print("\n".join(kept_text.verified(len(found), damages)))
+    if damages:
+        sys.exit(FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    kept = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+    @kept.callback(invoke_without_command=True)
+    def default(context: typer.Context, as_json: serving.AsJson = False) -> None:
+        if context.invoked_subcommand is None:
+            show(as_json)
+
+    kept.command("prune")(prune)
+    kept.command("verify")(verify)
+    app.add_typer(kept, name="cache", help=show.__doc__)
