@@ -14,6 +14,7 @@ from pathlib import Path
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
+from velodrome.model import secrets
 from velodrome.model.app import App
 from velodrome.model.errors import (
     AppVariableError,
@@ -26,11 +27,11 @@ from velodrome.model.errors import (
 )
 from velodrome.model.request import Request
 from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import whole, withheld
+from velodrome.model.withheld import known, whole, withheld_third
 from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header
-from velodrome.run.apps import commands, looking
+from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
@@ -100,6 +101,8 @@ def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
         tuple(within),
     )
     requests = in_full(asked)
+    # Before anything of theirs runs: what it prints may hold the secrets of each of them.
+    known(requests, [name for name, _ in asked.headers])
     found = looking.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
@@ -119,13 +122,13 @@ def _app(
         interface=found.interface,
         python=named.python,
         cwd=named.cwd,
-        requests=tuple(withheld(one, names) for one in requests),
+        requests=tuple(fingerprints.sealed(one, names) for one in requests),
         form=found.form,
         served=found.served,
         what=found.told,
         packages=found.packages,
         variables=tuple(values(asked.env)),
-        third_parties=thirds,
+        third_parties=tuple(map(withheld_third, thirds)),
         proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
         source=named.source,
         revision=asked.revision,
@@ -172,6 +175,7 @@ def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
         extra=tuple(extra),
         variables=values(asked.env),
         requests=in_full(asked),
+        third_parties=third_parties(asked.upstreams),
         start_seconds=START_SECONDS,
     )
 
@@ -185,6 +189,7 @@ def commands_around(asked: Asked) -> Iterator[None]:
     """
     path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
     variables = {"PATH": path, **values(asked.env)}
+    secrets.of_environment(os.environ)  # which they see too
     with stoppable(), commands.around(asked.setup, asked.teardown, folder(asked.cwd), variables):
         yield
 
@@ -260,10 +265,11 @@ def values(env: Sequence[str]) -> dict[str, str]:
     for text in env:
         name, equals, value = text.partition("=")
         if not name:
-            raise AppVariableError(text, "it has no name")
+            raise AppVariableError("", "it has no name")
         if not equals and name not in os.environ:
-            raise AppVariableError(text, "it is not set here")
+            raise AppVariableError(name, "it is not set here")
         found[name] = value if equals else os.environ[name]
+        secrets.of_variable(name, found[name])
     return found
 
 

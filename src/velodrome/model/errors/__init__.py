@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         CommandFailedError,
         HeaderError,
         NoStackFitsError,
+        WithheldAnswerError,
         WithheldHeaderError,
+        WithheldRequestError,
     )
     from velodrome.model.errors.beside import (
         CompanionFailedError,
@@ -216,5 +218,7 @@ __all__ = [
     "UsageError",
     "UvMissingError",
     "VelodromeError",
+    "WithheldAnswerError",
     "WithheldHeaderError",
+    "WithheldRequestError",
 ]

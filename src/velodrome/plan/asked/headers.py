@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from velodrome.model.errors import HeaderError
 from velodrome.model.request import Request
-from velodrome.model.withheld import MARK
+from velodrome.model.secrets import MARK
 from velodrome.plan.asked import faults
 
 Header = tuple[str, str]

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from velodrome.model import secrets
 from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError, VelodromeError
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import (
@@ -92,11 +93,15 @@ class _Watch:
 
 
 def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None) -> Result:
-    """Run one load against a server that is ready.
+    """Run one load against a server that is ready; in the result no text has a secret in it.
 
     `also` hears the driver's events, ticks among them, and ends the load early by returning False: what was measured
     until then is the result.
     """
+    return secrets.masked(_measured(trial, booted, lab, also))
+
+
+def _measured(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None) -> Result:
     started_at = _now()
     server = booted.server
     span_s, site = trial.load.duration_s, booted.site

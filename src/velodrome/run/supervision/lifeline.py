@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self
 
+from velodrome.model import secrets
+
 LAST_LINES = 12
 """Kept of what a dead process wrote: a traceback's end and the sentence before it fit."""
 GRACE_S = 3.0
@@ -69,9 +71,9 @@ class Child:
         return line
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the end of what it wrote to standard error."""
+        """Return the end of what it wrote to standard error, secrets masked."""
         self.errors.seek(0)
-        return tuple(self.errors.read().decode(errors="replace").splitlines()[-LAST_LINES:])
+        return tuple(secrets.mask(self.errors.read().decode(errors="replace")).splitlines()[-LAST_LINES:])
 
     def end(self) -> int:
         """Close its input, wait, kill it when it does not go; return its exit status. May be called again."""
@@ -107,6 +109,7 @@ def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequ
         stdout=subprocess.PIPE,
         stderr=errors,
         bufsize=0,
+        env=secrets.environment(),
         start_new_session=True,
         pass_fds=tuple(pass_fds),
     )
