@@ -14,6 +14,7 @@ from velodrome.model import quantity
 from velodrome.model.difference import Diff
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Result
+from velodrome.report.typeset import visible
 from velodrome.run.apps import revisions
 from velodrome.track import apps, revising
 from velodrome.track.comparing import Terms
@@ -102,4 +103,4 @@ class Telling(Quiet):
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)

@@ -36,9 +36,12 @@ def command(
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
     header: app_options.Header = None,
+    header_file: app_options.HeaderFile = None,
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
+    env_file: app_options.EnvFile = None,
+    secret: app_options.Secret = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
     proto: app_options.Proto = "",
@@ -65,7 +68,18 @@ def command(
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
     mix = asked_options.mix(request, requests, access_log, openapi, methods)
     given = app_options.Given(
-        python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
+        python,
+        cwd,
+        env,
+        interface,
+        upstream,
+        proto,
+        mix.requests,
+        header,
+        setup,
+        teardown,
+        env_file,
+        header_file,
     )
     asked = [given.asked(one) for one in app]
     names, extra = apps.named(stack or ())

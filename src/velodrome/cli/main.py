@@ -87,7 +87,9 @@ def main() -> None:
             return
         application(asked)(prog_name="velodrome")
     except VelodromeError as error:
-        print(f"velodrome: {error}", file=sys.stderr)
+        from velodrome.report.typeset import LINES, visible  # noqa: PLC0415 - a load does without
+
+        print(f"velodrome: {visible(str(error), LINES)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         print("velodrome: interrupted", file=sys.stderr)

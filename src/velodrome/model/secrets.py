@@ -68,7 +68,17 @@ PLAIN = frozenset(
 """Settings that stand under secret-looking names and are none."""
 FIXED = frozenset(
     (
-        *("name", "label", "study", "question", "contestant", "contestants", "candidates", "claims", "tables"),
+        *(
+            "name",
+            "label",
+            "study",
+            "question",
+            "contestant",
+            "contestants",
+            "candidates",
+            "claims",
+            "tables",
+        ),
         *("interface", "named_interface", "form", "served", "packages", "python", "driver", "driver_version"),
         *("kind", "steps", "limits", "started_at", "velodrome", "fingerprint", "hdr", "hdr_due", "hdr_sent"),
         *("schema", "machine", "series", "severity", "failure", "outcomes"),
@@ -81,7 +91,13 @@ _marked_names: set[str] = set()
 _asked_names: dict[str, tuple[bool, bool]] = {}
 """Names in texts, and what is known of them: an access log has the same few again and again."""
 _later: list[Callable[[], None]] = []
-_forms: _Forms | None = None
+
+
+class _Made:
+    """What is made when it is first needed: the forms of the secrets known so far, and the patterns."""
+
+    forms: _Forms | None = None
+    patterns: _Patterns | None = None
 
 
 def mark(names: Iterable[str]) -> None:
@@ -97,12 +113,11 @@ def later(what: Callable[[], None]) -> None:
 
 def forget() -> None:
     """Know no secrets any more."""
-    global _forms
     _values.clear()
     _marked_names.clear()
     _asked_names.clear()
     _later.clear()
-    _forms = None
+    _Made.forms = None
 
 
 def named(name: str) -> bool:
@@ -117,11 +132,10 @@ def marked(name: str) -> bool:
 
 def add(value: str, *, sure: bool = False) -> None:
     """Make a value known; `sure`: also one that is short, a number or a path."""
-    global _forms
     value = value.strip()
     if value and value not in _values and MARK not in value and (sure or _is_one(value)):
         _values[value] = None
-        _forms = None
+        _Made.forms = None
 
 
 def of_variable(name: str, value: str) -> None:
@@ -207,7 +221,8 @@ def looks_random(value: str) -> bool:
         return len(value) >= LONG_HEX and _bits(value) >= HEX_BITS
     # Parts of words (`eu-west-1-production-cluster`) have few digits, and those beside each other.
     letters = any(one.isalpha() for one in value)
-    changes = sum(one.isdigit() != other.isdigit() for one, other in zip(value, value[1:], strict=False))
+    digits = [one.isdigit() for one in value]
+    changes = sum(digits[at] != digits[at - 1] for at in range(1, len(digits)))
     mixed = any(one.islower() for one in value) and any(one.isupper() for one in value)
     return letters and changes >= (3 if mixed else 6) and _bits(value) >= RANDOM_BITS
 
@@ -246,9 +261,7 @@ def environment() -> dict[str, str]:
     """Return our own environment without variables that hold a secret: for processes that have no use for them."""
     import os  # noqa: PLC0415 - see the module
 
-    return {
-        name: value for name, value in os.environ.items() if not _is_secret_variable(name, value)
-    }
+    return {name: value for name, value in os.environ.items() if not _is_secret_variable(name, value)}
 
 
 def of_environment(variables: Mapping[str, str]) -> None:
@@ -289,7 +302,12 @@ def _masked(one: Any) -> Any:
         changed = {}
         for field in type(one).__dataclass_fields__.values():
             value = getattr(one, field.name)
-            if field.init and field.name not in FIXED and (new := _masked(value)) is not value and new != value:
+            if (
+                field.init
+                and field.name not in FIXED
+                and (new := _masked(value)) is not value
+                and new != value
+            ):
                 changed[field.name] = new
         return replace(one, **changed) if changed else one
     return one
@@ -318,12 +336,11 @@ class _Forms:
 
 
 def _known() -> _Forms:
-    global _forms
     while _later:
         _later.pop()()
-    if _forms is None:
-        _forms = _Forms(_values)
-    return _forms
+    if _Made.forms is None:
+        _Made.forms = _Forms(_values)
+    return _Made.forms
 
 
 def _written(value: str) -> Iterator[str]:
@@ -417,12 +434,11 @@ def _without_cut(text: str, forms: _Forms) -> str:
     for end in sorted(ends, reverse=True):
         for form in forms.plain:
             begin = text.find(form[:TELLING], max(0, end - len(form) + 1), end)
-            while begin >= 0:
-                if form.startswith(text[begin:end]):
-                    text = text[:begin] + MARK + text[end:]
-                    end = begin
-                    break
+            while begin >= 0 and not form.startswith(text[begin:end]):
                 begin = text.find(form[:TELLING], begin + 1, end)
+            if begin >= 0:
+                text = text[:begin] + MARK + text[end:]
+                break
     return text
 
 
@@ -504,11 +520,7 @@ class _Patterns:
         self.word = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
-_compiled: _Patterns | None = None
-
-
 def _patterns() -> _Patterns:
-    global _compiled
-    if _compiled is None:
-        _compiled = _Patterns()
-    return _compiled
+    if _Made.patterns is None:
+        _Made.patterns = _Patterns()
+    return _Made.patterns

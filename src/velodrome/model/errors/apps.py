@@ -129,6 +129,24 @@ class AppVariableError(UsageError):
         )
 
 
+class EnvFileError(UsageError):
+    """Raised when a file of environment variables cannot be read. No value of it is told."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        where = f"{path}, line {line}" if line else path
+        super().__init__(
+            f"--env-file {where}: {reason}. Write a variable a line: NAME=VALUE, NAME='the value'"
+        )
+
+
+class HeaderFileError(UsageError):
+    """Raised when a file of headers cannot be read. No value of it is told."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        where = f"{path}, line {line}" if line else path
+        super().__init__(f"--header-file {where}: {reason}. Write a header a line: Name: value")
+
+
 class HeaderError(UsageError):
     """Raised when a header that every request is to have is none. Its value is not told: it may be a secret."""
 

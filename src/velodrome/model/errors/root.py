@@ -3,7 +3,6 @@
 Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 the lab itself could not run.
 """
 
-
 import sys
 
 

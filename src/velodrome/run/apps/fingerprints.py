@@ -33,7 +33,7 @@ def sealed(request: Request, names: Collection[str] = ()) -> Request:
 
 
 def of(request: Request) -> str:
-    """Return the fingerprint of a whole request: of its key, and of itself. Raises OutputError for no room for a key."""
+    """Return the fingerprint of a whole request: of its key, and of itself. Raises OutputError."""
     key = _key()
     text = json.dumps(asdict(replace(request, fingerprint="")), sort_keys=True).encode()
     return f"{_digest(key, b'key')[:KNOWN]}:{_digest(key, text)[:LENGTH]}"

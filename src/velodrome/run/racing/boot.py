@@ -153,9 +153,7 @@ def _stack(trial: Trial, lab: Lab) -> Stack:
     return stack
 
 
-def _third_parties(
-    trial: Trial, lab: Lab, placed: Placement, running: ExitStack
-) -> tuple[Upstream, ...]:
+def _third_parties(trial: Trial, lab: Lab, placed: Placement, running: ExitStack) -> tuple[Upstream, ...]:
     """Start the simulated third parties: a recipe has one at most, an app as many as its user names."""
     thirds = apps.answering(trial.app, lab.third_parties) if trial.app else ()
     if trial.recipe.calls_upstream:

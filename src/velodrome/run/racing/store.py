@@ -90,7 +90,7 @@ class Store:
         return store, found
 
     def append(self, entry: Entry) -> None:
-        """Add one result, without secrets; on return it is on the disk. Raises OutputError: the file is then as before."""
+        """Add one result, secrets masked; on return it is on the disk. Raises OutputError: the file is as before."""
         self._append(results.dump(secrets.masked(entry), self._study))
 
     def _append(self, line: str) -> None:
