@@ -232,14 +232,9 @@ def mask(text: str) -> str:
     if not text:
         return text
     forms = _known()
-    for plain in forms.plain:
-        if plain in text:
-            text = text.replace(plain, MARK)
-    for core in forms.cores:
-        if core in text:
-            text = _without_run(text, core)
-    if forms.alone is not None:
-        text = forms.alone.sub(MARK, text)
+    for anchor, pattern in forms.every:
+        if anchor in text:
+            text = text.replace(anchor, MARK) if pattern is None else pattern.sub(MARK, text)
     patterns = _patterns()
     if "://" in text:
         text = patterns.userinfo.sub(_without_userinfo, text)
@@ -319,20 +314,24 @@ class _Forms:
     def __init__(self, values: Iterable[str]) -> None:
         import re  # noqa: PLC0415 - see the module
 
-        plain: set[str] = set()
-        cores: set[str] = set()
-        alone: set[str] = set()
-        for value in values:
-            written = set(_written(value))
-            if len(value) < ALONE:
-                alone |= written
+        found: dict[str, tuple[str, re.Pattern[str] | None]] = {}
+        self.beginnings: list[str] = []
+        """Where a text was cut off, a secret may have been."""
+        for value in sorted(values, key=len, reverse=True):
+            written = _written(value)
+            short = len(value) < ALONE
+            if written == value and not short:
+                found[value] = value, None
             else:
-                plain |= written
-                cores |= set(_cores(value))
-        self.plain = sorted(plain, key=len, reverse=True)
-        self.cores = sorted(cores, key=len, reverse=True)
-        several = "|".join(map(re.escape, sorted(alone, key=len, reverse=True)))
-        self.alone = re.compile(rf"(?<!\w)(?:{several})(?!\w)") if alone else None
+                whole = rf"(?<!\w){written}(?!\w)" if short else written
+                found[whole] = _anchor(value), re.compile(whole)
+            if not short:
+                self.beginnings += dict.fromkeys(_usual(value))
+                for core in _cores(value):
+                    run = rf"{_in_base64(core)}(?:[A-Za-z0-9_=-]|%3[Dd])*"
+                    found[run] = _anchor(core), re.compile(run)
+        self.every = list(found.values())
+        """What has to be in a text for it to have a secret in it, and the secret; None: that is all of it."""
 
 
 def _known() -> _Forms:
@@ -343,33 +342,64 @@ def _known() -> _Forms:
     return _Made.forms
 
 
-def _written(value: str) -> Iterator[str]:
-    """Yield a value as it may be written in a text."""
-    import json  # noqa: PLC0415 - see the module
-    from html import escape  # noqa: PLC0415
-    from urllib.parse import quote, quote_plus, unquote  # noqa: PLC0415
+def _written(value: str) -> str:
+    """Return the pattern of a value as it may be written: percent-encoded, escaped as JSON, Python or HTML escape, each
+    letter in its own way."""
+    import re  # noqa: PLC0415 - see the module
+    from urllib.parse import unquote  # noqa: PLC0415
 
     decoded = unquote(value)
-    for one in (value, decoded) if len(decoded) >= SHORTEST else (value,):
-        yield one
-        for quoted in (quote(one, safe=""), quote(one), quote(one, safe="/:@"), quote_plus(one)):
-            yield quoted
-            yield _lower_percent(quoted)
-        escaped = (json.dumps(one), json.dumps(one, ensure_ascii=False), repr(one), ascii(one))
-        yield from (text[1:-1] for text in escaped)
-        yield escape(one)
-        yield escape(one, quote=False)
+    texts = [value, decoded] if decoded != value and len(decoded) >= SHORTEST else [value]
+    several = "|".join("".join(map(_written_letter, text)) for text in texts)
+    plain = len(texts) == 1 and several == re.escape(value) == value
+    return value if plain else f"(?:{several})"
 
 
-def _lower_percent(text: str) -> str:
-    return _patterns().percent.sub(lambda found: found[0].lower(), text)
+def _written_letter(letter: str) -> str:
+    """Return the pattern of a letter; one that nobody has to escape stands for itself."""
+    import re  # noqa: PLC0415 - see the module
+    from html.entities import codepoint2name  # noqa: PLC0415
+
+    if letter.isascii() and (letter.isalnum() or letter in "_-"):
+        return letter
+    code = ord(letter)
+    bytes_of_it = letter.encode("utf-8", "surrogatepass")
+    ways = [
+        rf"\\{{0,4}}{re.escape(letter)}",
+        "".join(rf"%(?:25)*(?i:{byte:02x})" for byte in bytes_of_it),
+        rf"&(?:#0*{code}|#[xX]0*(?i:{code:x})"
+        + (f"|{codepoint2name[code]}" if code in codepoint2name else "")
+        + ");",
+        rf"\\{{1,4}}(?i:u{code:04x}|x{code:02x}|U{code:08x})",
+    ]
+    if code > 0xFFFF:
+        units = letter.encode("utf-16-be", "surrogatepass").hex()
+        ways.append(rf"\\{{1,4}}(?i:u{units[:4]})\\{{1,4}}(?i:u{units[4:]})")
+    if letter in "\n\t\r":
+        ways.append(rf"\\{{1,4}}{ {chr(10): 'n', chr(9): 't', chr(13): 'r'}[letter] }")
+    if letter == " ":
+        ways.append(r"\+")
+    return f"(?:{'|'.join(ways)})"
+
+
+def _anchor(value: str) -> str:
+    """Return what of a value is written one way only: a text without it is not looked at any closer."""
+    return max(_patterns().literal.findall(value), key=len, default="")
+
+
+def _usual(value: str) -> Iterator[str]:
+    """Yield a value as it is usually written, to be known by its beginning."""
+    import json  # noqa: PLC0415 - see the module
+    from urllib.parse import quote, quote_plus  # noqa: PLC0415
+
+    yield from (value, quote(value, safe=""), quote_plus(value), quote(value))
+    yield from (json.dumps(value)[1:-1], repr(value)[1:-1])
 
 
 def _cores(value: str) -> Iterator[str]:
     """Yield what base64 makes of a value, wherever in something longer it begins, but for letters that its neighbours
     have a part in."""
     import base64  # noqa: PLC0415 - see the module
-    from urllib.parse import quote  # noqa: PLC0415
 
     data = value.encode("utf-8", "surrogatepass")
     for before in range(3):
@@ -378,26 +408,11 @@ def _cores(value: str) -> Iterator[str]:
         core = base64.b64encode(b"\0" * before + data).decode()[first:whole]
         if len(core) >= ALONE:
             yield core
-            yield core.translate({43: "-", 47: "_"})
-            yield quote(core, safe="")
-            yield _lower_percent(quote(core, safe=""))
 
 
-_RUN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=")
-
-
-def _without_run(text: str, core: str) -> str:
-    """Return a text with MARK for every run of base64's letters that has `core` in it."""
-    parts, start = [], 0
-    while (at := text.find(core, start)) >= 0:
-        first, end = at, at + len(core)
-        while first > start and text[first - 1] in _RUN:
-            first -= 1
-        while end < len(text) and text[end] in _RUN:
-            end += 1
-        parts += [text[start:first], MARK]
-        start = end
-    return "".join([*parts, text[start:]])
+def _in_base64(core: str) -> str:
+    """Return the pattern of a piece of base64: standard, safe in URLs, percent-encoded."""
+    return core.replace("+", "(?:[+-]|%2[Bb])").replace("/", "(?:[/_]|%2[Ff])")
 
 
 def _without_userinfo(found: re.Match[str]) -> str:
@@ -432,7 +447,7 @@ def _without_cut(text: str, forms: _Forms) -> str:
         ends.append(at)
         at = text.find("…", at + 1)
     for end in sorted(ends, reverse=True):
-        for form in forms.plain:
+        for form in forms.beginnings:
             begin = text.find(form[:TELLING], max(0, end - len(form) + 1), end)
             while begin >= 0 and not form.startswith(text[begin:end]):
                 begin = text.find(form[:TELLING], begin + 1, end)
@@ -516,7 +531,7 @@ class _Patterns:
         self.token = re.compile(r"[A-Za-z0-9+/_.~=:$!@%^*-]+")
         self.hexadecimal = re.compile(r"[0-9a-fA-F-]+")
         self.path = re.compile(r"(?:~|\.{0,2})/[\w.@+ -]*(?:/[\w.@+ -]*)*")
-        self.percent = re.compile(r"%[0-9A-F]{2}")
+        self.literal = re.compile(r"[A-Za-z0-9]+")
         self.word = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
