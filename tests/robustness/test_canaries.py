@@ -288,7 +288,10 @@ def test_no_canary_is_told_of_a_load(form: tuple[str, ...], echo: str, tmp_path:
     (tmp_path / "load.headers").write_text(f"X-Api-Key: {told['headerfile']}\n")
     path = f"/pay?access_token={quote(told['query'], safe='')}"
     request = {"name": f"POST {path}", "path": path, "method": "POST", "expect-status": 200}
-    request |= {"headers": {"Private-Token": told["fileheader"]}, "body": json.dumps({"secret": told["body"]})}
+    request |= {
+        "headers": {"Private-Token": told["fileheader"]},
+        "body": json.dumps({"secret": told["body"]}),
+    }
     (tmp_path / "requests.json").write_text(json.dumps([request]))
     (tmp_path / "out").mkdir()
     words = ["load", echo, "-n", "5", "-c", "1", "-H", f"Authorization: Bearer {told['header']}", *form]
@@ -301,7 +304,7 @@ def test_no_canary_is_told_of_a_load(form: tuple[str, ...], echo: str, tmp_path:
     searched.tell(told)
     assert not searched.found, "\n".join(searched.found[:20])
     no_escapes(ended)
-    shown = json.loads(ended.stdout)["requests"][0]["name"] if form else ended.stdout
+    shown = json.loads(ended.stdout)["by_request"][0]["name"] if form else ended.stdout
     assert f"POST /pay?access_token={secrets.MARK}" in shown
 
 
