@@ -4,7 +4,7 @@ import base64
 import html
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
@@ -19,18 +19,28 @@ from velodrome.model.secrets import MARK
 HARD = 'p/w+d ="é\\€%41'
 
 
-@pytest.fixture(autouse=True)
-def nothing_known() -> Iterator[None]:
-    secrets.forget()
-    yield
-    secrets.forget()
-
-
 @pytest.mark.parametrize(
     "name",
     [
-        *("PASSWORD", "PGPASSWORD", "apiKey", "API_KEY", "X-Api-Key", "Private-Token", "SENTRY_DSN", "csrftoken"),
-        *("client_secret", "X-Auth", "AWS_SECRET_ACCESS_KEY", "sessionid", "Cookie", "sig", "X-Amz-Signature"),
+        *(
+            "PASSWORD",
+            "PGPASSWORD",
+            "apiKey",
+            "API_KEY",
+            "X-Api-Key",
+            "Private-Token",
+            "SENTRY_DSN",
+            "csrftoken",
+        ),
+        *(
+            "client_secret",
+            "X-Auth",
+            "AWS_SECRET_ACCESS_KEY",
+            "sessionid",
+            "Cookie",
+            "sig",
+            "X-Amz-Signature",
+        ),
     ],
 )
 def test_names_of_secrets(name: str) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
+from tests import shop_repository
 from tests.cli.running import Ended
 
 from velodrome.model import secrets
@@ -334,3 +335,70 @@ def test_no_canary_is_printed_of_a_log_or_a_document(tmp_path: Path) -> None:
         assert not searched.found, "\n".join(searched.found[:20])
         assert f"api_key={secrets.MARK}" in ended.stdout
         no_escapes(ended)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("command", ["capacity", "tune", "diff", "log", "openapi"])
+def test_no_canary_is_written_down_by_any_command(
+    command: str, laid_out: tuple[Path, dict[str, str], list[str]]
+) -> None:
+    where, told, words = laid_out
+    app = ["leaky:application", *words]
+    if command == "diff":
+        shop_repository.git(where, "init", "--quiet")
+        shop_repository.git(where, "add", "leaky.py")
+        shop_repository.git(where, "commit", "--quiet", "-m", "it leaks")
+        app = ["HEAD", "HEAD", "--app", *app, "--run", "out", "--blocks", "1", "-z", "0.5s"]
+    elif command in ("log", "openapi"):
+        at = words.index("--requests")
+        told |= {"source": canary(command)}
+        token = quote(told["source"], safe="")
+        line = f'10.0.0.1 - - [22/Nov/2026:20:00:01 +0000] "GET /pay?api_key={token} HTTP/1.1" 200 5\n'
+        (where / "access.log").write_text(line * 9)
+        parameter = {"name": "api_key", "in": "query", "required": True, "example": told["source"]}
+        pay = {"get": {"parameters": [parameter], "responses": {"200": {"description": ""}}}}
+        document = {"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {"/pay": pay}}
+        (where / "api.json").write_text(json.dumps(document))
+        source = ["--access-log", "access.log"] if command == "log" else ["--openapi", "api.json"]
+        app = ["leaky:application", *words[:at], *source, *words[at + 2 :], *RACE]
+    else:
+        app += ["--stack", "waitress", *(("-z", "0.5s") if command == "capacity" else ("--budget", "20s"))]
+    since = time.time() - 1
+    name = "compare" if command in ("log", "openapi") else command
+    ended, processes = run(where, [name, *app], LEAKY_EXPORTED_KEY=told["exported"])
+    assert "Traceback (most recent call last)\n" not in ended.stderr
+    searched = search(where, since, ended, processes, told)
+    searched.tell(told)
+    assert not searched.found, "\n".join(searched.found[:20])
+    no_escapes(ended)
+    print(ended.returncode, ended.stderr[-300:])
+
+
+STUDY = """\
+title = "One that asks a database"
+sources = ["https://me:{source}@example.com/study"]
+blocks = 1
+contestants = ["gunicorn-gevent"]
+[[questions]]
+recipe = "query-1"
+loads = [{{connections = 1, duration = "1s", drain = "0.2s"}}]
+"""
+
+
+@pytest.mark.exhaustive
+def test_no_canary_of_a_database_or_a_study_is_written_down(tmp_path: Path) -> None:
+    told = {"source": quote(canary("study"), safe=""), "database": quote(canary("db"), safe="")}
+    recipes = subprocess.run(
+        [sys.executable, "-m", "velodrome", "recipes"], capture_output=True, text=True, check=True
+    ).stdout
+    asks = next(line.split()[0] for line in recipes.splitlines() if "mariadb" in line.lower())
+    (tmp_path / "mine.toml").write_text(STUDY.format(**told).replace("query-1", asks))
+    words = ["run", "./mine.toml", "--out", "out", "--wait"]
+    words += ["--database", f"mariadb=mysql://shop:{told['database']}@127.0.0.1:1/shop"]
+    since = time.time() - 1
+    ended, processes = run(tmp_path, words)
+    searched = search(tmp_path, since, ended, processes, told)
+    searched.tell(told)
+    assert not searched.found, "\n".join(searched.found[:20])
+    assert (tmp_path / "out" / "results.jsonl").exists(), ended.stderr
+    assert f"https://{secrets.MARK}@example.com" in (tmp_path / "out" / "results.jsonl").read_text()
