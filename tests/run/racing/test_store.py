@@ -103,7 +103,8 @@ def test_no_text_of_a_line_has_a_secret_in_it_and_what_it_is_found_by_stays(tmp_
     secrets.of_variable("A_TOKEN", TWO.trial.contestant.stack)
     secrets.of_variable("B_TOKEN", "hush-hush")
     failed = replace(TWO, reason="it said hush-hush", last_lines=("x hush-hush", "y"))
-    with Store.create(tmp_path, made.header()) as writing:
+    study = replace(made.header().study, sources=("https://me:hush@example.com",))
+    with Store.create(tmp_path, replace(made.header(), study=study)) as writing:
         writing.append(failed)
     assert "hush" not in (tmp_path / store.NAME).read_text()
     (found,) = store.read(tmp_path).trials

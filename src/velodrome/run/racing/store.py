@@ -4,6 +4,7 @@ import copy
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -50,7 +51,7 @@ class Store:
         store = cls(path, number, 0, header.study)
         try:
             store._lock()
-            store._append(results.dump_header(secrets.masked(header)))
+            store._append(results.dump_header(_masked(header)))
             _sync_folder(folder)
         except OutputError:
             store.close()
@@ -76,7 +77,7 @@ class Store:
             data = path.read_bytes()
             if b"\n" not in data and BEGINNING.startswith(data[: len(BEGINNING)]):
                 os.ftruncate(number, 0)  # killed before its header was written: nothing is lost
-                store._append(results.dump_header(secrets.masked(header)))
+                store._append(results.dump_header(_masked(header)))
                 return store, Results(header, (), store._end, torn=bool(data))
             found = results.parse(data, str(path))
             differing = differences(found.header, header)
@@ -174,6 +175,10 @@ def differences(begun: Header, now: Header) -> list[str]:
     if begun.velodrome != now.velodrome:
         found.append(f"velodrome {begun.velodrome}, now {now.velodrome}")
     return found
+
+
+def _masked(header: Header) -> Header:
+    return replace(header, study=secrets.masked(header.study))
 
 
 def _resealed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
