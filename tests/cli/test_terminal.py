@@ -1,10 +1,14 @@
 """What a file, a study or an app says reaches no terminal with characters that it obeys."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.cli.running import velodrome
+
+from velodrome.guest import catalog
+from velodrome.run.environments import environment
 
 OWNED = "\x1b]0;OWNED\x07"
 
@@ -40,3 +44,20 @@ def test_no_command_obeys_what_it_reads(words: tuple[str, ...], tmp_path: Path) 
     assert harmless(ended.stdout)
     assert harmless(ended.stderr)
     assert "OWNED" in ended.stdout + ended.stderr
+
+
+def test_no_load_obeys_what_a_server_says_of_itself(tmp_path: Path) -> None:
+    stack = catalog.stack("grpc-threads")
+    if (why := environment.cannot_run(stack)) is not None:
+        pytest.skip(why)
+    python = environment.environment_for(stack, None).python
+    command = [str(python), str(Path(__file__).with_name("hostile_reflection.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = f"grpc://127.0.0.1:{server.stdout.readline().strip()}/shop.Cart/Get"
+        ended = velodrome(tmp_path, "load", url, "-n", "1", "-c", "1", "--data", "{}")
+        server.communicate(timeout=10)
+    assert ended.returncode in (2, 3)
+    assert "OWNED" in ended.stderr
+    assert harmless(ended.stderr)
+    assert harmless(ended.stdout)
