@@ -2,11 +2,12 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from velodrome.model import secrets
 from velodrome.run.machine import measuring_lock
 
 pytest_plugins = ["tests.restless"]
@@ -26,6 +27,14 @@ def pytest_configure() -> None:
     if worker:
         run = os.environ["PYTEST_XDIST_TESTRUNUID"]
         os.environ[measuring_lock.VARIABLE] = str(Path(tempfile.gettempdir()) / f"{run}-{worker}.lock")
+
+
+@pytest.fixture(autouse=True)
+def nothing_secret() -> Iterator[None]:
+    """What one test takes for a secret is none of another's: the registry belongs to the process."""
+    secrets.forget()
+    yield
+    secrets.forget()
 
 
 @pytest.fixture

@@ -29,6 +29,15 @@ def application(environ, start_response):
 """
 
 
+def test_no_secret_of_a_url_is_told() -> None:
+    with pytest.raises(NothingAnsweredError) as refused:
+        vd.load(
+            "http://127.0.0.1:1/pay?access_token=hush-hush", duration=1, headers={"X-Api-Key": "tok-en-12"}
+        )
+    assert "access_token=•••" in str(refused.value)
+    assert "hush" not in repr(refused.value)
+
+
 @pytest.fixture(scope="module")
 def loaded(five_ms: str) -> Loaded:
     return vd.load(five_ms, rate=300, duration=2.5, warmup="200ms")

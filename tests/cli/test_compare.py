@@ -35,10 +35,14 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
     written = [one.read_text() for one in (tmp_path / "out").iterdir() if one.is_file()]
     for secret in ("s3cret", "h1dden"):
         assert not any(secret in text for text in (*written, ended.stdout, ended.stderr))
-    # What is withheld is no difference between a run and its resume.
-    others = [word.replace("h1dden", "an0ther") for word in words]
-    resumed = velodrome(tmp_path, *PLAIN, *SHORT, *others, "--resume")
+    # What is withheld is known again all the same, and another is another question.
+    resumed = velodrome(tmp_path, *PLAIN, *SHORT, *words, "--resume")
     assert resumed.returncode == 0, resumed.stderr
+    others = [word.replace("h1dden", "an0ther") for word in words]
+    refused = velodrome(tmp_path, *PLAIN, *SHORT, *others, "--resume")
+    assert refused.returncode == 2
+    assert "the secrets of GET /env are others than they were" in refused.stderr
+    assert "an0ther" not in refused.stderr
     assert (tmp_path / "out" / "results.jsonl").read_text() == stored
     trials = [json.loads(one) for one in stored.splitlines()[1:]]
     assert {(one["kind"], one["trial"]["contestant"]["stack"]) for one in trials} == {

@@ -14,10 +14,10 @@ from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.request import Content, Request
+from velodrome.model.secrets import MARK
 from velodrome.model.study import Question
 from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Contestant
-from velodrome.model.withheld import MARK
 from velodrome.plan import link_text
 
 SHOP = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart", "/cart?id=7"),))

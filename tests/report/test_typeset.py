@@ -3,6 +3,7 @@ import pytest
 from velodrome.model.interval import Interval
 from velodrome.report.typeset import (
     FIGURE_SPACE,
+    LINES,
     POINT_SPACE,
     aligned,
     aligned_figures,
@@ -10,6 +11,15 @@ from velodrome.report.typeset import (
     plural,
     visible,
 )
+
+
+def test_what_a_terminal_obeys_is_made_visible_and_layout_stays() -> None:
+    hostile = "a\x1b]0;OWNED\x07b\x9b31mc\x7fd\u202ee\u2066f\u200bg\ufeffh\rz\udcff"
+    shown = visible(f"{hostile}\n\tü 1\u00a0000", LINES)
+    assert shown.endswith("\n\tü 1\u00a0000")
+    assert shown.replace("\n", "").replace("\t", "").replace("\u00a0", "").isprintable()
+    assert "\\x1b]0;OWNED\\x07" in shown
+    assert visible("a\nb") == "a\\nb"
 
 
 def test_decimal_points_stand_under_each_other() -> None:

@@ -8,8 +8,8 @@ from tests.run.apps.theirs import SHOP
 
 from velodrome.model.errors import AppAnswersWrongError, HeaderError, WithheldHeaderError
 from velodrome.model.request import Request
+from velodrome.model.secrets import MARK
 from velodrome.model.trial import Contestant
-from velodrome.model.withheld import MARK
 from velodrome.plan.asked.headers import read
 from velodrome.track.apps import Asked, lab_for, look
 from velodrome.track.standing import standing

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from velodrome.api.holding import held
+from velodrome.model import secrets as known_secrets
 from velodrome.model.request import Request
 from velodrome.plan.asked.headers import Header, checked
 from velodrome.track.apps import Asked, folder
@@ -28,6 +29,7 @@ def asked_of(
     teardown: str = "",
     user: str = "",
     allow_sdist: bool = False,
+    secrets: Sequence[str] = (),
 ) -> Asked:
     """Return what is asked of an app, told by its import path or given as an object.
 
@@ -36,10 +38,12 @@ def asked_of(
     `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
     `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
     after; `user` whom all of it runs as where this process is root (who called sudo, else the owner of `cwd`);
-    `allow_sdist` lets packages that servers need be built from source, which runs their build code.
+    `allow_sdist` lets packages that servers need be built from source, which runs their build code; `secrets` are names
+    of variables, headers, parameters and fields whose values are masked however short they are.
     An object runs in the folder its module is imported from, unless `cwd` names another. Raises AppNotFoundError,
     AppInTestError and AppInProgramError for one that no module holds which a server could import, and HeaderError.
     """
+    known_secrets.mark(secrets)
     path, source = (app, "") if isinstance(app, str) else held(app)
     if not cwd or (source and Path(source) == Path(folder(cwd)).resolve()):
         cwd, source = cwd or source, ""

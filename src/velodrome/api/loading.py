@@ -12,9 +12,11 @@ from velodrome.api.conditions import link_of
 from velodrome.api.spans import seconds_of
 from velodrome.judge.loaded import Blocks
 from velodrome.judge.measured import Measured
+from velodrome.model import secrets
 from velodrome.model.errors import UsageError
 from velodrome.model.quantity import in_unit
 from velodrome.model.request import Content, Request
+from velodrome.model.withheld import known
 from velodrome.plan.asked.headers import added, checked
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target
@@ -33,7 +35,7 @@ class Loaded(frames.Tabled):
     """What came of a load. A figure compared with a limit is surely on one side of it, or InsufficientDataError."""
 
     target: str
-    """The URL, or the app."""
+    """The URL, without its secrets, or the app."""
     blocks: Blocks
 
     def percentile(self, percentile: float, since: str = "due") -> Measured:
@@ -179,9 +181,12 @@ def load(
         if of_app:
             raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
         whole = added(mix, checked(headers))
+        secrets.of_text(target)
+        known(whole, [name for name, _ in checked(headers)])
+        shown = secrets.mask(target)
         asking = _of_paths(target, whole) if requests else _of_url(target, whole[0])
-        with alone(f"load of {target}", WAIT_S):
-            return Loaded(target, loading.load(replace(asking, allow=tuple(allow_target)), terms))
+        with alone(f"load of {shown}", WAIT_S):
+            return Loaded(shown, loading.load(replace(asking, allow=tuple(allow_target)), terms))
     on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
     asked = asked_of(target, mix, headers=headers, **of_app)
     with alone(f"load of {asked.app}", WAIT_S):

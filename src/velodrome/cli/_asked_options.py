@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from velodrome.model import secrets
 from velodrome.model.errors import BadOptionError
+from velodrome.model.withheld import known
 from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.methods import ALL, SAFE
+from velodrome.report.typeset import visible
 
 Lines = Annotated[
     list[str] | None,
@@ -54,7 +57,10 @@ def mix(
 
     `named` are the methods. Raises TwoSourcesError where they contradict each other, and UsageError for files.
     """
+    for line in lines or ():
+        secrets.of_text(line)  # before one of them is quoted as wrong
     found = asking.of(lines or (), file, access_log, openapi, methods(named))
+    known(found.requests)
     for sentence in found.told:
-        print(sentence, file=sys.stderr, flush=True)
+        print(visible(secrets.mask(sentence)), file=sys.stderr, flush=True)
     return found

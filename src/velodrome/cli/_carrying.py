@@ -123,9 +123,10 @@ class _Shown:
     def __init__(self, url: str, span_s: float | None, as_json: bool) -> None:
         self._progress: Progress | LoadView | None = None
         if sys.stderr.isatty() and not as_json:
+            from velodrome.model import secrets  # noqa: PLC0415
             from velodrome.report.load_live import view  # noqa: PLC0415
 
-            self._progress = view(sys.stderr, url, span_s)
+            self._progress = view(sys.stderr, secrets.mask(url), span_s)
 
     def event(self, event: Mapping[str, Any]) -> bool:
         """Show an event of the engine. Returns whether the load goes on."""

@@ -12,6 +12,7 @@ from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
 from velodrome.report import group as report
 from velodrome.report import json, terminal
+from velodrome.report.typeset import LINES, visible
 from velodrome.run.racing import store
 
 
@@ -39,7 +40,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
             raise
         except VelodromeError as error:
             trouble[study] = error
-            screen.print(Text(f"velodrome: {error}"), soft_wrap=True)
+            screen.print(Text(f"velodrome: {visible(str(error), LINES)}"), soft_wrap=True)
             if (inside / "verdict.json").exists():
                 verdicts[study] = json.read(inside / "verdict.json")
     reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}

@@ -26,6 +26,18 @@ Header = Annotated[
     list[str] | None,
     Option("-H", "--header", help="'Name: value', of gRPC metadata; repeatable."),
 ]
+HeaderFile = Annotated[
+    list[str] | None,
+    Option("--header-file", metavar="PATH", help="File of such headers, one a line; repeatable."),
+]
+Secret = Annotated[
+    list[str] | None,
+    Option(
+        "--secret",
+        metavar="NAME",
+        help="Mask what stands under this name, however short: a header, a parameter, a field; repeatable.",
+    ),
+]
 Timeout = Annotated[str, Option(help="An answer later than this is a failure; gRPC: the deadline.")]
 Transport = Annotated[str, Option(one_of=("auto", "io_uring", "epoll"))]
 Warmup = Annotated[str, Option(help="Load this long before measuring.")]

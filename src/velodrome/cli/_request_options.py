@@ -47,14 +47,14 @@ class Asked:
         file: str | None,
         cookies: bool,
         http2: bool,
-        headers: Sequence[str] = (),
+        headers: Sequence[Sequence[str]] = (),
     ) -> None:
-        """`headers`: those of the whole load, `Name: value` each."""
+        """`headers`: those of the whole load, name and value each."""
         self.method, self.body, self.file = method, body, file
         self.expect_status, self.expect_body = expect_status, expect_body
         self.expect_contains = expect_contains
         self.cookies, self.http2 = cookies, http2
-        self.names = [text.partition(":")[0].strip() for text in headers]
+        self.names = [name for name, _ in headers]
 
     @property
     def given(self) -> dict[str, object]:
@@ -102,10 +102,11 @@ def _mix(path: str | None, names: Sequence[str]) -> list[dict[str, Any]]:
     # What reads such a file takes longer to import than all else before the first request.
     from pathlib import Path  # noqa: PLC0415
 
-    from velodrome.model.withheld import unmarked, whole  # noqa: PLC0415
+    from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
     from velodrome.plan.asked import file  # noqa: PLC0415
     from velodrome.run.drivers import mix  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
     found = file.read(Path(path), default_path="", templates=False)
+    known(found)
     return mix.document(whole([unmarked(one, names) for one in found]))

@@ -31,8 +31,8 @@ RecipeName = Annotated[
 
 OF_APPS = frozenset(
     {
-        *("request", "requests", "access_log", "openapi", "methods", "header"),
-        *("cwd", "env", "interface", "upstream", "proto", "setup", "teardown"),
+        *("request", "requests", "access_log", "openapi", "methods", "header", "header_file"),
+        *("cwd", "env", "env_file", "secret", "interface", "upstream", "proto", "setup", "teardown"),
         "allow_sdist",
     }
 )

@@ -70,6 +70,7 @@ def command(
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
     header: app_options.Header = None,
+    header_file: app_options.HeaderFile = None,
     slo: serving.Slo = None,
     closed: Annotated[
         bool, typer.Option("--closed", help="The knee of throughput against connections, with its law.")
@@ -84,6 +85,8 @@ def command(
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
+    env_file: app_options.EnvFile = None,
+    secret: app_options.Secret = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
     proto: app_options.Proto = "",
@@ -117,6 +120,8 @@ def command(
         teardown,
         user,
         allow_sdist,
+        env_file,
+        header_file,
     )
     with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), server.extra) as one:
         if one.app is not None:

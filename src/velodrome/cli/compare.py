@@ -35,9 +35,12 @@ def command(
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
     header: app_options.Header = None,
+    header_file: app_options.HeaderFile = None,
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
+    env_file: app_options.EnvFile = None,
+    secret: app_options.Secret = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
     proto: app_options.Proto = "",
@@ -78,6 +81,8 @@ def command(
         teardown,
         user,
         allow_sdist,
+        env_file,
+        header_file,
     )
     asked = [given.asked(one) for one in app]
     names, extra = apps.named(stack or ())

@@ -24,7 +24,7 @@ from velodrome.plan.asked import file_or_text
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     import typer
@@ -46,6 +46,8 @@ def command(
     threads: options.Threads = 1,
     keepalive: options.Keepalive = True,
     header: options.Header = None,
+    header_file: options.HeaderFile = None,
+    secret: options.Secret = None,
     timeout: options.Timeout = "10s",
     method: options.Method = None,
     body: options.Body = None,
@@ -87,6 +89,9 @@ def command(
     fail_if: judging.FailIf = None,
 ) -> None:
     """Load URL in closed loop, or with -R in open loop, and report latency from due and from sent."""
+    headers = [_header(text) for text in _headers(header, header_file)]
+    if headers or secret or body or data or message or requests_file or "?" in url or "@" in url:
+        _make_known(secret or (), url, headers, (body, data, message))
     asked = judging.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
@@ -96,7 +101,7 @@ def command(
     wanted = searching.sought(connections, rate, requests, fail_if)
     pace = schedules.pace("1" if wanted == "rate" else rate, step, every, ramp)
     http = requests_of.Asked(
-        method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2, header or ()
+        method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2, headers
     )
     grpc = calls.Asked(None if http2 else streams, call, proto, include, data, messages, expect_data)
     spec: dict[str, Any] = {
@@ -108,7 +113,7 @@ def command(
         "arrivals": arrivals,
         "seed": seed,
         "keepalive": keepalive,
-        "headers": [_header(text) for text in header or ()],
+        "headers": headers,
         "timeout_s": _span("--timeout", timeout),
         "drain_s": _span("--drain", drain),
         "transport": transport,
@@ -206,8 +211,41 @@ def _span(option: str, text: str) -> float:
 def _header(text: str) -> list[str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise UsageError(f"-H: '{text}' is not a header; write -H 'Name: value'")
+        # What stands there may be a secret, so it is not told.
+        raise UsageError("-H: this is not a header; write -H 'Name: value'")
     return [name.strip(), value.strip()]
+
+
+def _headers(lines: "list[str] | None", files: "list[str] | None") -> "list[str]":
+    """Return the headers given, those of files first. Raises HeaderFileError."""
+    if not files:
+        return lines or []
+    from pathlib import Path  # noqa: PLC0415
+
+    from velodrome.plan.asked import headers  # noqa: PLC0415
+
+    return [*(line for file in files for line in headers.lines_of(Path(file))), *(lines or ())]
+
+
+def _make_known(
+    names: "Sequence[str]", url: str, headers: "Sequence[Sequence[str]]", texts: "Sequence[str | None]"
+) -> None:
+    """Have what is secret of a load masked in all that is told of it, once the first of it is told."""
+    from velodrome.model import secrets  # noqa: PLC0415
+
+    secrets.mark(names)
+    pairs = [(name, value) for name, value in headers]
+    secrets.later(
+        lambda: secrets.of_request(url, pairs, map(_whole_text, texts), [name for name, _ in pairs])
+    )
+
+
+def _whole_text(text: str | None) -> str:
+    """Return a text, or that of the file it names; a file that cannot be read is told where it is sent."""
+    try:
+        return (file_or_text.read("", text) or b"").decode(errors="replace")
+    except UsageError:
+        return ""
 
 
 def register(app: "typer.Typer") -> None:

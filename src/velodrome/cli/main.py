@@ -223,6 +223,13 @@ def _unforeseen(error: BaseException) -> int:
 
 def _say(sentence: str) -> None:
     try:
+        from velodrome.model.secrets import mask  # noqa: PLC0415 - a load does without
+        from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
+
+        sentence = visible(mask(sentence), LINES)
+    except Exception:  # what is broken is said all the same, without what a terminal obeys
+        sentence = "".join(one if one.isprintable() or one in "\n\t" else "?" for one in sentence)
+    try:
         print(f"velodrome: {sentence}", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         return  # nobody listens any more

@@ -6,9 +6,11 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as options
+from velodrome.model import secrets
 from velodrome.model.errors import NoSourceError
-from velodrome.model.withheld import withheld
+from velodrome.model.withheld import known, withheld
 from velodrome.plan.asked import asking, headers, written
+from velodrome.report.typeset import LINES, visible
 
 
 def command(
@@ -17,21 +19,26 @@ def command(
     file: options.File = None,
     methods: options.Methods = "",
     header: app_options.Header = None,
+    header_file: app_options.HeaderFile = None,
+    secret: app_options.Secret = None,
 ) -> None:
     """Print the requests of an access log or an OpenAPI document as a file for --requests.
 
-    Values of headers that may be secrets are left out; --header gives them again where the file is asked.
+    Secrets are left out; --header gives those of headers again where the file is asked, others are put in by hand.
     """
     if access_log is None and openapi is None and file is None:
         raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
-    given = headers.read(header or ())
+    lines = [line for path in header_file or () for line in headers.lines_of(path)]
+    given = headers.read([*lines, *(header or ())])
     names = [name for name, _ in given]
     found = asking.of(file=file, access_log=access_log, openapi=openapi, methods=options.methods(methods))
+    asked = headers.added(found.requests, given)
+    known(asked, names)
+    told = [secrets.mask(sentence) for sentence in found.told]
     if not sys.stdout.isatty():
-        for sentence in found.told:
-            print(sentence, file=sys.stderr)
-    shown = [withheld(one, names) for one in headers.added(found.requests, given)]
-    print(written.text(shown, found.told), end="")
+        for sentence in told:
+            print(visible(sentence), file=sys.stderr)
+    print(visible(written.text([withheld(one, names) for one in asked], told), LINES), end="")
 
 
 def register(app: typer.Typer) -> None:

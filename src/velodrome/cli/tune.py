@@ -48,6 +48,7 @@ def command(
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
     header: app_options.Header = None,
+    header_file: app_options.HeaderFile = None,
     slo: serving.Slo = None,
     rate: Annotated[
         float | None, typer.Option("-R", "--rate", help="Requests per second to carry, with the least CPU.")
@@ -63,6 +64,8 @@ def command(
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
     env: app_options.Env = None,
+    env_file: app_options.EnvFile = None,
+    secret: app_options.Secret = None,
     interface: app_options.Interface = "",
     upstream: app_options.Upstream = None,
     proto: app_options.Proto = "",
@@ -93,6 +96,8 @@ def command(
         teardown,
         user,
         allow_sdist,
+        env_file,
+        header_file,
     )
     names, extra = apps.named(stack or ())
     with served(Choice(app, recipe, given, needless.given(context, OF_APPS)), extra) as one:

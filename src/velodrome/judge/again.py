@@ -7,9 +7,9 @@ from velodrome.model.app import App
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed
 from velodrome.model.request import Request
+from velodrome.model.secrets import MARK
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
-from velodrome.model.withheld import MARK
 
 FILE = "REQUESTS"
 """Stands for the file, where requests came from one: what they say does not go on a line."""

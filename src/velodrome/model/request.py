@@ -43,6 +43,8 @@ class Request:
     """None: any 2xx is right."""
     expect_body: Content | None = None
     expect_contains: str | None = None
+    fingerprint: str = ""
+    """Of the whole request, where a part of it is withheld (`run/apps/fingerprints.py`); empty: nothing is."""
 
     @property
     def has_templates(self) -> bool:

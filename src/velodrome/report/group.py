@@ -10,6 +10,7 @@ from velodrome.model.verdict import Verdict
 from velodrome.report import claims
 from velodrome.report.json import save
 from velodrome.report.markdown import claims_section, escaped, everything
+from velodrome.report.typeset import visible
 
 
 def inside(study: str) -> str:
@@ -23,10 +24,10 @@ def lines(verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], width: in
     found = [Text(), Text(f" All claims: {claims.summary(every) or 'none'}", style="bold")]
     for study, verdict in verdicts.items():
         if verdict.claims:
-            found += [Text(), Text(f" {study}: {verdict.title}", style="bold")]
+            found += [Text(), Text(visible(f" {study}: {verdict.title}"), style="bold")]
             found += claims.lines(verdict.claims, width)
     for study, reason in trouble.items():
-        found += [Text(), Text(f" {study} could not be run to its end: {reason}")]
+        found += [Text(), Text(visible(f" {study} could not be run to its end: {reason}"))]
     return [*found, Text()]
 
 
@@ -51,4 +52,4 @@ def show(
         out.print(line, soft_wrap=True)
     path = where / f"{inside(group)}.md"
     save(path, markdown(group, verdicts, trouble))
-    out.print(Text(f" report  {path}"), soft_wrap=True)
+    out.print(Text(visible(f" report  {path}")), soft_wrap=True)

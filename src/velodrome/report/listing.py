@@ -7,13 +7,15 @@ from velodrome.guest.recipe import Recipe, Step, kind_of
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model import quantity
 from velodrome.model.study import Study
+from velodrome.report.typeset import LINES, visible
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines, all cells words, each column under the other; the last column is not padded."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  ".join(visible(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     ]
 
 
@@ -27,9 +29,9 @@ def stacks(
     out.writelines(f"{line}\n" for line in aligned(table))
     for found, reason in every:
         if reason:
-            out.write(f"\n{found.name} cannot run here: {reason}\n")
+            out.write(f"\n{found.name} cannot run here: {visible(reason)}\n")
     for name, origin, error in broken:
-        out.write(f"\n{name} could not be loaded from {origin}: {error}\n")
+        out.write(f"\n{visible(name)} could not be loaded from {visible(origin)}: {visible(error, LINES)}\n")
     out.write("\nOne of them:  velodrome stacks show NAME\n")
 
 
@@ -44,9 +46,9 @@ def stack(found: Stack, requires: Sequence[str], reason: str | None, line: str, 
         *(("cannot serve", f"{step}: {why}") for step, why in found.cannot.items()),
         ("here", f"no: {reason}" if reason else "runs"),
     ]
-    out.write(f"{found.title} ({found.name})\n{found.about}\n\n")
+    out.write(f"{visible(found.title)} ({visible(found.name)})\n{visible(found.about, LINES)}\n\n")
     out.writelines(f"  {text}\n" for text in aligned(rows))
-    out.write(f"\n{line}\n")
+    out.write(f"\n{visible(line, LINES)}\n")
 
 
 def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
@@ -56,7 +58,7 @@ def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
     out.writelines(f"{line}\n" for line in aligned(table))
     for name, _, _, why_not in rows:
         if why_not:
-            out.write(f"\n{name} cannot be used here: {why_not}\n")
+            out.write(f"\n{name} cannot be used here: {visible(why_not)}\n")
     out.write('\nIn a study:  driver = "wrk"  in a load\n')
 
 

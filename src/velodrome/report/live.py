@@ -63,12 +63,12 @@ class RaceView:
 
         `trials` are to run and take about `seconds`; `called` is how contestants read, by label.
         """
-        self._board = board.Board(study, called)
+        self._board = board.Board(study, {label: visible(name) for label, name in called.items()})
         self._trials = trials
         self._ends_at = None if seconds is None else self._clock() + seconds
         about = "" if seconds is None else f"about {quantity.duration(seconds)}"
         facts = [placement_sentence(placement), f"Python {python}", f"seed {study.seed}", about]
-        self._header = [f"velodrome {study.name}", " · ".join(filter(None, facts))]
+        self._header = [visible(f"velodrome {study.name}"), " · ".join(filter(None, facts))]
         if self._console.is_terminal:
             self._live = Live(
                 self, console=self._console, refresh_per_second=FRAMES_PER_SECOND, transient=True

@@ -83,7 +83,8 @@ def tick_line(tick: Mapping[str, Any]) -> str:
 def show(document: Mapping[str, Any], stream: TextIO) -> None:
     """Write what a `velodrome/load/1` document says to `stream`."""
     width = min(shutil.get_terminal_size().columns, 100) if is_terminal(stream) else 80
-    stream.write("\n".join(lines(document, width)) + "\n")
+    # URLs, notes and what a server answered may stand in any of them.
+    stream.write("\n".join(map(typeset.visible, lines(document, width))) + "\n")
 
 
 def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:

@@ -122,7 +122,9 @@ def _set_aside(verdict: Verdict, width: int) -> list[Text]:
 
 def _paths(verdict: Verdict, paths: Mapping[str, str]) -> list[Text]:
     size = max([len("repeat one cell"), *map(len, paths)])
-    found = [Text(f" {name:<{size}}  ", style="dim") + Text(str(path)) for name, path in paths.items()]
+    found = [
+        Text(f" {name:<{size}}  ", style="dim") + Text(visible(str(path))) for name, path in paths.items()
+    ]
     command = next((again(verdict, answer) for answer in verdict.answers if answer.best), "")
     if command:
         found.append(Text(f" {'repeat one cell':<{size}}  ", style="dim") + Text(command))

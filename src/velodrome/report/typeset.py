@@ -60,9 +60,24 @@ def estimate(interval: Interval) -> str:
     return f"{quantity.grouped(round(interval.mid, -exponent), places)} ±{quantity.grouped(spread, places)}"
 
 
-def visible(text: str) -> str:
-    """Return text that a server may have chosen with every control and direction character made visible."""
-    return "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
+def visible(text: str, layout: str = "") -> str:
+    """Return text that a server, a file or an app may have chosen with what a terminal obeys made visible.
+
+    That is every control character (escapes, line ends, backspaces), what turns the direction of writing, and what has
+    no width; characters of `layout`, such as the line ends of several lines, stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in layout or letter in BLANKS else _escape(letter)
+        for letter in text
+    )
+
+
+BLANKS = "\u00a0\u2007\u2008\u2009\u202f"
+"""Blanks that figures are set with: not printable in Python's sense, and nothing that a terminal obeys."""
+LINES = "\n\t"
+"""The layout of a text of several lines, such as an error with the last lines of a server."""
 
 
 def _escape(letter: str) -> str:

@@ -23,8 +23,8 @@ def load(
     """Run a whole load and return what happened (docs/results.md describes both documents).
 
     `on_event` gets each event of the engine; when it returns False the load ends early and what was measured
-    until then is returned. Raises LoadRefusedError for a target that is not this machine, UsageError for a
-    load that makes no sense, EngineError when this machine cannot carry it.
+    until then is returned. No text in the document has a secret in it. Raises LoadRefusedError for a target that is not
+    this machine, UsageError for a load that makes no sense, EngineError when this machine cannot carry it.
     """
 
     def deliver(line: str) -> bool:
@@ -38,5 +38,8 @@ def load(
         raise LoadRefusedError(str(error)) from error
     except OSError as error:
         raise EngineError(str(error)) from error
+    # Not before: the first request would wait for it.
+    from velodrome.model import secrets  # noqa: PLC0415
+
     document: dict[str, Any] = _native.from_json(found)
-    return document
+    return secrets.masked(document)

@@ -212,7 +212,9 @@ def _is_null(number: int) -> bool:
 
 def keep(error: BaseException) -> tuple[str, str]:
     """Write a traceback into the cache, or else among the temporary files; return its path, or nothing and why not."""
-    text = _report(error)
+    from velodrome.model.secrets import mask  # noqa: PLC0415
+
+    text = mask(_report(error))
     why_not = ""
     for place in (_in_cache, _in_scratch):
         try:

@@ -11,6 +11,7 @@ from velodrome.model.app import App
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.request import Request
+from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver
@@ -72,7 +73,9 @@ class Lab:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values of the environment variables that apps name. They may be secrets: nothing stores them."""
     requests: tuple[Request, ...] = ()
-    """What is asked of its apps, with the values of headers that these withhold; empty: what they say is all."""
+    """What is asked of its apps, with the secrets that these withhold; empty: what they say is all."""
+    third_parties: tuple[ThirdParty, ...] = ()
+    """Those of its apps, with the secrets of their answers that these withhold; empty: what they say is all."""
     databases: Mapping[str, str] = field(default_factory=dict)
     """URLs of databases that the user brings, by name; others are started here."""
     turn_ns: Mapping[str, str] = field(default_factory=dict)

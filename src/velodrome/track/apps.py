@@ -15,6 +15,7 @@ from pathlib import Path
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
+from velodrome.model import secrets
 from velodrome.model.app import App
 from velodrome.model.errors import (
     AppVariableError,
@@ -27,11 +28,11 @@ from velodrome.model.errors import (
 )
 from velodrome.model.request import Request
 from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import whole, withheld
+from velodrome.model.withheld import known, whole, withheld_third
 from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header
-from velodrome.run.apps import commands, looking
+from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
@@ -110,6 +111,8 @@ def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
         tuple(within),
     )
     requests = in_full(asked)
+    # Before anything of theirs runs: what it prints may hold the secrets of each of them.
+    known(requests, [name for name, _ in asked.headers])
     found = looking.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
@@ -129,13 +132,13 @@ def _app(
         interface=found.interface,
         python=named.python,
         cwd=named.cwd,
-        requests=tuple(withheld(one, names) for one in requests),
+        requests=tuple(fingerprints.sealed(one, names) for one in requests),
         form=found.form,
         served=found.served,
         what=found.told,
         packages=found.packages,
         variables=tuple(values(asked.env)),
-        third_parties=thirds,
+        third_parties=tuple(map(withheld_third, thirds)),
         proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
         source=named.source,
         revision=asked.revision,
@@ -182,6 +185,7 @@ def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
         extra=tuple(extra),
         variables=values(asked.env),
         requests=in_full(asked),
+        third_parties=third_parties(asked.upstreams),
         start_seconds=START_SECONDS,
         overlay=partial(overlay_for, allow_sdist=asked.allow_sdist),
     )
@@ -212,6 +216,7 @@ def commands_around(asked: Asked, tell: Callable[[str], None] = lambda _: None) 
     with served_as(asked.user, where, tell):
         path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
         variables = {"PATH": path, **values(asked.env)}
+        secrets.of_environment(os.environ)  # which they see too
         with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, told=tell):
             yield
 
@@ -287,10 +292,11 @@ def values(env: Sequence[str]) -> dict[str, str]:
     for text in env:
         name, equals, value = text.partition("=")
         if not name:
-            raise AppVariableError(text, "it has no name")
+            raise AppVariableError("", "it has no name")
         if not equals and name not in os.environ:
-            raise AppVariableError(text, "it is not set here")
+            raise AppVariableError(name, "it is not set here")
         found[name] = value if equals else os.environ[name]
+        secrets.of_variable(name, found[name])
     return found
 
 

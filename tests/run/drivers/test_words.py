@@ -3,14 +3,18 @@
 import base64
 import dataclasses
 import json
+import re
 
 import pytest
 from tests.run.drivers.record import DIALECTS
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Chat, Recipe
+from velodrome.model import secrets
+from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign_driver import ForeignDriver
 
 URL = "http://127.0.0.1:8000/"
 GET = Target(URL)
@@ -50,6 +54,38 @@ def test_ab_uploads_from_a_file() -> None:
 def test_wrk_is_started_as_published() -> None:
     load = dataclasses.replace(TIMED, threads=10)
     assert said("wrk", load) == f"-t10 -c40 -d20s --latency --timeout 10s {URL}"
+
+
+SECRET = Target(
+    f"{URL}pay?access_token=tok-en-12", headers=(("Authorization", "Bearer hush-hush"), ("X-Mark", "1"))
+)
+
+
+def test_wrk_takes_what_is_secret_from_a_file() -> None:
+    secrets.of_request("/pay?access_token=tok-en-12", SECRET.headers, ())
+    words = DIALECTS["wrk"].words(TIMED, SECRET)
+    line = " ".join(words.arguments)
+    assert "hush" not in line
+    assert "tok-en" not in line
+    assert "-H X-Mark: 1" in line
+    assert line.endswith(f"-s request.lua {URL}")
+    # Every byte as a number: nothing in a value can end the text it stands in.
+    script = re.sub(r"\\(\d{3})", lambda found: chr(int(found[1])), words.files["request.lua"].decode())
+    assert script == (
+        'wrk.headers["Authorization"] = "Bearer hush-hush"\nwrk.path = "/pay?access_token=tok-en-12"\n'
+    )
+
+
+@pytest.mark.parametrize("tool", ["ab", "oha", "h2load"])
+def test_tools_that_take_what_is_secret_on_their_command_line_are_not_started(tool: str) -> None:
+    secrets.of_request("/pay?access_token=tok-en-12", SECRET.headers, ())
+    driver = ForeignDriver(DIALECTS[tool])
+    for target in (SECRET, dataclasses.replace(SECRET, headers=()), dataclasses.replace(SECRET, url=URL)):
+        with pytest.raises(UnfitLoadError) as refused:
+            driver.run(TIMED, target, lambda _: True)
+        assert "command line" in str(refused.value)
+        assert "hush" not in str(refused.value)
+        assert "tok-en" not in str(refused.value)
 
 
 def test_wrk_gives_a_request_at_least_the_time_asked_because_it_knows_whole_seconds() -> None:

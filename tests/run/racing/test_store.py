@@ -1,5 +1,6 @@
 """A finished trial is never lost, and what cannot be read is refused with a reason."""
 
+import json
 import os
 import resource
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.run import made
 
-from velodrome.model import results
+from velodrome.model import results, secrets
 from velodrome.model.app import App
 from velodrome.model.errors import (
     OutputError,
@@ -20,8 +21,12 @@ from velodrome.model.errors import (
     ResultsInUseError,
     StudyChangedError,
 )
-from velodrome.model.measurement import FailureKind
+from velodrome.model.measurement import Failed, FailureKind
+from velodrome.model.request import Request
+from velodrome.model.results import Header
 from velodrome.model.study import Question
+from velodrome.run import cache
+from velodrome.run.apps import fingerprints
 from velodrome.run.racing import store
 from velodrome.run.racing.store import Store
 
@@ -47,6 +52,65 @@ def test_how_a_run_was_begun_is_read_without_its_results(tmp_path: Path) -> None
     assert store.begun(tmp_path) == made.header()
     with pytest.raises(ResultsError, match="No such file"):
         store.begun(tmp_path / "nowhere")
+
+
+def sealed(token: str) -> Header:
+    """Return how a run is begun that asks with a token."""
+    asked = fingerprints.sealed(Request("pay", f"/pay?access_token={token}"))
+    app = App("shop:app", "wsgi", "/python", "/shop", requests=(asked,))
+    question = Question("shop", app.recipe, (made.CLOSED,), app=app)
+    return replace(made.header(), study=replace(made.header().study, questions=(question,)))
+
+
+def test_a_run_is_resumed_with_the_same_secrets_and_with_no_others(tmp_path: Path) -> None:
+    with Store.create(tmp_path, sealed("hush-hush-1")):
+        pass
+    stored = (tmp_path / store.NAME).read_text()
+    assert "hush" not in stored
+    begun, _ = Store.resume(tmp_path, sealed("hush-hush-1"))
+    begun.close()
+    with pytest.raises(StudyChangedError) as refused:
+        Store.resume(tmp_path, sealed("hush-hush-2"))
+    assert refused.value.differences == ("the secrets of pay are others than they were; give the same again",)
+
+
+def test_a_run_whose_fingerprints_are_of_another_key_is_not_taken_for_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.create(tmp_path, sealed("hush-hush-1")):
+        pass
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "of another user"))
+    with pytest.raises(
+        StudyChangedError, match="cannot be seen, as the key of their fingerprints is another"
+    ):
+        Store.resume(tmp_path, sealed("hush-hush-1"))
+
+
+def test_what_was_stored_without_fingerprints_is_read(tmp_path: Path) -> None:
+    with Store.create(tmp_path, sealed("hush-hush-1")):
+        pass
+    file = tmp_path / store.NAME
+    header = json.loads(file.read_text())
+    (request,) = header["study"]["questions"][0]["app"]["requests"]
+    del request["fingerprint"]
+    file.write_text(json.dumps(header) + "\n")
+    (question,) = store.read(tmp_path).header.study.questions
+    assert question.app is not None
+    assert question.app.requests[0].fingerprint == ""
+
+
+def test_no_text_of_a_line_has_a_secret_in_it_and_what_it_is_found_by_stays(tmp_path: Path) -> None:
+    secrets.of_variable("A_TOKEN", TWO.trial.contestant.stack)
+    secrets.of_variable("B_TOKEN", "hush-hush")
+    failed = replace(TWO, reason="it said hush-hush", last_lines=("x hush-hush", "y"))
+    study = replace(made.header().study, sources=("https://me:hush@example.com",))
+    with Store.create(tmp_path, replace(made.header(), study=study)) as writing:
+        writing.append(failed)
+    assert "hush" not in (tmp_path / store.NAME).read_text()
+    (found,) = store.read(tmp_path).trials
+    assert isinstance(found, Failed)
+    assert found.trial == TWO.trial
+    assert found.last_lines == ("x •••", "y")
 
 
 def test_what_is_installed_beside_an_app_is_stored_once(tmp_path: Path) -> None:

@@ -122,8 +122,29 @@ class AppInterpreterError(UsageError):
 class AppVariableError(UsageError):
     """Raised when an environment variable of an app has no value, or no name."""
 
-    def __init__(self, text: str, reason: str) -> None:
-        super().__init__(f"--env {text}: {reason}. Write NAME=VALUE, or NAME to hand on your own")
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"--env{name and ' ' + name}: {reason}. Write NAME=VALUE, or NAME to hand on your own; or such lines in "
+            "an --env-file"
+        )
+
+
+class EnvFileError(UsageError):
+    """Raised when a file of environment variables cannot be read. No value of it is told."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        where = f"{path}, line {line}" if line else path
+        super().__init__(
+            f"--env-file {where}: {reason}. Write a variable a line: NAME=VALUE, NAME='the value'"
+        )
+
+
+class HeaderFileError(UsageError):
+    """Raised when a file of headers cannot be read. No value of it is told."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        where = f"{path}, line {line}" if line else path
+        super().__init__(f"--header-file {where}: {reason}. Write a header a line: Name: value")
 
 
 class HeaderError(UsageError):
@@ -140,6 +161,26 @@ class WithheldHeaderError(UsageError):
         super().__init__(
             f"request {request}: the value of {name} is a secret that was not written down; give it again: "
             f"--header '{name}: …'"
+        )
+
+
+class WithheldRequestError(UsageError):
+    """Raised when requests are to be sent of which a part was withheld where they were written down."""
+
+    def __init__(self, request: str, field: str) -> None:
+        super().__init__(
+            f"request {request}: its {field} holds a secret that was not written down (•••). Give the value itself: "
+            "on the line (--request), or in a file of requests (--requests)"
+        )
+
+
+class WithheldAnswerError(UsageError):
+    """Raised when a third party is to be simulated whose answer was withheld where it was written down."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(
+            f"--upstream {variable}: its body holds a secret that was not written down (•••). Give the body itself: "
+            f"--upstream '{variable}=…,body:@answer.json'"
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from velodrome.model.request import Request
+from velodrome.model.secrets import MARK
 from velodrome.plan.asked import places
 
 MOST = 500
@@ -59,6 +60,8 @@ def of(request: Request, *, templates: bool = True) -> Iterator[str]:
 def _of_path(plain: str) -> Iterator[str]:
     if plain and not plain.startswith("/"):
         yield f"path: '{plain}' does not begin with /"
+    elif MARK in plain:
+        yield f"path: {MARK} stands for a secret that was not written down; give the value itself"
     elif (written := quote(plain, safe=GRAPHIC)) != plain:
         yield f"path: it is of ASCII letters without blanks; write this one {written}"
     elif "#" in plain:

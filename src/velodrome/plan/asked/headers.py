@@ -8,10 +8,11 @@ One takes the place of a request's own of the same name.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from velodrome.model.errors import HeaderError
+from velodrome.model.errors import HeaderError, HeaderFileError
 from velodrome.model.request import Request
-from velodrome.model.withheld import MARK
+from velodrome.model.secrets import MARK
 from velodrome.plan.asked import faults
 
 Header = tuple[str, str]
@@ -26,6 +27,27 @@ def read(texts: Sequence[str]) -> tuple[Header, ...]:
             raise HeaderError("", "a header has a name and a value; write --header 'Name: value'")
         found.append((name.strip(), value.strip()))
     return checked(found)
+
+
+def lines_of(path: Path) -> tuple[str, ...]:
+    """Return the headers in a file, a line each as `Name: value`; blank lines and those that begin with # are none.
+
+    Raises HeaderFileError, which tells no value.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text (UTF-8)"
+        raise HeaderFileError(str(path), 0, why) from error
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        plain = line.strip()
+        if not plain or plain.startswith("#"):
+            continue
+        if not plain.partition(":")[1]:
+            raise HeaderFileError(str(path), number, "a header has a name and a value")
+        found.append(plain)
+    return tuple(found)
 
 
 def checked(headers: Sequence[Header] | Mapping[str, str]) -> tuple[Header, ...]:

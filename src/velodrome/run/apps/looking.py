@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from velodrome.model import secrets
 from velodrome.model.errors import (
     AppEndsError,
     AppFolderError,
@@ -171,9 +172,10 @@ def _error(named: Named, told: Mapping[str, Any]) -> Exception:
         )
     if problem == "unfit":
         return AppUnfitError(named.app, told["told"], told["needs"], awaited=told["awaited"])
+    lines = [secrets.mask(line) for line in told["lines"]]
     if problem == "exit":
-        return AppEndsError(named.app, f"sys.exit({told['code']})", told["lines"])
+        return AppEndsError(named.app, f"sys.exit({told['code']})", lines)
     seen = told["named"], told["fields"], told["asked_for"]
     lacking = Lacking(told["missing"], told["variable"], told["unanswered"], *map(tuple, seen))
     how = cure(named.app.partition(":")[0], named.python, named.cwd, lacking, tuple(named.variables))
-    return AppRaisesError(named.app, told["lines"], how)
+    return AppRaisesError(named.app, lines, how)

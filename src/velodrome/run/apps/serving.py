@@ -7,10 +7,12 @@ from dataclasses import replace
 from velodrome.guest.apps.django_sites import SETTINGS
 from velodrome.guest.apps.made import APP_VARIABLE, AWAITED, FORM_VARIABLE
 from velodrome.model.app import App
-from velodrome.model.errors import AppVariableError
+from velodrome.model.errors import AppVariableError, WithheldAnswerError
 from velodrome.model.request import Request
+from velodrome.model.secrets import MARK
 from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import whole, withheld
+from velodrome.model.withheld import whole, withheld_third
+from velodrome.run.apps import fingerprints
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.theirs import bytecode, path_with
 from velodrome.run.servers.server import Serving
@@ -68,10 +70,28 @@ def serving(
 def asked(app: App, requests: Sequence[Request]) -> App:
     """Return an app with what it is asked in full: `requests`, where they are the app's own but for what is withheld.
 
-    Raises WithheldHeaderError where the values of headers are not known here.
+    Raises WithheldHeaderError or WithheldRequestError where what is withheld is not known here.
     """
-    same = tuple(withheld(one, app.headers) for one in requests) == app.requests
+    same = len(requests) == len(app.requests) and all(map(_same, requests, app.requests))
     return replace(app, requests=whole(requests if same else app.requests))
+
+
+def _same(full: Request, stored: Request) -> bool:
+    """Return whether a request is the one stored, of which secrets may be withheld."""
+    return fingerprints.of(full) == stored.fingerprint if stored.fingerprint else full == stored
+
+
+def answering(app: App, thirds: Sequence[ThirdParty]) -> tuple[ThirdParty, ...]:
+    """Return the third parties of an app in full: `thirds`, where they are its own but for what is withheld.
+
+    Raises WithheldAnswerError where what is withheld is not known here.
+    """
+    if tuple(map(withheld_third, thirds)) == app.third_parties:
+        return tuple(thirds)
+    for one in app.third_parties:
+        if one.body is not None and MARK in one.body.text:
+            raise WithheldAnswerError(one.variable)
+    return app.third_parties
 
 
 def import_path(source: str, theirs: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from velodrome.guest import client
 from velodrome.guest.recipe import EMBEDDED
+from velodrome.model import secrets
 from velodrome.model.errors import BadOptionError
 
 
@@ -18,5 +19,6 @@ def databases_of(options: Iterable[str]) -> dict[str, str]:
             raise BadOptionError("--database", name, reason)
         if "://" not in url:
             raise BadOptionError("--database", name, f"needs a URL, such as {name}=scheme://host/database")
+        secrets.of_text(url)
         found[name] = url
     return found

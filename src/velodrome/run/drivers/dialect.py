@@ -6,10 +6,11 @@ A file of this folder that drives such a tool holds its dialect and nothing else
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from velodrome.model import secrets
 from velodrome.model.load import Load, Open, Schedule
 from velodrome.run.calls.described_call import DescribedCall
 from velodrome.run.drivers.driver import Target
@@ -73,6 +74,17 @@ def over_http(target: Target) -> Unfit | None:
     """Refuse what is no plain HTTP."""
     scheme = urlsplit(target.url).scheme
     return None if scheme == "http" else Unfit("protocol", scheme, "it speaks plain HTTP")
+
+
+def open_to_all(arguments: Sequence[str]) -> Unfit | None:
+    """Refuse a command line with a secret in it: every program of this machine can read it while the tool runs."""
+    if all(secrets.mask(one) == one for one in arguments):
+        return None
+    can = (
+        "it takes headers and URLs on its command line, which every program of this machine can read; velodrome "
+        "is given them by a pipe, and wrk by a file"
+    )
+    return Unfit("secret", secrets.MARK, can)
 
 
 def one_request(target: Target) -> Unfit | None:

@@ -14,7 +14,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Load
 from velodrome.model.measurement import UNTOLD, LoadFacts
-from velodrome.run.drivers.dialect import Dialect, Words, one_request, steady
+from velodrome.run.drivers.dialect import Dialect, Words, one_request, open_to_all, steady
 from velodrome.run.drivers.driver import OnEvent, Target
 from velodrome.run.drivers.foreign import SLACK_S, Finished, spawn
 from velodrome.run.drivers.told import Told
@@ -51,6 +51,7 @@ class ForeignDriver:
         (in one of its kinds) when what it did is no result.
         """
         unfit = one_request(target) or steady(load) or self.dialect.unfit(load, target)
+        unfit = unfit or open_to_all(self.dialect.words(load, target).arguments)
         if unfit is not None:
             raise UnfitLoadError(self.name, unfit.field, unfit.value, unfit.can)
         found = self.dialect.tool.find()

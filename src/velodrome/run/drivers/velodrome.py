@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from velodrome.model import secrets
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
@@ -69,7 +70,7 @@ class VelodromeDriver:
             if status != 0 or not document:
                 raise DriverError(self.name, status, engine.last_lines())
         try:
-            return load_document.read(json.loads(document))
+            return secrets.masked(load_document.read(json.loads(document)))
         except (ValueError, KeyError, TypeError) as error:
             raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
 

@@ -10,6 +10,7 @@ stats.c, applied in wrk.c). One pause of a second on one connection so makes a m
 import math
 from functools import partial
 
+from velodrome.model import secrets
 from velodrome.model.load import Load
 from velodrome.model.measurement import UNTOLD, Latency
 from velodrome.run.drivers.dialect import (
@@ -54,19 +55,33 @@ def unfit(load: Load, target: Target) -> Unfit | None:
 
 
 def words(load: Load, target: Target) -> Words:
-    """Return its arguments; anything but a plain GET goes by a script."""
+    """Return its arguments; anything but a plain GET goes by a script, and what is secret."""
     timeout_s = math.ceil(load.timeout_s)
     arguments = [f"-t{load.threads}", f"-c{load.pace.connections}", f"-d{math.ceil(load.duration_s)}s"]
     arguments += ["--latency", "--timeout", f"{timeout_s}s"]
     headers = [*target.headers, *([] if load.keepalive else [("Connection", "close")])]
+    script = []
     for name, value in headers:
-        arguments += ["-H", f"{name}: {value}"]
-    files = {}
+        if (line := f"{name}: {value}") == secrets.mask(line):
+            arguments += ["-H", line]
+        else:
+            script.append(f"wrk.headers[{_lua(name)}] = {_lua(value)}")
+    url, files = target.url, {}
+    if secrets.mask(url) != url:
+        script.append(f"wrk.path = {_lua(target.path)}")
+        url = url[: url.index("/", url.index("://") + 3) + 1]
     if target.method != "GET" or target.body:
+        script += [f'wrk.method = "{target.method}"', f'wrk.body = io.open("{BODY}", "rb"):read("*a")']
+        files = {BODY: target.body}
+    if script:
         arguments += ["-s", SCRIPT]
-        script = f'wrk.method = "{target.method}"\nwrk.body = io.open("{BODY}", "rb"):read("*a")\n'
-        files = {SCRIPT: script.encode(), BODY: target.body}
-    return Words((*arguments, target.url), files, in_whole_seconds(load))
+        files = {SCRIPT: "".join(f"{line}\n" for line in script).encode(), **files}
+    return Words((*arguments, url), files, in_whole_seconds(load))
+
+
+def _lua(text: str) -> str:
+    """Return a text as Lua writes it."""
+    return '"' + "".join(f"\\{byte:03}" for byte in text.encode()) + '"'
 
 
 def read(finished: Finished, load: Load) -> Told:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body
 from velodrome.guest.stack import Stack
+from velodrome.model import secrets
 from velodrome.model.errors import (
     CompanionFailedError,
     CompanionMissingError,
@@ -68,8 +69,8 @@ class ImpossibleError(Exception):
     """The heat cannot go on: kind, sentence, last lines."""
 
     def __init__(self, kind: FailureKind, reason: str, last_lines: tuple[str, ...] = ()) -> None:
-        super().__init__(reason)
-        self.kind, self.reason, self.last_lines = kind, reason, last_lines
+        self.kind, self.reason, self.last_lines = kind, secrets.mask(reason), last_lines
+        super().__init__(self.reason)
 
 
 def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
@@ -85,7 +86,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
             beside = companions.start(trial.recipe.companions, ground, running)
-            thirds = _third_parties(trial, placed, running)
+            thirds = _third_parties(trial, lab, placed, running)
             serving = Serving(
                 stack,
                 trial.recipe,
@@ -127,7 +128,7 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
         beside,
         site,
         form,
-        ready.wrong,
+        secrets.mask(ready.wrong),
     )
 
 
@@ -154,9 +155,9 @@ def _stack(trial: Trial, lab: Lab) -> Stack:
     return stack
 
 
-def _third_parties(trial: Trial, placed: Placement, running: ExitStack) -> tuple[Upstream, ...]:
+def _third_parties(trial: Trial, lab: Lab, placed: Placement, running: ExitStack) -> tuple[Upstream, ...]:
     """Start the simulated third parties: a recipe has one at most, an app as many as its user names."""
-    thirds = trial.app.third_parties if trial.app else ()
+    thirds = apps.answering(trial.app, lab.third_parties) if trial.app else ()
     if trial.recipe.calls_upstream:
         thirds = (ThirdParty("", "0ms"),)  # each call tells its own
     return tuple(

@@ -1,12 +1,15 @@
 """The file results are appended to: one line per result, on the disk before the next begins."""
 
+import copy
 import fcntl
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from velodrome.model import results
+from velodrome.model import results, secrets
 from velodrome.model.errors import (
     OutputError,
     ResultsError,
@@ -48,7 +51,7 @@ class Store:
         store = cls(path, number, 0, header.study)
         try:
             store._lock()
-            store._append(results.dump_header(header))
+            store._append(results.dump_header(_masked(header)))
             _sync_folder(folder)
         except OutputError:
             store.close()
@@ -74,7 +77,7 @@ class Store:
             data = path.read_bytes()
             if b"\n" not in data and BEGINNING.startswith(data[: len(BEGINNING)]):
                 os.ftruncate(number, 0)  # killed before its header was written: nothing is lost
-                store._append(results.dump_header(header))
+                store._append(results.dump_header(_masked(header)))
                 return store, Results(header, (), store._end, torn=bool(data))
             found = results.parse(data, str(path))
             differing = differences(found.header, header)
@@ -88,8 +91,8 @@ class Store:
         return store, found
 
     def append(self, entry: Entry) -> None:
-        """Add one result; on return it is on the disk. Raises OutputError: the file is then as before."""
-        self._append(results.dump(entry, self._study))
+        """Add one result, secrets masked; on return it is on the disk. Raises OutputError: the file is as before."""
+        self._append(results.dump(secrets.masked(entry), self._study))
 
     def _append(self, line: str) -> None:
         data = memoryview(line.encode() + b"\n")
@@ -157,7 +160,10 @@ def differences(begun: Header, now: Header) -> list[str]:
     found = []
     if begun.seed != now.seed:
         found.append(f"seed {begun.seed}, now {now.seed}")
-    before, after = results.plain_study(begun.study), results.plain_study(now.study)
+    before, after = results.plain_study(begun.study), results.plain_study(secrets.masked(now.study))
+    if sealed := _resealed(before, after):
+        found.append(sealed)
+        after["questions"] = before["questions"]  # which this is all that changed of
     found += [
         f"the study's {name} changed"
         for name in before
@@ -168,6 +174,41 @@ def differences(begun: Header, now: Header) -> list[str]:
             found.append(f"{name} {begun.machine.get(name)}, now {now.machine.get(name)}")
     if begun.velodrome != now.velodrome:
         found.append(f"velodrome {begun.velodrome}, now {now.velodrome}")
+    return found
+
+
+def _masked(header: Header) -> Header:
+    return replace(header, study=secrets.masked(header.study))
+
+
+def _resealed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return a phrase where secrets of what is asked are all that two studies' questions differ in; else nothing."""
+    olds, news = list(_fingerprints(before)), list(_fingerprints(after))
+    if olds == news or _without_fingerprints(before) != _without_fingerprints(after):
+        return ""
+    changed = [(old, new) for old, new in zip(olds, news, strict=True) if old != new]
+    names = ", ".join(dict.fromkeys(name for (name, _), _ in changed))
+    if any(old.partition(":")[0] != new.partition(":")[0] for (_, old), (_, new) in changed):
+        return (
+            f"whether the secrets of {names} are the same cannot be seen, as the key of their fingerprints is another: "
+            "it is of another user, or the cache was emptied"
+        )
+    return f"the secrets of {names} are others than they were; give the same again"
+
+
+def _requests(study: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for question in study["questions"]:
+        yield from (question.get("app") or {}).get("requests", ())
+
+
+def _fingerprints(study: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((one["name"], one["fingerprint"]) for one in _requests(study))
+
+
+def _without_fingerprints(study: Mapping[str, Any]) -> Any:
+    found = copy.deepcopy(study["questions"])
+    for one in _requests({"questions": found}):
+        one["fingerprint"] = ""
     return found
 
 

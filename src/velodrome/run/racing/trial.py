@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from velodrome.model import secrets
 from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError
 from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import (
@@ -103,16 +104,17 @@ class _Watch:
 
 
 def measure(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None = None) -> Result:
-    """Run one load against a server that is ready.
+    """Run one load against a server that is ready; in the result no text has a secret in it.
 
     `also` hears the driver's events, ticks among them, and ends the load early by returning False: what was measured
     until then is the result.
     """
     started_at = _now()
     try:
-        return _measured(trial, booted, lab, also, started_at)
+        found = _measured(trial, booted, lab, also, started_at)
     except Exception as error:  # this machine refuses something, or it is a bug: of this trial alone
-        return _failed(trial, started_at, error, booted.server)
+        found = _failed(trial, started_at, error, booted.server)
+    return secrets.masked(found)
 
 
 def _measured(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None, started_at: str) -> Result:

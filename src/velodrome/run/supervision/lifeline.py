@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self
 
+from velodrome.model import secrets
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import python
 
@@ -87,9 +88,9 @@ class Child:
             return f"killed by signal {-code}"
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the end of what it wrote to standard error."""
+        """Return the end of what it wrote to standard error, secrets masked."""
         self.errors.seek(0)
-        return tuple(self.errors.read().decode(errors="replace").splitlines()[-LAST_LINES:])
+        return tuple(secrets.mask(self.errors.read().decode(errors="replace")).splitlines()[-LAST_LINES:])
 
     def end(self) -> int:
         """Close its input, wait, kill it when it does not go; return its exit status. May be called again."""
@@ -124,7 +125,7 @@ def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequ
         try:
             process = subprocess.Popen(
                 begun.argv,
-                env=begun.env,
+                env=secrets.environment(begun.env),
                 cwd=begun.cwd,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

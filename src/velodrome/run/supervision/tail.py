@@ -3,8 +3,12 @@
 import os
 import threading
 
+from velodrome.model import secrets
+
 KEPT_BYTES = 64 * 1024
 """Enough for several tracebacks; a server that prints megabytes neither blocks nor fills our memory."""
+TORN_CHARACTERS = 4096
+"""Left out of the beginning of one endless line of which only the end is kept."""
 LINE_CHARACTERS = 500
 """A server may print one endless line."""
 
@@ -40,10 +44,15 @@ class Tail:
         return not self._thread.is_alive()
 
     def lines(self, count: int = 20) -> tuple[str, ...]:
-        """Return the last lines that are not blank, undecodable bytes replaced, overlong lines cut."""
+        """Return the last lines that are not blank, undecodable bytes replaced, overlong lines cut, secrets masked."""
         with self._lock:
             text = bytes(self._kept).decode("utf-8", "replace")
-        found = [line.rstrip() for line in text.splitlines() if line.strip()]
+            torn = self.total_bytes > len(self._kept)
+        if torn:
+            # Its beginning may be the end of a secret, which nobody would know any more.
+            first, end, rest = text.partition("\n")
+            text = rest if end else first[TORN_CHARACTERS:]
+        found = [line.rstrip() for line in secrets.mask(text).splitlines() if line.strip()]
         return tuple(
             line if len(line) <= LINE_CHARACTERS else line[:LINE_CHARACTERS] + "…" for line in found[-count:]
         )

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import psutil
 
+from velodrome.model import secrets as known_secrets
 from velodrome.model.errors import StartRefusedError
 from velodrome.run import scratch
 from velodrome.run.faults import refusals
@@ -162,6 +163,7 @@ class Ward:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=write,
+                env=known_secrets.environment(),
                 start_new_session=True,
             )
         finally:
