@@ -69,6 +69,22 @@ class OpenApiError(UsageError):
         super().__init__(f"{path}: {why}")
 
 
+class TooLargeError(UsageError):
+    """Raised when a file, or what it stands for when it is written out, is more than is read.
+
+    `place` is a line (`line 7`) or a JSON pointer (`#/paths/~1items/get`), empty for the whole; `budget` is how much is
+    read, such as `2 000 000 values`.
+    """
+
+    def __init__(self, path: str, place: str, budget: str) -> None:
+        self.path, self.place, self.budget = path, place, budget
+        where = f"{path}, {place}" if place else path
+        super().__init__(
+            f"{where}: it stands for more than {budget}, and no more are read. Give a smaller file, or write what it "
+            "repeats fewer times"
+        )
+
+
 class RequestLineError(UsageError):
     """Raised when a line is no request; `why` is what is wrong with it."""
 
