@@ -26,6 +26,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from velodrome.model.errors import RequestsFileError
 from velodrome.model.request import Content, Request
 from velodrome.plan.asked import faults, file_or_text
+from velodrome.plan.budget import contents, see_written
+
+MOST_BYTES = 16_000_000
+"""Of the file; bodies may be in files of their own."""
 
 
 class _Request(BaseModel):
@@ -73,16 +77,19 @@ def read(path: Path, default_path: str = "/", *, templates: bool = True) -> tupl
 
 def _read(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = contents(path, MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RequestsFileError(str(path), [f"it cannot be read: {why}"]) from error
+    see_written(str(path), text)
     try:
         if path.suffix.lower() != ".json":
             return tomllib.loads(text)
         found = json.loads(text)
     except ValueError as error:
         raise RequestsFileError(str(path), [str(error)]) from error
+    except RecursionError as error:
+        raise RequestsFileError(str(path), ["it is nested too deeply"]) from error
     return {"request": found} if isinstance(found, list) else found
 
 

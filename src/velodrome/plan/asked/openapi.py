@@ -12,7 +12,8 @@ from pathlib import Path
 
 from velodrome.model.errors import OpenApiError, TooLargeError
 from velodrome.model.request import Request
-from velodrome.plan.asked import budget, faults
+from velodrome.plan import budget
+from velodrome.plan.asked import faults
 from velodrome.plan.asked.described import document, operations
 from velodrome.plan.asked.described.operations import Operation
 from velodrome.plan.asked.described.references import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from velodrome.plan.asked.budget import MOST_BYTES, MOST_DEPTH, Budget, SpentError
+from velodrome.plan.budget import MOST_BYTES, MOST_DEPTH, Budget, SpentError
 
 MOST_NODES = 2_000_000
 """Of a document that is written out: one of some 30 MB."""

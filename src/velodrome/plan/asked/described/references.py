@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from velodrome.plan.asked.budget import Budget, SpentError, TooDeepError
+from velodrome.plan.budget import Budget, SpentError, TooDeepError
 
 MOST_HOPS = 32
 """A reference may lead to another; more of them are a circle."""
@@ -68,24 +68,24 @@ class References:
 
     def take(self, values: int, size: int = 0) -> None:
         """Charge what is looked at. Raises TooMuchError, and SpentError for the whole document."""
-        self._all.take(min(values, MOST_VALUES + 1), min(size, MOST_BYTES + 1))
         try:
             self._one.take(values, size)
         except SpentError as error:
+            self._all.take(1)  # it is not written out, so the rest costs nothing
             raise TooMuchError(f"it comes to more than {error} when it is written out") from error
+        self._all.take(values, size)
 
     def take_whole(self, value: Any) -> Any:
         """Return a value of the document, charged with all that is in it. Raises what `take` does."""
-        before = self.taken
+        left = self._one.values, self._one.size
         try:
             self._one.take_whole(value)
         except SpentError as error:
+            self._all.take(*left)
             raise TooMuchError(f"it comes to more than {error} when it is written out") from error
         except TooDeepError as error:
             raise UnfillableError("it is nested too deeply") from error
-        finally:
-            values, size = (now - then for now, then in zip(self.taken, before, strict=True))
-            self._all.take(values, size)
+        self._all.take(left[0] - self._one.values, left[1] - self._one.size)
         return value
 
     @property

@@ -7,9 +7,8 @@ A few lines of a document may stand for more than a machine holds: an alias stan
 for a hundred of what is below it. So what is repeated is charged before it is written out, each time it occurs.
 """
 
-from __future__ import annotations
-
 import os
+import re
 
 from velodrome.model.errors import TooLargeError
 
@@ -17,6 +16,15 @@ MOST_BYTES = 64_000_000
 """Of one file that is read as a whole."""
 MOST_DEPTH = 200
 """Levels of lists and objects, one within another."""
+MOST_LISTED = 100_000
+"""Values of a file that people write: a study, a file of requests."""
+MOST_PARTS = 16
+"""Of a key of TOML: its parser takes time by their square."""
+_TEXT = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
+)
+_PART = r'(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"[^"\n]*+"|\'[^\'\n]*+\')'
+_LONG_KEY = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
 
 
 class SpentError(Exception):
@@ -68,6 +76,25 @@ def contents(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     if len(found) > most:
         raise TooLargeError(os.fspath(path), "", f"{_grouped(most)} bytes")
     return found
+
+
+def see_written(path: str, text: str) -> None:
+    """Look at a file that people write, TOML or JSON, before it is parsed: that takes long, and much memory.
+
+    Raises TooLargeError for more values than MOST_LISTED, or keys of more parts than MOST_PARTS.
+    """
+
+    def most(said: str) -> int:
+        return sum(map(said.count, ",[{="))
+
+    if most(text) > MOST_LISTED and most(_TEXT.sub("", text)) > MOST_LISTED:
+        raise TooLargeError(path, "", f"{_grouped(MOST_LISTED)} values")
+    if _LONG_KEY.search(text):
+        # What looks like a key may stand in a text.
+        bare = _TEXT.sub(lambda found: '""' + "\n" * found[0].count("\n"), text)
+        if (found := _LONG_KEY.search(bare)) is not None:
+            line = bare.count("\n", 0, found.start()) + 1
+            raise TooLargeError(path, f"line {line}", f"{MOST_PARTS} parts in a key")
 
 
 def _grouped(number: int) -> str:
