@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from velodrome.cli import _trusting as trusting
 from velodrome.model.errors import BadOptionError
 from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
@@ -48,13 +49,20 @@ def methods(text: str) -> tuple[str, ...]:
 
 
 def mix(
-    lines: Sequence[str] | None, file: Path | None, access_log: Path | None, openapi: Path | None, named: str
+    lines: Sequence[str] | None,
+    file: Path | None,
+    access_log: Path | None,
+    openapi: Path | None,
+    named: str,
+    trusted: bool,
 ) -> Asking:
     """Return what the options of a command say together, and tell on standard error what is to be told of it.
 
-    `named` are the methods. Raises TwoSourcesError where they contradict each other, and UsageError for files.
+    `named` are the methods, `trusted` whether the file may name files that are not beside it. Raises TwoSourcesError
+    where they contradict each other, UntrustedError, and UsageError for files.
     """
-    found = asking.of(lines or (), file, access_log, openapi, methods(named))
+    see = trusting.trust(trusted).see
+    found = asking.of(lines or (), file, access_log, openapi, methods(named), see=see)
     for sentence in found.told:
         print(sentence, file=sys.stderr, flush=True)
     return found

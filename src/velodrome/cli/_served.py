@@ -31,7 +31,7 @@ RecipeName = Annotated[
 
 OF_APPS = frozenset(
     {
-        *("request", "requests", "access_log", "openapi", "methods", "header"),
+        *("request", "requests", "access_log", "openapi", "methods", "trust", "header"),
         *("cwd", "env", "interface", "upstream", "proto", "setup", "teardown"),
     }
 )

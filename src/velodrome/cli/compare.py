@@ -12,6 +12,7 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
+from velodrome.cli import _trusting as trusting
 from velodrome.cli._racing import Options, folder, raced
 from velodrome.report.typeset import visible
 from velodrome.run.environments import interpreter
@@ -35,6 +36,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
     python: app_options.Python = "",
     cwd: app_options.Cwd = "",
@@ -63,7 +65,7 @@ def command(
     wait: serving.Wait = False,
 ) -> None:
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
-    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods, trust)
     given = app_options.Given(
         python, cwd, env, interface, upstream, proto, mix.requests, header, setup, teardown
     )

@@ -6,6 +6,7 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as options
+from velodrome.cli import _trusting as trusting
 from velodrome.model.errors import NoSourceError
 from velodrome.model.withheld import withheld
 from velodrome.plan.asked import asking, headers, written
@@ -16,6 +17,7 @@ def command(
     openapi: options.OpenApi = None,
     file: options.File = None,
     methods: options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
 ) -> None:
     """Print the requests of an access log or an OpenAPI document as a file for --requests.
@@ -26,7 +28,13 @@ def command(
         raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
     given = headers.read(header or ())
     names = [name for name, _ in given]
-    found = asking.of(file=file, access_log=access_log, openapi=openapi, methods=options.methods(methods))
+    found = asking.of(
+        file=file,
+        access_log=access_log,
+        openapi=openapi,
+        methods=options.methods(methods),
+        see=trusting.trust(trust).see,
+    )
     if not sys.stdout.isatty():
         for sentence in found.told:
             print(sentence, file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _raced_options as raced_options
+from velodrome.cli import _trusting as trusting
 from velodrome.cli._group import race_group
 from velodrome.cli._racing import Options, race_study
 from velodrome.cli.stacks import Extra
@@ -49,6 +50,7 @@ def command(
         typer.Option(help="A database of yours for a recipe that asks one: mariadb=mysql://…."),
     ] = None,
     stack: Extra = None,
+    trust: trusting.Given = False,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     options = Options(
@@ -64,6 +66,7 @@ def command(
         link=raced_options.between(link),
         databases=databases_of(database or ()),
         extra=tuple(stack or ()),
+        trust=trusting.trust(trust),
     )
     group = finding.is_group(study)
     verdicts = race_group(study, out, options) if group else [race_study(study, out, options)]

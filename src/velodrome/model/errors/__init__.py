@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         StudyChangedError,
         UnreadableVerdictError,
     )
+    from velodrome.model.errors.trust import UntrustedError
     from velodrome.model.errors.usage import (
         AccessLogError,
         AppInProgramError,
@@ -119,6 +120,7 @@ else:
         "revisions",
         "servers",
         "storage",
+        "trust",
     )
 
     def __getattr__(name):
@@ -214,6 +216,7 @@ __all__ = [
     "UnknownLoadMetricError",
     "UnknownNameError",
     "UnreadableVerdictError",
+    "UntrustedError",
     "UpstreamError",
     "UsageError",
     "UvMissingError",

@@ -143,7 +143,7 @@ def _lines(path: Path, opened: ExitStack) -> Iterator[str]:
             yield text
 
 
-def _pieces(log: IO[bytes]) -> Iterator[bytes]:
+def _pieces(log: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
     while line := log.readline(LONGEST_LINE):
         yield line
 
