@@ -119,6 +119,7 @@ BOMBS: dict[str, tuple[Callable[[], str | bytes | Path], str]] = {
     # Files that people write
     "dotted.toml": (lambda: ".".join(["a"] * 100_000) + " = 1", REFUSED),
     "hidden.toml": (lambda: "# it's '''\n" + ".".join(["a"] * 100_000) + " = 1 # '''", REFUSED),
+    "inline.toml": (lambda: "x = {k = '''a'''', " + ".".join(["b"] * 100_000) + " = '1'}", REFUSED),
     "header.toml": (lambda: f"[{'.'.join(['a'] * 2_000)}]\n" + "x = 1\n" * 50_000, REFUSED),
     "flat.toml": (lambda: "a = [" + "1," * 7_000_000 + "]", REFUSED),
     "deep.toml": (lambda: "a = " + "[" * 50_000, "RequestsFileError"),
@@ -289,7 +290,8 @@ def test_any_document_that_repeats_itself_is_read_within_the_budget(tmp_path: Pa
 
 
 @pytest.mark.exhaustive
-@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=5_000)
+@pytest.mark.timeout(1800)
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=3_000)
 @given(written())
 def test_thousands_of_documents_that_repeat_themselves(tmp_path: Path, text: str) -> None:
     path = tmp_path / "openapi.yaml"
@@ -346,7 +348,7 @@ PIECES += [b"\n", b" ", b"1" * 5_000, b"- " * 300]
 def mutated(seeds: list[bytes], chance: random.Random) -> bytes:
     """Return one of them with some pieces of it cut out, written twice, written elsewhere, or something put in."""
     found = bytearray(chance.choice(seeds))
-    for _ in range(chance.randint(1, 6)):
+    for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(found) + 1)
         size = chance.choice((1, 1, 2, 8, 40))
         match chance.randrange(5):

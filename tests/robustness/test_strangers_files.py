@@ -138,6 +138,16 @@ def test_the_command_line_refuses_with_code_2_and_is_allowed_by_an_option(clone:
     assert ran(clone) == {"x"}
 
 
+def test_where_standard_input_is_closed_nobody_is_asked(clone: Path) -> None:
+    mix(clone)
+    line = f"exec {sys.executable} -m velodrome requests --requests mix.toml <&-"
+    ended = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, check=False, timeout=DEADLINE_S
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert len(ended.stderr.splitlines()) < 10
+
+
 def test_a_group_is_asked_for_before_its_first_study(clone: Path) -> None:
     (clone / "group").mkdir()
     study(clone, python="").rename(clone / "group" / "a.toml")

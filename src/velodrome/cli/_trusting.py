@@ -16,7 +16,8 @@ Given = Annotated[bool, typer.Option("--trust", help=HELP)]
 
 def trust(given: bool) -> Trust:
     """Return what decides: by the option, by what was allowed before or, on a terminal, by a question."""
-    on_a_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    # Either may be closed, and is None then.
+    on_a_terminal = all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr))
     return Trust(given=given, ask=_asked if on_a_terminal else None, say=_say)
 
 

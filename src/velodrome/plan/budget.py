@@ -21,8 +21,10 @@ MOST_LISTED = 100_000
 MOST_PARTS = 16
 """Of a key of TOML: its parser takes time by their square."""
 _TEXT = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
+    r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\n]*\'|#[^\n]*',
+    re.DOTALL,
 )
+"""A text of TOML or JSON, or a comment; up to two quotes may stand before the three that end one."""
 _PART = r'(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"[^"\n]*+"|\'[^\'\n]*+\')'
 _LONG_KEY = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
 
