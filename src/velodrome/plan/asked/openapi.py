@@ -28,6 +28,8 @@ from velodrome.plan.asked.left_out import LeftOut, sentence
 from velodrome.plan.asked.methods import SAFE
 
 YAML = (".yaml", ".yml")
+MOST_TOLD = 500
+"""Operations that are left out, each with its reason."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ class OpenApi:
         """Yield what it tells, and what is left out of the mix."""
         whole = len(self.requests) + len(self.left_out)
         yield f"{len(self.requests)} of {whole} operations, each as often as the others"
-        for one in self.left_out:
+        for one in self.left_out[:MOST_TOLD]:
             yield f"left out: {one.what}: {one.why}"
+        if len(self.left_out) > MOST_TOLD:
+            yield f"left out: {len(self.left_out) - MOST_TOLD} more"
 
 
 def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
