@@ -48,7 +48,13 @@ RECIPES = {
     )
 }
 KNOWN = Known(
-    STACKS, RECIPES, ("velodrome", "wrk"), {"canary": {"requests": 100, "stacks": (), "idiom": "local"}}
+    STACKS,
+    RECIPES,
+    ("velodrome", "wrk"),
+    {
+        "canary": {"requests": 100, "stacks": (), "idiom": "local"},
+        "versions": {"python": "", "packages": ()},
+    },
 )
 
 ONE = "{connections = 1, duration = 1}"

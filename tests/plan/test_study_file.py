@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.plan.made import KNOWN, RECIPES, problems, study
 
 from velodrome.guest.recipe import Body, Sleep
-from velodrome.model.errors import StudyFileError
+from velodrome.model.errors import StudyFileError, TooLargeError
 from velodrome.model.limits import Limits
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.trial import Contestant
@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(StudyFileError, match=r"line 2, column 1   is not UTF-8"):
         read(binary, KNOWN)
     (tmp_path / "large.toml").write_bytes(b"#" * 1_000_001)
-    with pytest.raises(StudyFileError, match="over 1 MB"):
+    with pytest.raises(TooLargeError, match="256 000 bytes"):
         read(tmp_path / "large.toml", KNOWN)
 
 
@@ -121,6 +121,21 @@ def test_a_file_written_by_an_editor_of_another_system_is_read(tmp_path: Path) -
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert read(path, KNOWN).name == "windows"
+
+
+def test_a_number_of_thousands_of_digits_is_told() -> None:
+    assert "not TOML" in problems(f"blocks = {'1' * 5000}")[0]
+
+
+def test_more_heats_than_a_day_holds_are_told() -> None:
+    questions = "".join(
+        f'[[questions]]\nname = "q{number}"\nrecipe = "hello"\nloads = [{{connections = 1, duration = "1s"}}]\n'
+        for number in range(101)
+    )
+    assert (
+        "101 questions and 1000 blocks"
+        in problems(f'blocks = 1000\ncontestants = ["uvicorn"]\n{questions}')[0]
+    )
 
 
 def test_nesting_without_end_is_told() -> None:

@@ -1,5 +1,6 @@
 """`velodrome.requests`: what is asked of an app, from an access log, an OpenAPI document or a file of requests."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.methods import SAFE
 from velodrome.run.faults import refusals
+from velodrome.track.trusting import Trust
 
 Asks = Sequence[str | Request]
 """Lines such as `"GET /cart?id=7"`, or requests; the same twice is asked twice as often."""
@@ -20,13 +22,21 @@ def requests(
     access_log: str | Path | None = None,
     openapi: str | Path | None = None,
     methods: Sequence[str] = SAFE,
+    trust: bool = False,
 ) -> Asking:
     """Return what one of these says is asked: `.requests` for whoever asks, `.told` on what is left out, and of a log
     `.peak_rps`, requests in its busiest second.
 
-    `methods` are those taken from a log or a document. Raises UsageError.
+    `methods` are those taken from a log or a document; `trust` allows the file to name files that are not beside it.
+    Raises UsageError.
     """
-    return asking.of(lines, _path(file), _path(access_log), _path(openapi), methods)
+    see = trusting(trust).see
+    return asking.of(lines, _path(file), _path(access_log), _path(openapi), methods, see=see)
+
+
+def trusting(given: bool) -> Trust:
+    """Return what decides on what a file names; nobody is asked."""
+    return Trust(given=given, ask=None, say=lambda sentence: warnings.warn(sentence, stacklevel=2))
 
 
 def _path(given: str | Path | None) -> Path | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from velodrome.api.asking import trusting
 from velodrome.api.reading import Run, read
 from velodrome.guest import catalog
 from velodrome.model.study import Study
@@ -32,13 +33,14 @@ def race(
     seed: int | None = None,
     python: str = "",
     wait: bool = False,
+    trust: bool = False,
 ) -> Run:
     """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
 
     Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
-    of `question/contestant`; `wait` waits while another velodrome measures. Raises StudyFileError,
-    UnknownNameError, NothingSelectedError, BusyError and what else keeps a race from being run; a contestant that
-    fails is a result.
+    of `question/contestant`; `wait` waits while another velodrome measures; `trust` allows what a file names:
+    executables and packages. Raises StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError
+    and what else keeps a race from being run; a contestant that fails is a result.
     """
     refuse_count("blocks", blocks)
     asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
@@ -49,6 +51,8 @@ def race(
     )
     stacks = catalog.stacks()
     laid_out = matrix.lay_out(asked, stacks, only, python)
+    if not isinstance(study, Study):
+        trusting(trust).see_study(str(study), matrix.narrowed(asked, laid_out))
     asked = matrix.narrowed(asked, laid_out) if only else asked
     return raced(asked, laid_out, Lab(stacks, guest_tree.export(), profile=take), out, wait)
 

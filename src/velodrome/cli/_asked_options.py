@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from velodrome.cli import _trusting as trusting
 from velodrome.model import secrets
 from velodrome.model.errors import BadOptionError
 from velodrome.model.withheld import known
@@ -51,15 +52,22 @@ def methods(text: str) -> tuple[str, ...]:
 
 
 def mix(
-    lines: Sequence[str] | None, file: Path | None, access_log: Path | None, openapi: Path | None, named: str
+    lines: Sequence[str] | None,
+    file: Path | None,
+    access_log: Path | None,
+    openapi: Path | None,
+    named: str,
+    trusted: bool,
 ) -> Asking:
     """Return what the options of a command say together, and tell on standard error what is to be told of it.
 
-    `named` are the methods. Raises TwoSourcesError where they contradict each other, and UsageError for files.
+    `named` are the methods, `trusted` whether the file may name files that are not beside it. Raises TwoSourcesError
+    where they contradict each other, UntrustedError, and UsageError for files.
     """
     for line in lines or ():
         secrets.of_text(line)  # before one of them is quoted as wrong
-    found = asking.of(lines or (), file, access_log, openapi, methods(named))
+    see = trusting.trust(trusted).see
+    found = asking.of(lines or (), file, access_log, openapi, methods(named), see=see)
     known(found.requests)
     for sentence in found.told:
         print(visible(secrets.mask(sentence)), file=sys.stderr, flush=True)

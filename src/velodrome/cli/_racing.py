@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
+from velodrome.cli import _trusting as trusting
 from velodrome.cli import judge
 from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
 from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
 from velodrome.model.link import Link
 from velodrome.model.study import Study
@@ -27,6 +29,7 @@ from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
 from velodrome.run.supervision.account import giving
 from velodrome.track.known import known
+from velodrome.track.trusting import Trust
 
 RUNS = Path("runs")
 
@@ -51,6 +54,8 @@ class Options:
     databases: Mapping[str, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
     """Paths of stacks of the user's own."""
+    trust: Trust = field(default_factory=lambda: trusting.trust(False))
+    """Decides on what a study names."""
 
 
 def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -> Path:
@@ -101,11 +106,21 @@ def _begun_as(asked: Study, where: Path) -> bool:
     return begun.questions == asked.questions and begun.contestants == asked.contestants
 
 
-def race_study(name: str, out: Path | None, options: Options) -> Verdict:
-    """Race a study by its name and show it; its report goes into `out`. Raises what `raced` does."""
-    stacks = catalog.stacks(options.extra)
+def allowed(name: str, stacks: Mapping[str, Stack], options: Options) -> tuple[Study, Matrix]:
+    """Return a study and what it comes to, once the user allows all that it names and that is to be run.
+
+    Raises UnknownNameError, StudyFileError, NothingSelectedError, UntrustedError.
+    """
     asked = chosen(finding.load(name, known(stacks), quick=options.quick), options)
     laid_out = matrix.lay_out(asked, stacks, options.only, options.python)
+    options.trust.see_study(name, matrix.narrowed(asked, laid_out))
+    return asked, laid_out
+
+
+def race_study(name: str, out: Path | None, options: Options) -> Verdict:
+    """Race a study by its name and show it; its report goes into `out`. Raises what `allowed` and `raced` do."""
+    stacks = catalog.stacks(options.extra)
+    asked, laid_out = allowed(name, stacks, options)
     form = "" if asked.form == "full" else f"-{asked.form}"
     where = folder(f"{asked.name}{form}", out, options.resume)
     if options.only and not (options.resume and _begun_as(asked, where)):

@@ -18,6 +18,7 @@ RequestsFile = Annotated[
         help="HTTP: several requests by weight, TOML or JSON: name, weight, method, path, headers, body, expect-….",
     ),
 ]
+Trust = Annotated[bool, Option("--trust", help="HTTP: the file may name files that are not beside it.")]
 Template = Annotated[
     bool,
     Option(
@@ -48,12 +49,13 @@ class Asked:
         cookies: bool,
         http2: bool,
         headers: Sequence[Sequence[str]] = (),
+        trust: bool = False,
     ) -> None:
-        """`headers`: those of the whole load, name and value each."""
+        """`headers`: those of the whole load, name and value each; `trust`: what the file names is allowed."""
         self.method, self.body, self.file = method, body, file
         self.expect_status, self.expect_body = expect_status, expect_body
         self.expect_contains = expect_contains
-        self.cookies, self.http2 = cookies, http2
+        self.cookies, self.http2, self.trust = cookies, http2, trust
         self.names = [name for name, _ in headers]
 
     @property
@@ -62,6 +64,7 @@ class Asked:
         return self._of_each | {
             "--expect-status": self.expect_status,
             "--requests-file": self.file,
+            "--trust": self.trust,
             "--cookies": self.cookies,
             "--http2": self.http2,
         }
@@ -85,28 +88,29 @@ class Asked:
             "method": self.method or ("GET" if self.body is None else "POST"),
             "expect_status": self.expect_status,
             "expect_contains": self.expect_contains,
-            "mix": _mix(self.file, self.names),
+            "mix": _mix(self.file, self.names, self.trust),
             "template": template,
             "cookies": self.cookies,
             "http2": self.http2,
         }
 
 
-def _mix(path: str | None, names: Sequence[str]) -> list[dict[str, Any]]:
+def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, Any]]:
     """Return what the engine takes as `mix`; nothing without a file. `names` are of headers that the load gives.
 
-    Raises RequestsFileError, WithheldHeaderError.
+    Raises RequestsFileError, UntrustedError, WithheldHeaderError.
     """
     if path is None:
         return []
     # What reads such a file takes longer to import than all else before the first request.
     from pathlib import Path  # noqa: PLC0415
 
+    from velodrome.cli import _trusting as trusting  # noqa: PLC0415
     from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
     from velodrome.plan.asked import file  # noqa: PLC0415
     from velodrome.run.drivers import mix  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
-    found = file.read(Path(path), default_path="", templates=False)
+    found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
     known(found)
     return mix.document(whole([unmarked(one, names) for one in found]))

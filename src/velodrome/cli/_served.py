@@ -31,7 +31,7 @@ RecipeName = Annotated[
 
 OF_APPS = frozenset(
     {
-        *("request", "requests", "access_log", "openapi", "methods", "header", "header_file"),
+        *("request", "requests", "access_log", "openapi", "methods", "trust", "header", "header_file"),
         *("cwd", "env", "env_file", "secret", "interface", "upstream", "proto", "setup", "teardown"),
         "allow_sdist",
     }

@@ -12,6 +12,7 @@ from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _needless_options as needless
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
+from velodrome.cli import _trusting as trusting
 from velodrome.cli._exit_codes import of_search
 from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
@@ -69,6 +70,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     slo: serving.Slo = None,
@@ -106,7 +108,7 @@ def command(
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
     limits, between = serving.limits(cpus, memory), raced_options.between(link)
     search = Search(closed, Demands(must=conditions), _length(duration, closed), None if wait else 0.0)
-    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods, trust)
     given = app_options.Given(
         python,
         cwd,

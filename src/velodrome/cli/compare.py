@@ -11,6 +11,7 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
+from velodrome.cli import _trusting as trusting
 from velodrome.cli._racing import Options, folder, raced
 from velodrome.cli._served import tell
 from velodrome.run.environments import interpreter
@@ -34,6 +35,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     python: app_options.Python = "",
@@ -67,7 +69,7 @@ def command(
     wait: serving.Wait = False,
 ) -> None:
     """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
-    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods, trust)
     given = app_options.Given(
         python,
         cwd,

@@ -13,6 +13,7 @@ from velodrome.cli import _diff_revisions as of_revisions
 from velodrome.cli import _needless_options as needless
 from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
+from velodrome.cli import _trusting as trusting
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
 from velodrome.judge.differing.diffing import Asked, diff
@@ -51,6 +52,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     python: app_options.Python = "",
@@ -90,7 +92,7 @@ def command(
     if app:
         if not after:
             raise BadOptionError("--app", app, "name two revisions: velodrome diff HEAD~1 HEAD --app …")
-        mix = asked_options.mix(request, requests, access_log, openapi, methods)
+        mix = asked_options.mix(request, requests, access_log, openapi, methods, trust)
         given = app_options.Given(
             python,
             cwd,

@@ -55,6 +55,7 @@ def command(
     expect_body: options.ExpectBody = None,
     expect_contains: requests_of.ExpectContains = None,
     requests_file: requests_of.RequestsFile = None,
+    trust: requests_of.Trust = False,
     template: requests_of.Template = True,
     cookies: requests_of.Cookies = False,
     call: calls.Call = None,
@@ -101,7 +102,16 @@ def command(
     wanted = searching.sought(connections, rate, requests, fail_if)
     pace = schedules.pace("1" if wanted == "rate" else rate, step, every, ramp)
     http = requests_of.Asked(
-        method, body, expect_status, expect_body, expect_contains, requests_file, cookies, http2, headers
+        method,
+        body,
+        expect_status,
+        expect_body,
+        expect_contains,
+        requests_file,
+        cookies,
+        http2,
+        headers,
+        trust,
     )
     grpc = calls.Asked(None if http2 else streams, call, proto, include, data, messages, expect_data)
     spec: dict[str, Any] = {

@@ -6,6 +6,7 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as options
+from velodrome.cli import _trusting as trusting
 from velodrome.model import secrets
 from velodrome.model.errors import NoSourceError
 from velodrome.model.withheld import known, withheld
@@ -18,6 +19,7 @@ def command(
     openapi: options.OpenApi = None,
     file: options.File = None,
     methods: options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     secret: app_options.Secret = None,
@@ -31,7 +33,13 @@ def command(
     lines = [line for path in header_file or () for line in headers.lines_of(path)]
     given = headers.read([*lines, *(header or ())])
     names = [name for name, _ in given]
-    found = asking.of(file=file, access_log=access_log, openapi=openapi, methods=options.methods(methods))
+    found = asking.of(
+        file=file,
+        access_log=access_log,
+        openapi=openapi,
+        methods=options.methods(methods),
+        see=trusting.trust(trust).see,
+    )
     asked = headers.added(found.requests, given)
     known(asked, names)
     told = [secrets.mask(sentence) for sentence in found.told]

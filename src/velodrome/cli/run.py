@@ -7,6 +7,7 @@ import typer
 
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _raced_options as raced_options
+from velodrome.cli import _trusting as trusting
 from velodrome.cli._group import race_group
 from velodrome.cli._racing import Options, race_study
 from velodrome.cli._served import tell
@@ -53,6 +54,7 @@ def command(
     ] = None,
     user: app_options.User = "",
     stack: Extra = None,
+    trust: trusting.Given = False,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     options = Options(
@@ -68,6 +70,7 @@ def command(
         link=raced_options.between(link),
         databases=databases_of(database or ()),
         extra=tuple(stack or ()),
+        trust=trusting.trust(trust),
     )
     group = finding.is_group(study)
     with apps.served_as(user, "", tell):

@@ -12,6 +12,7 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _needless_options as needless
 from velodrome.cli import _serving_options as serving
+from velodrome.cli import _trusting as trusting
 from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
 from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, Served, served, tell_unread
@@ -47,6 +48,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
+    trust: trusting.Given = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     slo: serving.Slo = None,
@@ -82,7 +84,7 @@ def command(
     limits = serving.limits(cpus, memory)
     demands = Demands(must=serving.conditions(slo))
     budget_s = serving.seconds("--budget", budget)
-    mix = asked_options.mix(request, requests, access_log, openapi, methods)
+    mix = asked_options.mix(request, requests, access_log, openapi, methods, trust)
     given = app_options.Given(
         python,
         cwd,

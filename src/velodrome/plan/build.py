@@ -18,6 +18,8 @@ from velodrome.plan.schema import StudyTable
 from velodrome.plan.toml_map import Path
 
 Placed = Sequence[tuple[Question, Path]]
+MOST_HEATS = 100_000
+"""Of a study: at a second each they would take more than a day."""
 
 
 def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[Study, Quick]:
@@ -43,6 +45,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
     findings.once(
         ("experiments",), [(one.name, ("experiments", index)) for index, one in enumerate(tried) if one]
     )
+    _countable(len(contestants), questions, table.blocks, findings)
     if findings.count == before:
         _named(contestants, questions, findings)
     if findings.count == before:
@@ -65,6 +68,17 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         tables=read_tables(table.tables, ("tables",), study, findings),
     )
     return study, read_quick(table.quick, ("quick",), study, findings)
+
+
+def _countable(contestants: int, questions: Placed, blocks: int, findings: Findings) -> None:
+    """Tell what would take days, before it is laid out in memory."""
+    heats = contestants * len(questions) * blocks
+    if heats > MOST_HEATS:
+        findings.add(
+            ("questions",),
+            f"{contestants} contestants, {len(questions)} questions and {blocks} blocks come to {heats} heats; give at "
+            f"most {MOST_HEATS}",
+        )
 
 
 def _named(contestants: Sequence[Contestant], questions: Placed, findings: Findings) -> None:

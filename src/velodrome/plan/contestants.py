@@ -14,8 +14,8 @@ from velodrome.plan.toml_map import Path
 OTHER_KEYS = ("name", "packages", "python")
 """Of the table, beside knobs."""
 _HIGHEST_KNOB = 100_000
-_PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_VERSION = re.compile(r"[0-9][A-Za-z0-9._!+-]*")
+PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+VERSION = re.compile(r"[0-9][A-Za-z0-9._!+-]*")
 
 
 def read_contestant(entry: object, at: Path, known: Known, findings: Findings) -> Contestant | None:
@@ -65,7 +65,7 @@ def _wrong_knob(stack: Stack, knob: str, value: object) -> str:
 
 def _check_package(package: str, version: object, at: Path, findings: Findings) -> None:
     """A name and an exact version, nothing that an installer would read as an option or an address."""
-    if not _PACKAGE.fullmatch(package):
+    if not PACKAGE.fullmatch(package):
         findings.add(at, f"'{package}' is not the name of a package; give one such as tornado")
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+    if not isinstance(version, str) or not VERSION.fullmatch(version):
         findings.add(at, f'{shown(version)} is not a version; give an exact one as text, such as "5.1.1"')

@@ -9,6 +9,7 @@ stacks = ["gunicorn-gevent", "uvicorn"]      # and whatever else the kind has
 from collections.abc import Mapping
 
 from velodrome.model.experiment import Experiment, Setting
+from velodrome.plan.contestants import PACKAGE, VERSION
 from velodrome.plan.findings import Findings, nearest, shown
 from velodrome.plan.known import Known
 from velodrome.plan.schema import ExperimentTable
@@ -33,6 +34,8 @@ def read_experiment(entry: object, at: Path, known: Known, findings: Findings) -
         key: _setting(key, value, defaults, (*at, key), findings)
         for key, value in (table.model_extra or {}).items()
     }
+    for index, line in enumerate(_texts(settings.get("packages"))):
+        _check_version(line, (*at, "packages", index), findings)
     for key in STACK_SETTINGS:
         _check_stacks(settings.get(key), (*at, key), known, findings)
     if findings.count > before:
@@ -74,9 +77,19 @@ def _wanted(default: Setting) -> str:
     return f"a list of texts; give one such as {list(default)}"
 
 
+def _texts(value: Setting | None) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _check_version(line: str, at: Path, findings: Findings) -> None:
+    """A name and an exact version, as of contestants: an installer reads further lines and options too."""
+    name, equals, version = line.partition("=")
+    if not (equals and PACKAGE.fullmatch(name) and VERSION.fullmatch(version)):
+        findings.add(at, f'{shown(line)} is not a version of a package; give one such as "tornado=5.1.1"')
+
+
 def _check_stacks(value: Setting | None, at: Path, known: Known, findings: Findings) -> None:
-    names = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
-    for index, name in enumerate(names):
+    for index, name in enumerate((value,) if isinstance(value, str) else _texts(value)):
         if name and name not in known.stacks:
             place = at if isinstance(value, str) else (*at, index)
             near = nearest(name, known.stacks)

@@ -31,6 +31,8 @@ class TomlMap:
     places: dict[Path, Place] = field(default_factory=dict)
     broken: list[tuple[Place, str]] = field(default_factory=list)
     _lines: list[bytes] = field(default_factory=list)
+    _last: tuple[int, int, int] = (0, 0, 0)
+    """Row, bytes and characters of the place that was last asked for: a line may be long, and the next is behind it."""
     _counts: dict[Path, int] = field(default_factory=dict)
 
     @staticmethod
@@ -93,8 +95,13 @@ class TomlMap:
 
     def _place(self, node: Node) -> Place:
         row, column = node.start_point
+        last, at, letters = self._last
+        if row != last or column < at:
+            at = letters = 0
         # The parser counts bytes; people and editors count characters.
-        return row + 1, len(self._lines[row][:column].decode(errors="replace")) + 1
+        letters += len(self._lines[row][at:column].decode(errors="replace"))
+        self._last = row, column, letters
+        return row + 1, letters + 1
 
 
 def _text(node: Node) -> str:

@@ -1,11 +1,13 @@
 """A file of requests is read whole, or refused with all that is wrong in it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from velodrome.model.errors import RequestsFileError, UsageError
+from velodrome.model.errors import RequestsFileError, UntrustedError, UsageError
+from velodrome.model.named import Deed, Named
 from velodrome.model.request import Content, Request
 from velodrome.plan.asked import file
 
@@ -110,3 +112,60 @@ def test_the_file_of_a_body_that_is_not_there_is_named(folder: Path) -> None:
     (folder / "order.json").unlink()
     with pytest.raises(UsageError, match=r"request order, body: cannot read order\.json"):
         file.read(folder / "mix.toml")
+
+
+def naming(folder: Path, body: str) -> Path:
+    path = folder / "mix.toml"
+    path.write_text(f'[[request]]\nname = "a"\nmethod = "POST"\nbody = {json.dumps(body)}\n')
+    return path
+
+
+@pytest.fixture
+def strangers(tmp_path: Path) -> Path:
+    """Return the folder of a stranger's file of requests, with files of theirs and of the user's."""
+    folder = tmp_path / "app"
+    (folder / "bodies").mkdir(parents=True)
+    (tmp_path / "id_rsa").write_text("s3cret")
+    (folder / ".env").write_text("s3cret")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("s3cret")
+    (folder / "bodies" / "order.json").write_text("{}")
+    (folder / "inside").symlink_to("bodies/order.json")
+    (folder / "outside").symlink_to("../id_rsa")
+    (folder / "up").symlink_to("..")
+    return folder
+
+
+@pytest.mark.parametrize("body", ["@bodies/order.json", "@inside", "@bodies/../inside", "@../app/inside"])
+def test_files_beside_the_file_are_read(body: str, strangers: Path) -> None:
+    (request,) = file.read(naming(strangers, body))
+    assert request.body == Content("{}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["@../id_rsa", "@outside", "@up/id_rsa", "@.env", "@.git/config", "@bodies/../../id_rsa", "{absolute}"],
+)
+def test_files_elsewhere_are_not_read_unless_they_are_allowed(body: str, strangers: Path) -> None:
+    body = body.replace("{absolute}", f"@{strangers.parent / 'id_rsa'}")
+    path = naming(strangers, body)
+    with pytest.raises(UntrustedError) as caught:
+        file.read(path)
+    assert "request a, body" in caught.value.named[0]
+    assert "s3cret" not in str(caught.value)
+    seen: list[Named] = []
+    (request,) = file.read(path, see=lambda _, named: seen.extend(named))
+    assert request.body == Content("s3cret")
+    assert seen == [Named(Deed.READS, body[1:], "request a, body")]
+
+
+def test_what_a_home_is_called_is_not_followed(strangers: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read"):
+        file.read(naming(strangers, "@~/.ssh/none"), see=lambda _path, _named: None)
+
+
+@pytest.mark.parametrize("body", ["@pipe", "@/dev/zero", "@bodies", "@\x00"])
+def test_what_has_no_end_is_not_read(body: str, strangers: Path) -> None:
+    os.mkfifo(strangers / "pipe")
+    with pytest.raises(UsageError, match="cannot read"):
+        file.read(naming(strangers, body), see=lambda _path, _named: None)

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         TerminalError,
         UnforeseenError,
     )
+    from velodrome.model.errors.trust import UntrustedError
     from velodrome.model.errors.usage import (
         AccessLogError,
         AppInProgramError,
@@ -116,6 +117,7 @@ if TYPE_CHECKING:
         RequestLineError,
         RequestsFileError,
         StudyFileError,
+        TooLargeError,
         TwoSourcesError,
         UnknownKnobError,
         UnknownNameError,
@@ -136,6 +138,7 @@ else:
         "servers",
         "storage",
         "system",
+        "trust",
     )
 
     def __getattr__(name):
@@ -235,6 +238,7 @@ __all__ = [
     "TeardownInterruptedError",
     "TerminalError",
     "ThresholdError",
+    "TooLargeError",
     "TwoSourcesError",
     "UnfitLoadError",
     "UnforeseenError",
@@ -243,6 +247,7 @@ __all__ = [
     "UnknownLoadMetricError",
     "UnknownNameError",
     "UnreadableVerdictError",
+    "UntrustedError",
     "UpstreamError",
     "UsageError",
     "UvMissingError",

@@ -8,6 +8,10 @@ from velodrome.model.problem import Problem
 
 MOST_FAULTS = 10
 """Of a file, shown in its sentence; those behind them are most often of the same kind."""
+MOST_PROBLEMS = 100
+"""Of a study, shown with their places."""
+LONGEST = 400
+"""Letters of one of these: a file may have names of any length."""
 
 
 class UnknownNameError(UsageError):
@@ -52,7 +56,7 @@ class RequestsFileError(UsageError):
     def __init__(self, path: str, faults: Sequence[str]) -> None:
         self.path, self.faults = path, tuple(faults)
         more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
-        super().__init__(f"{path}: {'; '.join(faults[:MOST_FAULTS])}{more}")
+        super().__init__(f"{path}: {'; '.join(map(_short, faults[:MOST_FAULTS]))}{more}")
 
 
 class AccessLogError(UsageError):
@@ -67,6 +71,22 @@ class OpenApiError(UsageError):
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")
+
+
+class TooLargeError(UsageError):
+    """Raised when a file, or what it stands for when it is written out, is more than is read.
+
+    `place` is a line (`line 7`) or a JSON pointer (`#/paths/~1items/get`), empty for the whole; `budget` is how much is
+    read, such as `2 000 000 values`.
+    """
+
+    def __init__(self, path: str, place: str, budget: str) -> None:
+        self.path, self.place, self.budget = path, place, budget
+        where = f"{path}, {place}" if place else path
+        super().__init__(
+            f"{where}: it has, or stands for, more than {budget}, and no more are read. Give a smaller file, or write "
+            "what it repeats fewer times"
+        )
 
 
 class RequestLineError(UsageError):
@@ -117,10 +137,12 @@ class StudyFileError(UsageError):
         places = [f"line {problem.line}, column {problem.column}" for problem in self.problems]
         width = max(map(len, places), default=0)
         lines = [
-            f"  {place:<{width}}   {problem.sentence}"
-            for place, problem in zip(places, self.problems, strict=True)
+            f"  {place:<{width}}   {_short(problem.sentence)}"
+            for place, problem in zip(places[:MOST_PROBLEMS], self.problems[:MOST_PROBLEMS], strict=True)
         ]
-        count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+        if len(self.problems) > MOST_PROBLEMS:
+            lines.append(f"  and {len(self.problems) - MOST_PROBLEMS} more")
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         super().__init__("\n".join([f"{path} has {count}; nothing was run", *lines]))
 
 
@@ -173,3 +195,7 @@ class AppInProgramError(UsageError):
             f"put it into one of its own, or, where all that the program does stands under if __name__ == '__main__', "
             f"write '{stem}:{attribute}'"
         )
+
+
+def _short(sentence: str) -> str:
+    return sentence if len(sentence) <= LONGEST else f"{sentence[:LONGEST]}…"

@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from velodrome.model.errors import AccessLogError
+from velodrome.model.errors import AccessLogError, TooLargeError
 from velodrome.model.request import Request
 from velodrome.plan.asked.left_out import LeftOut, sentence
 from velodrome.plan.asked.logs import lines, segments, varying
@@ -32,6 +32,13 @@ MOST_REQUESTS = 100
 """Of the mix; each has a line in every report."""
 LONGEST_LINE = 65_536
 GZIP = b"\x1f\x8b"
+MOST_TIMES = 100
+"""What is packed may become so many times as large, beside the first; a log becomes ten to thirty times."""
+FIRST_BYTES = 4_000_000
+SHORTEST_LINE = 50
+"""Bytes that each line counts at least, as it takes time though it is empty."""
+MOST_UNREADABLE = 64_000_000
+"""Bytes in which no line was readable: further ones are hardly meant to be."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +90,16 @@ class AccessLog:
 def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
     """Return what the log at `path` tells of requests with these methods.
 
-    Raises AccessLogError for a file that cannot be read, is no access log, or leaves nothing to ask.
+    Raises AccessLogError for a file that cannot be read, is no access log, or leaves nothing to ask, and TooLargeError
+    for one that grows too much when it is unpacked.
     """
     reading = _Reading(frozenset(method.upper() for method in methods))
     try:
         with ExitStack() as opened:
-            for line in _lines(_open(path, opened)):
+            for line in _lines(path, opened):
                 reading.add(line)
+                if not reading.told and reading.unreadable_bytes > MOST_UNREADABLE:
+                    break
     except (OSError, EOFError, zlib.error) as error:
         # A log that is being packed or was cut off has a beginning.
         if not reading.told:
@@ -98,18 +108,44 @@ def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
     return reading.conclude(path)
 
 
-def _open(path: Path, opened: ExitStack) -> IO[bytes]:
+class _Packed:
+    """A file that is unpacked, and how much of it was read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.taken = file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        found = self._file.read(size)
+        self.taken += len(found)
+        return found
+
+
+def _lines(path: Path, opened: ExitStack) -> Iterator[str]:
+    """Yield lines; what is longer than a line may be comes in pieces, which are no lines either.
+
+    Raises TooLargeError.
+    """
     plain = sys.stdin.buffer if str(path) == "-" else opened.enter_context(path.open("rb"))
     if not isinstance(plain, BufferedReader) or plain.peek(2)[:2] != GZIP:
-        return plain
-    return cast(IO[bytes], opened.enter_context(closing(gzip.open(plain))))
-
-
-def _lines(log: IO[bytes]) -> Iterator[str]:
-    """Yield lines; what is longer than a line may be comes in pieces, which are no lines either."""
-    while line := log.readline(LONGEST_LINE):
+        yield from (text for line in _pieces(plain) if (text := line.decode("latin-1").strip()))
+        return
+    packed = _Packed(plain)
+    log = opened.enter_context(closing(gzip.GzipFile(fileobj=cast(IO[bytes], packed))))
+    unpacked = 0
+    for number, line in enumerate(_pieces(log), 1):
+        unpacked += max(len(line), SHORTEST_LINE)
+        if unpacked > FIRST_BYTES + MOST_TIMES * packed.taken:
+            raise TooLargeError(
+                str(path), f"line {number}", f"{MOST_TIMES} times its bytes when it is unpacked"
+            )
         if text := line.decode("latin-1").strip():
             yield text
+
+
+def _pieces(log: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    while line := log.readline(LONGEST_LINE):
+        yield line
 
 
 def _why(error: Exception) -> str:
@@ -121,6 +157,7 @@ class _Reading:
     methods: frozenset[str]
     told: int = 0
     unreadable: int = 0
+    unreadable_bytes: int = 0
     tree: Tree = field(default_factory=Tree)
     rates: Rates = field(default_factory=Rates)
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -129,6 +166,7 @@ class _Reading:
         line = lines.read(text)
         if line is None:
             self.unreadable += 1
+            self.unreadable_bytes += len(text)
             return
         self.told += 1
         self.rates.add(line.second)

@@ -15,6 +15,7 @@ from velodrome.plan.asked import file as files
 from velodrome.plan.asked import line
 from velodrome.plan.asked import openapi as documents
 from velodrome.plan.asked.methods import SAFE
+from velodrome.plan.named import See, refuse
 
 ROOT = Request("GET /")
 """What is asked where nothing is said."""
@@ -36,9 +37,12 @@ def of(
     access_log: Path | None = None,
     openapi: Path | None = None,
     methods: Collection[str] = SAFE,
+    *,
+    see: See = refuse,
 ) -> Asking:
     """Return what is asked; `GET /` where nothing is given. Files of bodies in `lines` are looked for here.
 
+    `see` decides on the files that `file` names and that are not beside it.
     Raises TwoSourcesError where more than one of them is given, and what each of their readers raises.
     """
     given = {"--request": lines, "--requests": file, "--access-log": access_log, "--openapi": openapi}
@@ -46,7 +50,7 @@ def of(
     if len(named) > 1:
         raise TwoSourcesError(named)
     if file is not None:
-        return Asking(files.read(file))
+        return Asking(files.read(file, see=see))
     if access_log is not None:
         log = logs.read(access_log, methods)
         return Asking(log.requests, tuple(log.sentences()), log.peak_rps)

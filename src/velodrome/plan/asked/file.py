@@ -17,15 +17,21 @@ expect-status = 201
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from velodrome.model.errors import RequestsFileError
+from velodrome.model.errors import RequestsFileError, UsageError
+from velodrome.model.named import Deed, Named
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import faults, file_or_text
+from velodrome.plan.asked import faults
+from velodrome.plan.budget import contents, see_written
+from velodrome.plan.named import See, refuse
+
+MOST_BYTES = 16_000_000
+"""Of the file; bodies may be in files of their own."""
 
 
 class _Request(BaseModel):
@@ -55,17 +61,21 @@ class _File(BaseModel):
     request: list[_Request] = Field(min_length=1)
 
 
-def read(path: Path, default_path: str = "/", *, templates: bool = True) -> tuple[Request, ...]:
+def read(
+    path: Path, default_path: str = "/", *, templates: bool = True, see: See = refuse
+) -> tuple[Request, ...]:
     """Return the requests of the file; those that name no path have the default one.
 
-    Without `templates`, braces stand for themselves. Raises RequestsFileError, all faults at once, and UsageError for
+    Without `templates`, braces stand for themselves. `see` decides on the files of bodies that are not beside it,
+    before any is read. Raises RequestsFileError, all faults at once, TooLargeError, UntrustedError, and UsageError for
     a file of a body that cannot be read.
     """
     try:
         found = _File.model_validate(_read(path))
     except ValidationError as error:
         raise RequestsFileError(str(path), [_sentence(fault) for fault in error.errors()]) from error
-    requests = tuple(_plain(one, path.parent, default_path) for one in found.request)
+    see(str(path), [*_not_beside(found.request, path.resolve().parent)])
+    requests = tuple(_plain(one, path.resolve().parent, default_path) for one in found.request)
     if wrong := [*faults.of_all(requests, templates=templates)]:
         raise RequestsFileError(str(path), wrong)
     return requests
@@ -73,16 +83,19 @@ def read(path: Path, default_path: str = "/", *, templates: bool = True) -> tupl
 
 def _read(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = contents(path, MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RequestsFileError(str(path), [f"it cannot be read: {why}"]) from error
+    see_written(str(path), text)
     try:
         if path.suffix.lower() != ".json":
             return tomllib.loads(text)
         found = json.loads(text)
     except ValueError as error:
         raise RequestsFileError(str(path), [str(error)]) from error
+    except RecursionError as error:
+        raise RequestsFileError(str(path), ["it is nested too deeply"]) from error
     return {"request": found} if isinstance(found, list) else found
 
 
@@ -112,6 +125,33 @@ def _plain(request: _Request, folder: Path, default_path: str) -> Request:
 
 
 def _content(field: str, text: str | None, folder: Path) -> Content | None:
-    """Return text, or the file that it names, relative to the file of requests."""
-    found = file_or_text.read(field, text, folder)
-    return None if found is None else Content.of(found)
+    """Return text, or the file that it names, relative to the file of requests. Raises UsageError, TooLargeError."""
+    if text is None or not text.startswith("@"):
+        return None if text is None else Content.of(text.encode())
+    try:
+        # A device or a pipe has no end, or none yet.
+        if not (folder / text[1:]).is_file():
+            raise UsageError(f"{field}: cannot read {text[1:]}: there is no such file")
+        return Content.of(contents(folder / text[1:]))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{field}: cannot read {text[1:]}: {why}") from error
+
+
+def _not_beside(requests: Sequence[_Request], folder: Path) -> Iterator[Named]:
+    """Yield the files of bodies that are not in the folder of the file that names them, or hidden in it.
+
+    A request file that came with an app may name the files of that app; `~/.ssh/id_rsa`, or `.env`, which is most often
+    the user's own, it may not.
+    """
+    for request in requests:
+        for field, text in (("body", request.body), ("expect-body", request.expect_body)):
+            if text is None or not text.startswith("@"):
+                continue
+            try:
+                found = (folder / text[1:]).resolve()
+            except (OSError, ValueError):
+                continue  # it cannot be read either
+            inside = found.parts[len(folder.parts) :] if found.is_relative_to(folder) else None
+            if inside is None or any(part.startswith(".") for part in inside):
+                yield Named(Deed.READS, text[1:], f"request {request.name}, {field}")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.plan.asked.described.references import References, UnfillableError
-from velodrome.plan.asked.described.values import MOST_VALUES, Filling
+from velodrome.plan.asked.described.references import MOST_VALUES, References, TooMuchError, UnfillableError
+from velodrome.plan.asked.described.values import Filling
 
 ROOT: dict[str, Any] = {
     "components": {
@@ -111,8 +111,40 @@ def test_what_cannot_be_filled_in_says_why(schema: object, sentence: str) -> Non
     assert sentence in str(caught.value)
 
 
-def test_what_is_filled_in_is_bounded() -> None:
-    many = {"type": "array", "minItems": 1, "items": {"anyOf": [{"pattern": "x", "type": "string"}] * 10_000}}
-    with pytest.raises(UnfillableError):
-        value(many)
-    assert MOST_VALUES < 10_000
+def arrays(levels: int, least: int, inside: dict[str, Any]) -> dict[str, Any]:
+    for _ in range(levels):
+        inside = {"type": "array", "items": inside, "minItems": least}
+    return inside
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "type": "array",
+            "minItems": 1,
+            "items": {"anyOf": [{"pattern": "x", "type": "string"}] * MOST_VALUES},
+        },
+        arrays(7, 100, {"type": "integer"}),
+        arrays(2, 100, {"type": "integer"}),
+        arrays(1, 100, {"example": ["x"] * 1_000}),
+        arrays(1, 100, {"example": "x" * 100_000}),
+        arrays(2, 100, {"type": "string", "minLength": 10_000}),
+        {"anyOf": [arrays(7, 100, {"type": "integer"}), {"type": "integer"}]},
+    ],
+)
+def test_what_is_filled_in_is_bounded(schema: dict[str, Any]) -> None:
+    with pytest.raises(TooMuchError):
+        value(schema)
+
+
+def test_what_is_repeated_within_the_bounds_is_written_as_often() -> None:
+    assert value(arrays(2, 50, {"type": "integer"})) == [[1] * 50] * 50
+
+
+def test_an_example_that_is_nested_too_deeply_says_so() -> None:
+    deep: Any = 1
+    for _ in range(900):
+        deep = [deep]
+    with pytest.raises(UnfillableError, match="nested too deeply"):
+        value({"example": deep})

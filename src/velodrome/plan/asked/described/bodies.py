@@ -25,6 +25,7 @@ def of(references: References, operation: Node, filled: Filled) -> Body | None:
     content = told.get("content")
     if not isinstance(content, Mapping) or not content:
         return None
+    references.take(len(content))
     kind = next((name for name in content if _is_json(name)), FORM if FORM in content else None)
     if kind is None:
         if told.get("required") is True:
@@ -41,12 +42,12 @@ def _is_json(kind: str) -> bool:
 
 def _value(references: References, media: Node) -> Any:
     if "example" in media:
-        return media["example"]
+        return references.take_whole(media["example"])
     examples = media.get("examples")
     if isinstance(examples, Mapping):
         for one in examples.values():
             if "value" in (told := references.node(one)):
-                return told["value"]
+                return references.take_whole(told["value"])
     return Filling(references).value(media.get("schema", {}), "body")
 
 

@@ -2,102 +2,285 @@
 
 YAML is read in the words of its version 1.2 (https://yaml.org/spec/1.2.2/#102-json-schema): `no` and `2024-01-01` are
 texts, and so is `007`. Names are texts whatever they look like, as `200` of a response.
+
+It is built here from the events of its parser, and what it stands for is counted on the way: an alias and a merge
+(`<<: *base`) count as all that they name, before anything is merged. What an alias names is one object in memory.
 """
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from velodrome.plan.budget import MOST_BYTES, MOST_DEPTH, Budget, SpentError
+
 MOST_NODES = 2_000_000
-"""Aliases repeat what they name, and a few lines of them can stand for more than a machine holds. So many written out
-are a document of some 30 MB.
-"""
-MOST_DEPTH = 200
+"""Of a document that is written out: one of some 30 MB."""
 _JSON = ("{", "[")
+_TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_CORE = "tag:yaml.org,2002:"
+_Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Written in C where PyYAML was built with it: twenty times as fast."""
 
 
 class UnreadableError(Exception):
     """Raised for a text that is neither; the text is the reason."""
 
 
+class OverflowingError(Exception):
+    """Raised for a text that stands for too much: `place` is a line, or empty; `budget` is how much is read."""
+
+    def __init__(self, place: str, budget: str) -> None:
+        self.place, self.budget = place, budget
+        super().__init__(f"{place}: more than {budget}")
+
+
 def parsed(text: str, *, as_yaml: bool = False) -> Any:
-    """Return what a text says; `as_yaml` for one whose name says that it is YAML. Raises UnreadableError."""
+    """Return what a text says; `as_yaml` for one whose name says that it is YAML.
+
+    Raises UnreadableError, OverflowingError.
+    """
     try:
+        # What is no JSON at all, such as most YAML, ends at its first letters.
+        if text.lstrip().startswith(_JSON):
+            _see_count(text)
         return json.loads(text)
     except RecursionError as error:
         raise UnreadableError("it is nested too deeply") from error
     except ValueError as error:
         if text.lstrip().startswith(_JSON) and not as_yaml:
-            raise UnreadableError(f"it is no JSON: {error}") from error
+            raise UnreadableError(f"it is no JSON: {_short(str(error))}") from error
     try:
-        _see_depth(text)
-        return _Plain().of(yaml.load(text, _Loader))  # noqa: S506 - it makes nothing but what JSON knows
-    except RecursionError as error:
-        raise UnreadableError("it holds itself") from error
-    except (yaml.YAMLError, ValueError) as error:
+        return _Reader().read(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UnreadableError(f"it is neither JSON nor YAML: {_sentence(error)}") from error
 
 
-_Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Written in C where PyYAML was built with it: twenty times as fast."""
+def _see_count(text: str) -> None:
+    """Raise OverflowingError for JSON of too many values: three letters of it may take seventy bytes of memory."""
+
+    def most(said: str) -> int:
+        return sum(map(said.count, ",[{"))
+
+    if most(text) > MOST_NODES and most(_TEXT.sub("", text)) > MOST_NODES:
+        raise OverflowingError("", f"{MOST_NODES:,} values".replace(",", " "))
 
 
-class _Loader(_Base):  # type: ignore[misc, valid-type, unused-ignore]
-    """Takes plain words for what JSON would, and for texts else."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as its base has it
-
-
-for _tag, _words, _firsts in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"-?(?:0|[1-9][0-9]*)", "-0123456789"),
-    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", "-0123456789"),
-    ("merge", r"<<", "<"),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_words})$"), [*_firsts])
-
-
-def _see_depth(text: str) -> None:
-    """Raise ValueError for what is nested so deeply that the loader, which is recursive C, would crash."""
-    depth = 0
-    for event in yaml.parse(text, _Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MOST_DEPTH:
-                raise ValueError("it is nested too deeply")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-class _Plain:
-    """Makes names texts, and counts."""
+class _Repeated:
+    """What an anchor names: a value with what it stands for. `value` is missing while it is being read."""
 
     def __init__(self) -> None:
-        self._nodes = 0
-
-    def of(self, node: Any) -> Any:
-        self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise ValueError(f"it stands for more than {MOST_NODES:,} values".replace(",", " "))
-        if isinstance(node, dict):
-            return {_name(name): self.of(value) for name, value in node.items()}
-        if isinstance(node, list):
-            return [self.of(one) for one in node]
-        # What a tag such as !!binary or !!set makes is nothing that JSON knows.
-        return node if isinstance(node, str | int | float | None) else str(node)
+        self.value: Any = None
+        self.whole = False
+        self.nodes = self.size = self.depth = 0
 
 
-def _name(name: Any) -> str:
-    return name if isinstance(name, str) else json.dumps(name, default=str)
+@dataclass
+class _Open:
+    """A list or an object whose end has not come yet."""
+
+    value: Any
+    of: _Repeated
+    before: tuple[int, int]
+    """What was left of the budget when it began."""
+    name: str | None = None
+    """The name whose value comes next; None: a name comes next, or it is a list."""
+    merging: bool = False
+    """What comes next is merged: its name is a plain `<<`."""
+    merged: list[Any] = field(default_factory=list)
+    deepest: int = 0
+
+    @property
+    def wants_name(self) -> bool:
+        """Whether a name comes next."""
+        return self.name is None and isinstance(self.value, dict)
+
+
+class _Reader:
+    """Builds one document."""
+
+    def __init__(self) -> None:
+        self._budget = Budget(MOST_NODES, MOST_BYTES)
+        self._anchors: dict[str, _Repeated] = {}
+        self._open: list[_Open] = []
+        self._found: Any = None
+        self._documents = 0
+
+    def read(self, text: str) -> Any:
+        """Return it. Raises yaml.YAMLError, ValueError, OverflowingError."""
+        for event in yaml.parse(text, _Base):
+            try:
+                self._event(event)
+            except SpentError as error:
+                raise OverflowingError(_line(event), str(error)) from error
+        return self._found
+
+    def _event(self, event: Any) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._begin(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._end(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise ValueError(f"{_line(event)}: another document begins; give one")
+
+    def _scalar(self, event: Any) -> None:
+        size = len(event.value)
+        self._budget.take(1, size)
+        value = _plain(event)
+        told = self._anchored(event)
+        told.value, told.whole, told.nodes, told.size = value, True, 1, size
+        if self._open and self._open[-1].wants_name:
+            inside = self._open[-1]
+            inside.name = _name(value)
+            inside.merging = value == "<<" and event.implicit[0]
+        else:
+            self._add(value, 0, event)
+
+    def _begin(self, event: Any) -> None:
+        if len(self._open) >= MOST_DEPTH:
+            raise ValueError(f"{_line(event)}: it is nested too deeply")
+        self._see_no_name(event)
+        _see_tag(event)
+        left = self._budget.values, self._budget.size
+        self._budget.take(1)
+        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._open.append(_Open(value, self._anchored(event), left))
+
+    def _end(self, event: Any) -> None:
+        done = self._open.pop()
+        if done.merged:
+            own = dict(done.value)
+            done.value.clear()
+            # Of two with the same name the first counts, and what stands beside the merge before both.
+            for one in reversed(done.merged):
+                done.value.update(one)
+            done.value.update(own)
+        told = done.of
+        told.value, told.whole, told.depth = done.value, True, done.deepest + 1
+        told.nodes = done.before[0] - self._budget.values
+        told.size = done.before[1] - self._budget.size
+        self._add(done.value, told.depth, event)
+
+    def _alias(self, event: Any) -> None:
+        told = self._anchors.get(event.anchor)
+        if told is None:
+            raise ValueError(f"{_line(event)}: nothing is called *{_short(event.anchor)}")
+        if not told.whole:
+            raise ValueError(f"{_line(event)}: *{_short(event.anchor)} holds itself")
+        self._budget.take(told.nodes, told.size)
+        if len(self._open) + told.depth > MOST_DEPTH:
+            raise ValueError(f"{_line(event)}: it is nested too deeply")
+        if told.depth:
+            self._see_no_name(event)
+        if self._open and self._open[-1].wants_name:
+            self._open[-1].name = _name(told.value)
+        else:
+            self._add(told.value, told.depth, event)
+
+    def _anchored(self, event: Any) -> _Repeated:
+        """Return where to note what begins here, under its anchor if it has one."""
+        told = _Repeated()
+        if event.anchor is not None:
+            self._anchors[event.anchor] = told
+        return told
+
+    def _see_no_name(self, event: Any) -> None:
+        if self._open and self._open[-1].wants_name:
+            raise ValueError(f"{_line(event)}: a name is a text, and here stands a list or an object")
+
+    def _add(self, value: Any, depth: int, event: Any) -> None:
+        """Put a value, with so many levels in it, where it belongs."""
+        if not self._open:
+            self._found = value
+            return
+        inside = self._open[-1]
+        inside.deepest = max(inside.deepest, depth)
+        if inside.name is None:
+            inside.value.append(value)
+        elif inside.merging:
+            parts = value if isinstance(value, list) else [value]
+            if not all(isinstance(one, dict) for one in parts):
+                raise ValueError(f"{_line(event)}: << merges objects, and here stands something else")
+            inside.merged += parts
+        else:
+            inside.value[inside.name] = value
+        inside.name, inside.merging = None, False
+
+
+_WORDS = {
+    "null": re.compile(r"~|null|Null|NULL|"),
+    "bool": re.compile(r"true|True|TRUE|false|False|FALSE"),
+    "int": re.compile(r"-?(?:0|[1-9][0-9]*)"),
+    "float": re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"),
+}
+_FIRST = ("", *"-0123456789~nNtTfF")
+
+
+def _plain(event: Any) -> Any:
+    """Return what a scalar stands for. Raises ValueError."""
+    text: str = event.value
+    kind = _kind(event)
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind not in ("int", "float"):
+        return text
+    try:
+        return int(text) if kind == "int" else float(text)
+    except ValueError as error:  # Python reads some thousand digits
+        raise ValueError(f"{_line(event)}: a number of {len(text)} digits is too long") from error
+
+
+def _kind(event: Any) -> str:
+    """Return which of the words a scalar is, by its tag or its looks, or `str`. Raises ValueError."""
+    text, tag = event.value, event.tag
+    if tag in (None, "!"):
+        looks = tag is None and event.implicit[0] and text[:1] in _FIRST
+        return (
+            next((name for name, words in _WORDS.items() if words.fullmatch(text)), "str") if looks else "str"
+        )
+    _see_tag(event)
+    kind: str = tag.removeprefix(_CORE)
+    if kind not in _WORDS:  # of !!binary and the like JSON knows the text
+        return "str"
+    if not _WORDS[kind].fullmatch(text):
+        raise ValueError(f"{_line(event)}: '{_short(text)}' is no {kind}")
+    return kind
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _see_tag(event: Any) -> None:
+    """Raise ValueError for a tag that is none of YAML's own: what it stands for only its program knows."""
+    tag = event.tag
+    if tag not in (None, "!") and (not tag.startswith(_CORE) or "/" in tag):
+        raise ValueError(f"{_line(event)}: could not determine a constructor for the tag {_short(tag)}")
+
+
+def _line(event: Any) -> str:
+    return f"line {event.start_mark.line + 1}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _sentence(error: Exception) -> str:
     """Return `line 3, column 5: mapping values are not allowed here`."""
     if not isinstance(error, yaml.MarkedYAMLError):
-        return " ".join(str(error).split())
+        return _short(str(error))
     mark = error.problem_mark or error.context_mark
-    what = error.problem or error.context or "it cannot be read"
+    what = _short(error.problem or error.context or "it cannot be read")
     return f"line {mark.line + 1}, column {mark.column + 1}: {what}" if mark else what

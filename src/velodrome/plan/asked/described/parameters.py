@@ -12,11 +12,10 @@ from typing import Any
 from urllib.parse import quote
 
 from velodrome.plan.asked.described import values
-from velodrome.plan.asked.described.references import Node, References, UnfillableError
+from velodrome.plan.asked.described.references import Node, References, UnfillableError, plain
 
 UNSAID = ("accept", "content-type", "authorization", "cookie")
 """Headers that a document may not tell as parameters (OpenAPI 3.1.0, section 4.8.12.2), and one made of others."""
-MOST_CHOICES = 100
 
 
 @dataclass
@@ -38,7 +37,9 @@ def fill(references: References, *lists: object) -> Filled:
     for one in lists:
         for told in one if isinstance(one, list) else []:
             node = references.node(told)
-            found[str(node.get("in")), str(node.get("name"))] = node
+            where, name = plain(node.get("in")), plain(node.get("name"))
+            references.take(1, len(name))
+            found[where, name] = node
     filled, cookies = Filled(), []
     for (where, name), node in found.items():
         if where == "body":
@@ -69,17 +70,15 @@ def _texts(references: References, node: Node, name: str, *, needed: bool) -> It
     schema = references.node(_schema(node))
     example = _example(references, node)
     if example is not None:
-        yield _parts(example, name)
+        yield _parts(references.take_whole(example), name)
         return
     if not needed and "example" not in schema and "examples" not in schema:
         return
-    told = (
-        [*values.said(schema)][:1] or values.choices(schema)[:MOST_CHOICES] or [*_least(references, schema)]
-    )
+    told = [*values.said(schema)][:1] or values.choices(schema) or [*_least(references, schema)]
     if not told:
         raise UnfillableError(f"parameter {name} has no example, default, enum or minimum")
     for value in told:
-        yield _parts(value, name)
+        yield _parts(references.take_whole(value), name)
 
 
 def _schema(node: Node) -> object:
@@ -112,13 +111,13 @@ def _least(references: References, schema: Node) -> Iterator[Any]:
         yield least
     elif kind == "array" and "items" in schema:
         items = references.node(schema["items"])
-        yield from ([one] for one in [*values.said(items)][:1] or values.choices(items)[:MOST_CHOICES])
+        yield from ([one] for one in [*values.said(items)][:1] or values.choices(items))
     else:
         for name in ("allOf", "anyOf", "oneOf"):
             parts = schema.get(name)
             for part in parts if isinstance(parts, list) else []:
                 node = references.node(part)
-                if told := [*values.said(node)][:1] or values.choices(node)[:MOST_CHOICES]:
+                if told := [*values.said(node)][:1] or values.choices(node):
                     yield from told
                     return
 

@@ -8,12 +8,19 @@ JSON Schema as of OpenAPI 3.1, 3.0 and Swagger 2; a schema may hold itself, so d
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, TypeGuard
 
-from velodrome.plan.asked.described.references import Node, References, UnfillableError
+from velodrome.plan.asked.described.references import (
+    Node,
+    References,
+    TooMuchError,
+    UnfillableError,
+    short,
+)
 
 DEEPEST = 16
-MOST_VALUES = 2_000
+MOST_CHOICES = 100
 MOST_ITEMS = 100
 LONGEST_TEXT = 10_000
 FORMATS: Mapping[str, str] = {
@@ -46,16 +53,17 @@ def said(schema: Node) -> Iterator[Any]:
 
 
 def choices(schema: Node) -> list[Any]:
-    """Return what may be chosen from."""
+    """Return the first that may be chosen from."""
     found = schema.get("enum")
-    return [one for one in found if one is not None] if isinstance(found, list) else []
+    first = islice(found, MOST_CHOICES + 1) if isinstance(found, list) else ()
+    return [one for one in first if one is not None][:MOST_CHOICES]
 
 
 def kind(schema: Node) -> str:
     """Return its type; the first that is not null where it has several; nothing where it says none."""
     found = schema.get("type")
     if isinstance(found, list):
-        found = next((one for one in found if one != "null"), "null")
+        found = next((one for one in found[:10] if one != "null"), "null")
     if isinstance(found, str):
         return found
     return "object" if "properties" in schema else "array" if "items" in schema else ""
@@ -77,7 +85,7 @@ def number(schema: Node) -> int | float | None:
         return None
     found = max(least)
     step = schema.get("multipleOf")
-    if _is_number(step) and step > 0:
+    if _is_number(step) and step > 0 and math.isfinite(found / step):
         found = math.ceil(found / step) * float(step)
     return math.ceil(found) if whole else found
 
@@ -91,17 +99,16 @@ class Filling:
 
     def __init__(self, references: References) -> None:
         self._references = references
-        self._left = MOST_VALUES
         self._within: list[object] = []
         """References that are being filled in."""
 
     def value(self, schema: object, name: str, depth: int = 0) -> Any:
         """Return a value for `schema`, which `name` is called by. Raises UnfillableError."""
-        self._left -= 1
-        if depth > DEEPEST or self._left < 0:
+        self._references.take(1, len(name))
+        if depth > DEEPEST:
             raise UnfillableError(f"{name} is too deep")
         reference = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if reference is None:
+        if not isinstance(reference, str):
             return self._of(schema, name, depth)
         if reference in self._within:
             raise UnfillableError(f"{name} holds itself")
@@ -113,8 +120,8 @@ class Filling:
 
     def _of(self, schema: object, name: str, depth: int) -> Any:
         node = self._references.node(schema)
-        for found in (*said(node), *choices(node)):
-            return found
+        for found in chain(said(node), choices(node)):
+            return self._references.take_whole(found)
         if parts := _list(node, "allOf"):
             return self._merged(node, parts, name, depth)
         for alternatives in (_list(node, "oneOf"), _list(node, "anyOf")):
@@ -139,6 +146,8 @@ class Filling:
                 continue
             try:
                 return self.value(one, name, depth + 1)
+            except TooMuchError:
+                raise
             except UnfillableError as error:
                 why = error
         raise why
@@ -146,14 +155,15 @@ class Filling:
     def _object(self, node: Node, name: str, depth: int) -> dict[str, Any]:
         properties = node.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
-        required = _list(node, "required")
+        required = {one: None for one in self._charged(_list(node, "required")) if isinstance(one, str)}
         found = {}
         for key, schema in properties.items():
             told = self._references.node(schema)
             if told.get("readOnly") is True:
                 continue
             if key in required or "example" in told or "examples" in told:
-                found[key] = self.value(schema, f"{name}.{key}", depth + 1)
+                self._references.take(0, len(key))
+                found[key] = self.value(schema, f"{name}.{short(key)}", depth + 1)
         for key in required:
             if key not in properties:
                 raise UnfillableError(f"{name}.{key} is required and not described")
@@ -166,13 +176,24 @@ class Filling:
             raise UnfillableError(f"{name} has at least {count} items")
         if "items" not in node:
             return []
+        before = self._references.taken
         try:
             one = self.value(node["items"], f"{name}[]", depth + 1)
+        except TooMuchError:
+            raise
         except UnfillableError:
             if count == 0:
                 return []
             raise
+        values, size = (now - then for now, then in zip(self._references.taken, before, strict=True))
+        # It is one object here, and as many as there are items where it is written.
+        again = max(count, 1) - 1
+        self._references.take(values * again, size * again)
         return [one] * max(count, 1)
+
+    def _charged(self, items: list[Any]) -> list[Any]:
+        self._references.take(len(items))
+        return items
 
     def _number(self, node: Node, name: str, depth: int) -> int | float:
         least = number(node)
@@ -192,6 +213,7 @@ class Filling:
         if length > LONGEST_TEXT:
             raise UnfillableError(f"{name} has at least {length} letters")
         word = name.rpartition(".")[2].removesuffix("[]")
+        self._references.take(0, length)
         text = word if len(word) >= length else word + "x" * (length - len(word))
         return text[:most] if isinstance(most, int) and most >= 0 else text
 
