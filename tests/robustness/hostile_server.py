@@ -155,7 +155,48 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 GREETING = frame(SETTINGS, 0, 0)
-GRPC_ANSWER = GREETING + frame(HEADERS, END_HEADERS, 1, GRPC_HEAD)
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+class Frames:
+    """The frames that come on a connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._heard, self._begun = connection, b"", False
+
+    def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield kind, stream and payload of each, until the other side leaves."""
+        while True:
+            if not self._begun and len(self._heard) >= len(PREFACE):
+                self._begun, self._heard = True, self._heard[len(PREFACE) :]
+            while self._begun and len(self._heard) >= 9:
+                length = int.from_bytes(self._heard[:3], "big")
+                if len(self._heard) < 9 + length:
+                    break
+                kind, stream = self._heard[3], int.from_bytes(self._heard[5:9], "big")
+                payload, self._heard = self._heard[9 : 9 + length], self._heard[9 + length :]
+                yield kind, stream, payload
+            more = self._connection.recv(PIECE)
+            if not more:
+                return
+            self._heard += more
+
+
+def on_request(beginning: bytes, what: bytes = b"") -> Talk:
+    """Greet, wait for the head of a request on stream 1, and say `beginning` and then `what` without an end."""
+    many = what * (PIECE // len(what) + 1) if what else b""
+
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(GREETING)
+        for kind, _, _ in Frames(connection):
+            if kind == HEADERS:
+                connection.sendall(beginning)
+                while many:
+                    connection.sendall(many)
+
+    return talk
+
+
 HPACK_BOMB = b"\x40\x01a\x7f\xa1\x1e" + b"b" * 4000 + b"\xbe" * 12_000
 """A field of 4 kB that goes into the table, and is then named by a byte, 12,000 times: 48 MB of 16 kB."""
 
@@ -191,28 +232,20 @@ def reflecting(*answers: bytes) -> Talk:
     """Answer questions of reflection in turn, the last one again and again, as the client's windows allow."""
 
     def talk(connection: socket.socket) -> None:
-        room, heard, left = 65_535, b"", b""
-        turn = 0
-        connection.sendall(GRPC_ANSWER)
-        heard = asked(connection)
-        heard = heard[heard.find(b"SM\r\n\r\n") + 6 :]
-        while True:
-            while len(heard) >= 9 and len(heard) >= 9 + (length := int.from_bytes(heard[:3], "big")):
-                kind, stream = heard[3], int.from_bytes(heard[5:9], "big")
-                payload, heard = heard[9 : 9 + length], heard[9 + length :]
-                if kind == DATA and length:
-                    message = answers[min(turn, len(answers) - 1)]
-                    left += b"\0" + struct.pack(">I", len(message)) + message
-                    turn += 1
-                elif kind == WINDOW and stream == 0:
-                    room += int.from_bytes(payload, "big")
+        room, left, turn = 65_535, b"", 0
+        connection.sendall(GREETING)
+        for kind, stream, payload in Frames(connection):
+            if kind == HEADERS:
+                connection.sendall(frame(HEADERS, END_HEADERS, 1, GRPC_HEAD))
+            elif kind == DATA and payload:
+                message = answers[min(turn, len(answers) - 1)]
+                left += b"\0" + struct.pack(">I", len(message)) + message
+                turn += 1
+            elif kind == WINDOW and stream == 0:
+                room += int.from_bytes(payload, "big")
             while left and room:
                 piece = left[: min(room, 16_384)]
                 left, room = left[len(piece) :], room - len(piece)
                 connection.sendall(frame(DATA, 0, 1, piece))
-            more = connection.recv(PIECE)
-            if not more:
-                return
-            heard += more
 
     return talk

@@ -89,8 +89,14 @@ impl Plan {
             None if call.proto.is_empty() => {
                 let pool = reflection::describe(spec, place, &Door { endpoint, secure }, name)?;
                 // Whatever is wrong is told in the server's names of things.
-                let told = schema::find(&pool, name)
-                    .and_then(|described| described::read_call(&call, &described));
+                let told = reflection::guarded(|| {
+                    schema::find(&pool, name)
+                        .and_then(|described| described::read_call(&call, &described))
+                });
+                let told = told.unwrap_or_else(|| {
+                    let why = "the server's description of its calls makes no sense; give the .proto file with --proto";
+                    Err(SpecError(why.into()))
+                });
                 told.map_err(|SpecError(why)| SpecError(visible(&why, LONGEST_TOLD)))?
             }
             None => {

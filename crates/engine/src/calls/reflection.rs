@@ -19,6 +19,7 @@ use crate::spec::{LoadSpec, SpecError};
 use crate::target::{Place, Secure};
 use crate::transport::Endpoint;
 use conversation::{Conversation, Ended};
+pub use gathering::guarded;
 use gathering::{Trouble, gather};
 
 /// The newer name and the older one; the messages are the same.
@@ -133,9 +134,10 @@ pub fn of_answers(
     let silence = || Trouble::Other("it says no more".into());
     let described = gather(&mut |_| answers.next().ok_or_else(silence), call);
     match described {
-        Ok(pool) => match super::schema::find(&pool, call) {
-            Ok(found) => Ok(vec![found.name]),
-            Err(fault) => Err(fault.to_string()),
+        Ok(pool) => match guarded(|| super::schema::find(&pool, call)) {
+            Some(Ok(found)) => Ok(vec![found.name]),
+            Some(Err(fault)) => Err(fault.to_string()),
+            None => Err("it makes no sense".into()),
         },
         Err(Trouble::NoSuchCall(known)) => Err(unknown(call, &known).to_string()),
         Err(Trouble::Other(why)) => Err(visible(&why, LONGEST_SHOWN)),

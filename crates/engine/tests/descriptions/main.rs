@@ -35,6 +35,10 @@ fn file(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
     [field(1, name.as_bytes()), parts.concat()].concat()
 }
 
+fn whole_file(parts: &[Vec<u8>]) -> Vec<u8> {
+    files([file("shop.proto", parts)].into_iter())
+}
+
 fn service() -> Vec<u8> {
     let said = field(4, &field(1, b"Said"));
     let method = [
@@ -75,7 +79,7 @@ fn bombs_of_every_kind_end_soon_and_small() {
     let some = files((0..2_500).map(|number| file(&number.to_string(), &[])));
     assert!(trouble("2 500 tiny files", [some].into_iter()).contains("files"));
 
-    let whole = |parts: Vec<u8>| files([file("shop.proto", &[service(), parts])].into_iter());
+    let whole = |parts: Vec<u8>| whole_file(&[service(), parts]);
     let many = |bytes: &[u8]| whole(bytes.repeat(BYTES / bytes.len()));
     for (what, part) in [
         ("empty messages", &[0x22, 0][..]),
@@ -171,4 +175,16 @@ fn words_of_a_server_are_shown_and_never_obeyed() {
     let of_shop = files([file("shop.proto", &[field(2, b"shop"), shop])].into_iter());
     let why = trouble("a method", [missing, services, of_shop].into_iter());
     assert!(why.contains("OWNED") && !why.contains('\u{202e}'), "{why}");
+}
+
+#[test]
+fn what_a_library_panics_at_is_an_error() {
+    let strange = whole_file(&[service(), field(12, b"editions")]);
+    let why = trouble("a syntax of its own", [strange].into_iter());
+    assert!(why.contains("'editions'"), "{why}");
+    // Found by fuzzing: in the middle of the file, too.
+    for syntax in [&b"prot"[..], b"proto4", b"\x1b"] {
+        let strange = whole_file(&[service(), field(12, syntax)]);
+        trouble("a syntax that is none", [strange].into_iter());
+    }
 }

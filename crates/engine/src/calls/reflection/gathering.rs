@@ -1,7 +1,10 @@
 //! A description put together from what a server answers, sans I/O. Whatever comes, it ends: its parts are counted before
 //! they are decoded, and no part is looked at again for each of the others.
 
+use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
 
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
@@ -69,10 +72,36 @@ pub fn gather(ask: Ask<'_>, call: &str) -> Result<DescriptorPool, Trouble> {
     while let Some((name, depth)) = gathering.wanted.pop_front() {
         gathering.import(name, depth)?;
     }
-    let mut pool = DescriptorPool::new();
-    pool.add_file_descriptor_protos(gathering.files)
-        .map_err(|error| Trouble::Other(format!("its description contradicts itself: {error}")))?;
-    Ok(pool)
+    let files = gathering.files;
+    let pool = guarded(|| {
+        let mut pool = DescriptorPool::new();
+        pool.add_file_descriptor_protos(files).map(|()| pool)
+    });
+    pool.ok_or_else(|| Trouble::Other("its description makes no sense".into()))?
+        .map_err(|error| Trouble::Other(format!("its description contradicts itself: {error}")))
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does what a library does with a stranger's description. It panics at some of those that make no sense; then this is
+/// None, and nothing is said of it.
+pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |what| {
+            if !GUARDED.get() {
+                usual(what);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    // What it worked on is dropped.
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    done.ok()
 }
 
 struct Gathering<'a> {
@@ -151,10 +180,17 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Adds a file to what all of them come to, and refuses what is too much.
+    /// Adds a file to what all of them come to, and refuses what is too much, or of another kind.
     fn weigh(&mut self, file: &FileDescriptorProto) -> Result<(), Trouble> {
         if self.files.len() == MOST_FILES {
             return other(format!("its description has more than {MOST_FILES} files"));
+        }
+        if !["", "proto2", "proto3"].contains(&file.syntax()) {
+            return other(format!(
+                "{} is of syntax '{}', and this reads proto2 and proto3",
+                file.name(),
+                file.syntax()
+            ));
         }
         self.imports += file.dependency.len();
         self.passed_on += file.public_dependency.len();
