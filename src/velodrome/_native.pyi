@@ -21,13 +21,14 @@ def from_json(text: str) -> Any:
 def load(spec: str, body: bytes, expect_body: bytes | None, on_event: Callable[[str], bool] | None) -> str:
     """Run a whole load and return its result, a `velodrome/load/1` document; blocks, with the GIL released.
 
-    `on_event` gets one JSON line per event on the calling thread, a tick at least four times a second; returning
-    False ends the load early, and what was measured is returned. What it raises, KeyboardInterrupt included, ends
-    the load too and is raised here.
+    `on_event` gets one JSON line per event on the calling thread, at least four times a second: `preparing` while a
+    name server or the server's description is waited for, then ticks. Returning False ends the load early, and what
+    was measured is returned. What it raises, KeyboardInterrupt included, ends the load too and is raised here.
 
     Raises:
         ValueError: the spec is wrong; one sentence says what.
         PermissionError: the target is not this machine and not in `allow_target`.
+        InterruptedError: `on_event` ended it before its first request, when nothing was measured.
         OSError: the system does not allow this load, e.g. too few file descriptors; says which limit and the cure.
     """
 

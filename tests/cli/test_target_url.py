@@ -1,6 +1,7 @@
 import pytest
 
 from velodrome.cli._target_url import of_loopback
+from velodrome.model.errors import CredentialsInUrlError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,28 @@ def test_the_address_that_stands_for_all_becomes_loopback(given: str, loaded: st
         "0.0.0.0:8000",
         "",
         "http://",
+        "http://127.0.0.1/a@b?c@d",
+        "http+unix://%2Ftmp%2Fa@b.sock/",
     ],
 )
 def test_any_other_is_left_as_it_is(url: str) -> None:
     assert of_loopback(url) == (url, "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://jane:s3cret@0.0.0.0:8000/a@b",
+        "https://jane:s3cret@127.0.0.1?x",
+        "grpc://jane:s3%40cret@[::1]:50051/a.B/C",
+        "ws://jane:s3@cret@h#x",
+    ],
+)
+def test_a_user_and_a_password_are_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(CredentialsInUrlError) as refused:
+        of_loopback(url)
+    assert isinstance(refused.value, UsageError)
+    shown = str(refused.value)
+    assert "jane" not in shown
+    assert "s3" not in shown
+    assert url.rpartition("@")[2] in shown

@@ -13,3 +13,5 @@ mod shape;
 mod tests;
 
 pub use plan::Plan;
+#[doc(hidden)]
+pub use reflection::of_answers;

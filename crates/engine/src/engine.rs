@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::apart::apart;
 use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos};
 use crate::course::Course;
 use crate::progress::Progress;
@@ -31,6 +32,9 @@ pub enum EngineError {
     /// The system does not let us.
     #[error(transparent)]
     System(#[from] io::Error),
+    /// The listener ended it while it was prepared: there is nothing to tell.
+    #[error("the load was ended before its first request")]
+    Ended,
 }
 
 impl From<TargetError> for EngineError {
@@ -63,7 +67,7 @@ pub fn run(
     on_event: Listener<'_>,
 ) -> Result<LoadResult, EngineError> {
     let spec = &allowed(spec, os::most_files()?);
-    let target = Target::new(spec, body, expected)?;
+    let target = prepared(spec, body, expected, on_event)?;
     os::allow_files(files(spec.connections, spec.threads))?;
     let span = match spec.length() {
         Length::Span(span) => Some(span),
@@ -82,7 +86,13 @@ pub fn run(
         let threads: Vec<_> = (0..spec.threads)
             .map(|thread| {
                 let part = Part::new(spec, &target, &course, thread, sender.clone());
-                scope.spawn(move || part.work())
+                // Its record hangs up at the end of the span; the drain is attended, too.
+                let present = sender.clone();
+                scope.spawn(move || {
+                    let done = part.work();
+                    drop(present);
+                    done
+                })
             })
             .collect();
         drop(sender);
@@ -106,6 +116,24 @@ pub fn run(
         on_event(&json!({"event": "span_ended", "monotonic_ns": total.span.end}).to_string());
     }
     Ok(LoadResult::new(spec, &target, total, progress.series()))
+}
+
+/// Looks up the target and asks it for what it describes, which waits for others: meanwhile `on_event` is called.
+fn prepared(
+    spec: &LoadSpec,
+    body: &[u8],
+    expected: Option<&[u8]>,
+    on_event: Listener<'_>,
+) -> Result<Target, EngineError> {
+    let (spec, body, expected) = (spec.clone(), body.to_vec(), expected.map(<[u8]>::to_vec));
+    let work = move || Target::new(&spec, &body, expected.as_deref());
+    let event = json!({"event": "preparing"}).to_string();
+    match apart("prepare", work, Duration::from_nanos(TICK), || {
+        on_event(&event)
+    })? {
+        Some(target) => Ok(target?),
+        None => Err(EngineError::Ended),
+    }
 }
 
 /// How many files a load has open at most: some connections are still being closed when others take their places.

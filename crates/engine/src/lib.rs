@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod agenda;
+mod apart;
 pub mod calls;
 mod chance;
 pub mod clock;

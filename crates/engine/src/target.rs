@@ -277,9 +277,9 @@ mod tests {
             ("127.0.0.1:8000", "is not a URL"),
             (
                 "http://us%65r:s%3Acret@127.0.0.1/a@b",
-                "url: http://127.0.0.1/a@b has to be given without user and password; add -H 'Authorization: Basic dXNlcjpzOmNyZXQ='",
+                "has a user or a password in it",
             ),
-            ("http://user@127.0.0.1/", "Basic dXNlcjo='"),
+            ("http://user@127.0.0.1/", "\"http://…@127.0.0.1/\" has"),
             ("http://127.0.0.1:0/", "port 0"),
             ("http://127.0.0.1:99999/", "is not a URL"),
             ("", "is not a URL"),
@@ -289,6 +289,34 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(wanted), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_error_shows_a_user_or_a_password() {
+        let basic = ["dXNlcjpzM2NyM3Q", "user", "s3cr3t"];
+        for url in [
+            "http://user:s3cr3t@127.0.0.1/",
+            "HTTPS://user:s3cr3t@127.0.0.1/?a@b",
+            "ws://user:s3cr3t@127.0.0.1:0/",
+            "grpc://user:s3cr3t@127.0.0.1:99999/a.B/C",
+            "http://user:pa/s3cr3t@127.0.0.1/",
+            "http://user:s3cr3t@/",
+            "http://user:s3cr3t@ /",
+            "ftp://user:s3cr3t@127.0.0.1/",
+            "user:s3cr3t@127.0.0.1",
+            "http:user:s3cr3t@127.0.0.1/",
+        ] {
+            let error = target(&format!(r#""url": "{url}""#), b"").unwrap_err();
+            for (shown, secret) in [error.to_string(), format!("{error:?}")]
+                .iter()
+                .flat_map(|shown| basic.map(|secret| (shown, secret)))
+            {
+                assert!(
+                    !shown.replace("a user or a", "").contains(secret),
+                    "{url}: {shown}"
+                );
+            }
         }
     }
 

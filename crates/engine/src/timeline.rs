@@ -169,11 +169,14 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         now: Nanos,
         fell_due: bool,
     ) -> io::Result<Nanos> {
-        if course.stop.load(Ordering::Relaxed) && !phase.span_over {
-            self.agenda.stop(now);
-            self.end_span(phase, now, now);
-            course.ended.fetch_max(now, Ordering::SeqCst);
-            phase.drain_end = now + course.drain.min(STOPPED_DRAIN);
+        if course.stop.load(Ordering::Relaxed) {
+            if !phase.span_over {
+                self.agenda.stop(now);
+                self.end_span(phase, now, now);
+                course.ended.fetch_max(now, Ordering::SeqCst);
+            }
+            // Of a drain that had begun, too.
+            phase.drain_end = phase.drain_end.min(now + course.drain.min(STOPPED_DRAIN));
         }
         self.record.waiting = self.agenda.waiting();
         if !phase.span_over {

@@ -7,7 +7,7 @@
 mod given;
 mod plain;
 
-use pyo3::exceptions::{PyOSError, PyPermissionError, PyValueError};
+use pyo3::exceptions::{PyInterruptedError, PyOSError, PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use velodrome_engine::engine::{self, EngineError};
 #[cfg(target_os = "linux")]
@@ -20,6 +20,7 @@ fn to_python(error: EngineError) -> PyErr {
         EngineError::Spec(fault) => PyValueError::new_err(fault.to_string()),
         EngineError::NotAllowed(sentence) => PyPermissionError::new_err(sentence),
         EngineError::System(error) => PyOSError::new_err(error.to_string()),
+        EngineError::Ended => PyInterruptedError::new_err(error.to_string()),
     }
 }
 

@@ -203,7 +203,7 @@ def _of_url(url: str, one: Request) -> Target:
 def _of_paths(url: str, mix: Sequence[Request]) -> Target:
     """Return the target of requests that say their paths. Raises UsageError for a URL that says one, too."""
     if urlsplit(url).path not in ("", "/"):
-        raise UsageError(f"requests say the paths: give {url} without one")
+        raise UsageError("requests say the paths: give the URL without one")
     return Target.of_requests(url, mix)
 
 

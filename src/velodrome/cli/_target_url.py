@@ -11,9 +11,17 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - nothing i
 
 
 def of_loopback(url: str) -> tuple[str, str]:
-    """Return the URL to load, and a note where it is another than was given (else empty)."""
+    """Return the URL to load, and a note where it is another than was given (else empty).
+
+    Raises CredentialsInUrlError: here, because the engine, which refuses the same, hears of it when others have shown
+    the URL already.
+    """
     scheme, between, rest = url.partition("://")
     end = min((at for mark in "/?#" if (at := rest.find(mark)) >= 0), default=len(rest))
+    if "@" in rest[:end] and not scheme.endswith("+unix"):
+        from velodrome.model.errors import CredentialsInUrlError  # noqa: PLC0415 - most URLs have none
+
+        raise CredentialsInUrlError(url)
     host, port = _parted(rest[:end])
     if not between or host not in EVERYWHERE:
         return url, ""

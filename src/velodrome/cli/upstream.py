@@ -46,7 +46,7 @@ def command(
     threads: Annotated[int, typer.Option("-t", "--threads")] = 1,
     seed: Annotated[int, typer.Option(help="Draws latencies and errors.")] = 1,
 ) -> None:
-    """Answer every request after LATENCY until interrupted; one request may ask for its own: GET /?latency=75ms."""
+    """Answer every request after LATENCY until interrupted; one may have its own: GET /?velodrome-latency=75ms."""
     size, content = _read("--body", third_party_text.content, body)
     third = ThirdParty(
         "",

@@ -24,7 +24,8 @@ def load(
 
     `on_event` gets each event of the engine; when it returns False the load ends early and what was measured
     until then is returned. No text in the document has a secret in it. Raises LoadRefusedError for a target that is not
-    this machine, UsageError for a load that makes no sense, EngineError when this machine cannot carry it.
+    this machine, UsageError for a load that makes no sense, EngineError when this machine cannot carry it,
+    KeyboardInterrupt when it ended before there was anything to measure.
     """
 
     def deliver(line: str) -> bool:
@@ -36,6 +37,8 @@ def load(
         raise UsageError(str(error)) from error
     except PermissionError as error:
         raise LoadRefusedError(str(error)) from error
+    except InterruptedError:
+        raise KeyboardInterrupt from None
     except OSError as error:
         raise EngineError(str(error)) from error
     # Not before: the first request would wait for it.

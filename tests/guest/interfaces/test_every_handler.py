@@ -39,13 +39,13 @@ NOBODY = "http://127.0.0.1:9"
 
 
 class ThirdParty(BaseHTTPRequestHandler):
-    """Answers `GET /?latency=75ms` after that time, under `/broken` with status 500."""
+    """Answers `GET /?velodrome-latency=75ms` after that time, under `/broken` with status 500."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
 
     def do_GET(self) -> None:
-        path, _, latency = self.path.partition("?latency=")
+        path, _, latency = self.path.partition("?velodrome-latency=")
         sleep(float(latency.removesuffix("ms")) / 1000)
         self.send_response(500 if path.startswith("/broken") else 200)
         self.send_header("Content-Length", "4")

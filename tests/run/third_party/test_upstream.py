@@ -33,7 +33,7 @@ def test_it_answers_after_the_latency_it_was_given_and_not_before() -> None:
         status, body, took_s = get(third)
         assert (status, len(body)) == (200, 100)
         assert 0.030 <= took_s < 5
-        assert 0.060 <= get(third, "/?latency=60ms")[2] < 5
+        assert 0.060 <= get(third, "/?velodrome-latency=60ms")[2] < 5
         assert third.url == f"http://127.0.0.1:{third.port}"
 
 

@@ -9,12 +9,16 @@ use super::message::Composer;
 use super::reflection::{self, Door};
 use super::{described, encoded, schema};
 use crate::clock::nanos;
+use crate::protocol::excerpt::visible;
 use crate::protocol::grpc::{Ask, Kind, Right, head};
 use crate::protocol::http2::RequestHead;
 use crate::spec::{CallSpec, LoadSpec, SpecError};
 use crate::target::{Place, Secure};
 use crate::template::Template;
 use crate::transport::Endpoint;
+
+/// Characters of a sentence with a stranger's names in it: forty calls, each cut, and what is said of them.
+const LONGEST_TOLD: usize = 6_000;
 
 /// What a call consists of.
 #[derive(Debug)]
@@ -84,7 +88,16 @@ impl Plan {
             Some(kind) => encoded::read(kind, body, expected)?,
             None if call.proto.is_empty() => {
                 let pool = reflection::describe(spec, place, &Door { endpoint, secure }, name)?;
-                described::read_call(&call, &schema::find(&pool, name)?)?
+                // Whatever is wrong is told in the server's names of things.
+                let told = reflection::guarded(|| {
+                    schema::find(&pool, name)
+                        .and_then(|described| described::read_call(&call, &described))
+                });
+                let told = told.unwrap_or_else(|| {
+                    let why = "the server's description of its calls makes no sense; give the .proto file with --proto";
+                    Err(SpecError(why.into()))
+                });
+                told.map_err(|SpecError(why)| SpecError(visible(&why, LONGEST_TOLD)))?
             }
             None => {
                 let pool = schema::compile(&call.proto, &call.include)?;

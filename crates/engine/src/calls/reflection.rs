@@ -1,20 +1,26 @@
-//! A server's own description of its calls (gRPC server reflection, `grpc.reflection.v1` and `v1alpha`).
+//! A server's own description of its calls (gRPC server reflection, `grpc.reflection.v1` and `v1alpha`). The server may be
+//! anybody's: what it may make this process keep, do and print is bounded.
 
 mod conversation;
+mod gathering;
 mod messages;
 
-use prost::Message as _;
+use std::time::{Duration, Instant};
+
 use prost_reflect::DescriptorPool;
-use prost_reflect::prost_types::FileDescriptorProto;
 
 use super::plan::compose;
 use super::schema::unknown;
+use crate::apart::apart;
+use crate::protocol::excerpt::visible;
 use crate::protocol::grpc::status_name;
+use crate::protocol::http2::RequestHead;
 use crate::spec::{LoadSpec, SpecError};
 use crate::target::{Place, Secure};
 use crate::transport::Endpoint;
 use conversation::{Conversation, Ended};
-use messages::{Answer, Question, Request, Response};
+pub use gathering::guarded;
+use gathering::{Trouble, gather};
 
 /// The newer name and the older one; the messages are the same.
 const SERVICES: [&str; 2] = [
@@ -22,9 +28,13 @@ const SERVICES: [&str; 2] = [
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 const UNIMPLEMENTED: u32 = 12;
-const NOT_FOUND: i32 = 5;
-/// More files than this describe no service that anybody would load.
-const MOST_FILES: usize = 2_000;
+/// A server that does not describe itself in this time, all connections and questions together, is given up, even if its
+/// calls may take longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What the last answer is read in, once it has come.
+const READING: Duration = Duration::from_secs(1);
+/// So many characters of a server's words are shown.
+const LONGEST_SHOWN: usize = 300;
 
 /// Where a server is asked.
 pub struct Door<'a> {
@@ -41,39 +51,63 @@ pub fn describe(
     door: &Door<'_>,
     call: &str,
 ) -> Result<DescriptorPool, SpecError> {
-    let mut refusal = String::new();
-    for service in SERVICES {
+    let patience = PATIENCE.min(Duration::from_secs_f64(spec.timeout_s));
+    let heads = SERVICES.map(|service| {
         let path = format!("/{service}/ServerReflectionInfo");
-        let head = compose(spec, place, &path)?;
-        let mut conversation = Conversation::open(spec, door, &head)
-            .map_err(|error| cannot_ask(place, &error.to_string()))?;
-        match gather(&mut conversation, call) {
-            Ok(pool) => return Ok(pool),
-            Err(Trouble::NoSuchService) => {}
-            Err(Trouble::NoSuchCall(known)) => return Err(unknown(call, &known)),
-            Err(Trouble::Other(why)) => return Err(cannot_ask(place, &why)),
-        }
-        refusal = format!("it has neither {} nor {}", SERVICES[0], SERVICES[1]);
+        compose(spec, place, &path)
+    });
+    let heads = heads.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let (endpoint, secure) = (door.endpoint.clone(), door.secure.cloned());
+    let asked = call.to_owned();
+    let work = move || {
+        let door = Door {
+            endpoint: &endpoint,
+            secure: secure.as_ref(),
+        };
+        converse(&door, &heads, Instant::now() + patience, &asked)
+    };
+    // On a thread of its own: what is bounded in size may still take long in a library.
+    let described = apart("describe", work, patience + READING, || false)
+        .map_err(|error| cannot_ask(place, &error.to_string()))?;
+    match described {
+        Some(Ok(pool)) => Ok(pool),
+        Some(Err(Trouble::NoSuchCall(known))) => Err(unknown(call, &known)),
+        Some(Err(Trouble::Other(why))) => Err(cannot_ask(place, &why)),
+        Some(Err(Trouble::NoSuchService)) => Err(SpecError(format!(
+            "{} does not describe its calls: it has neither {} nor {}. Give the .proto file with --proto",
+            place.authority(),
+            SERVICES[0],
+            SERVICES[1]
+        ))),
+        None => Err(cannot_ask(place, "its description takes too long to read")),
     }
-    Err(SpecError(format!(
-        "{} does not describe its calls: {refusal}. Give the .proto file with --proto",
-        place.authority()
-    )))
+}
+
+/// Asks in the newer version and, where that is not there, in the older one.
+fn converse(
+    door: &Door<'_>,
+    heads: &[RequestHead],
+    deadline: Instant,
+    call: &str,
+) -> Result<DescriptorPool, Trouble> {
+    for head in heads {
+        let mut conversation = Conversation::open(door, head, deadline)
+            .map_err(|error| Trouble::Other(error.to_string()))?;
+        let mut ask = |message: &[u8]| conversation.ask(message).map_err(Trouble::from);
+        match gather(&mut ask, call) {
+            Err(Trouble::NoSuchService) => {}
+            ended => return ended,
+        }
+    }
+    Err(Trouble::NoSuchService)
 }
 
 fn cannot_ask(place: &Place, why: &str) -> SpecError {
     SpecError(format!(
-        "{} cannot be asked to describe its calls: {why}. Give the .proto file with --proto, or see whether it runs",
-        place.authority()
+        "{} cannot be asked to describe its calls: {}. Give the .proto file with --proto, or see whether it runs",
+        place.authority(),
+        visible(why, LONGEST_SHOWN)
     ))
-}
-
-enum Trouble {
-    /// Reflection of this version is not there.
-    NoSuchService,
-    /// The server has other calls.
-    NoSuchCall(Vec<String>),
-    Other(String),
 }
 
 impl From<Ended> for Trouble {
@@ -90,99 +124,23 @@ impl From<Ended> for Trouble {
     }
 }
 
-fn ask(conversation: &mut Conversation, question: Question) -> Result<Answer, Trouble> {
-    let request = Request {
-        host: String::new(),
-        question: Some(question),
-    };
-    let reply = conversation.ask(&request.encode_to_vec())?;
-    Response::decode(reply.as_slice())
-        .ok()
-        .and_then(|response| response.answer)
-        .ok_or_else(|| Trouble::Other("its reflection answers with something else".into()))
-}
-
-/// The file of the service and all it needs. Servers may send them together or leave out what was sent before.
-fn gather(conversation: &mut Conversation, call: &str) -> Result<DescriptorPool, Trouble> {
-    let service = call.split('/').next().unwrap_or(call);
-    let question = Question::FileContainingSymbol(service.to_owned());
-    let mut files: Vec<FileDescriptorProto> = Vec::new();
-    match ask(conversation, question)? {
-        Answer::Files(found) => take(&found.files, &mut files)?,
-        Answer::Error(error) if error.code == NOT_FOUND => {
-            return Err(Trouble::NoSuchCall(known_calls(conversation)?));
-        }
-        Answer::Error(error) => return Err(Trouble::Other(error.message)),
-        Answer::Services(_) => return Err(Trouble::Other("its reflection is confused".into())),
+/// What comes of a server's answers, one after the other, as if it had been asked for `call`: the names of its calls, or
+/// the trouble in words. Without a connection, for tests.
+#[doc(hidden)]
+pub fn of_answers(
+    call: &str,
+    mut answers: impl Iterator<Item = Vec<u8>>,
+) -> Result<Vec<String>, String> {
+    let silence = || Trouble::Other("it says no more".into());
+    let described = gather(&mut |_| answers.next().ok_or_else(silence), call);
+    match described {
+        Ok(pool) => match guarded(|| super::schema::find(&pool, call)) {
+            Some(Ok(found)) => Ok(vec![found.name]),
+            Some(Err(fault)) => Err(fault.to_string()),
+            None => Err("it makes no sense".into()),
+        },
+        Err(Trouble::NoSuchCall(known)) => Err(unknown(call, &known).to_string()),
+        Err(Trouble::Other(why)) => Err(visible(&why, LONGEST_SHOWN)),
+        Err(Trouble::NoSuchService) => Err("no such service".into()),
     }
-    while let Some(name) = missing(&files) {
-        if files.len() > MOST_FILES {
-            return Err(Trouble::Other("its description has no end".into()));
-        }
-        match ask(conversation, Question::FileByName(name.clone()))? {
-            Answer::Files(found) if !found.files.is_empty() => take(&found.files, &mut files)?,
-            _ => return Err(Trouble::Other(format!("its description lacks {name}"))),
-        }
-        if missing(&files).as_ref() == Some(&name) {
-            return Err(Trouble::Other(format!("its description lacks {name}")));
-        }
-    }
-    let mut pool = DescriptorPool::new();
-    pool.add_file_descriptor_protos(files)
-        .map_err(|error| Trouble::Other(format!("its description contradicts itself: {error}")))?;
-    Ok(pool)
-}
-
-fn take(found: &[Vec<u8>], files: &mut Vec<FileDescriptorProto>) -> Result<(), Trouble> {
-    for bytes in found {
-        let file = FileDescriptorProto::decode(bytes.as_slice())
-            .map_err(|error| Trouble::Other(format!("its description cannot be read: {error}")))?;
-        if !files.iter().any(|known| known.name() == file.name()) {
-            files.push(file);
-        }
-    }
-    Ok(())
-}
-
-/// A file that others import and that has not come.
-fn missing(files: &[FileDescriptorProto]) -> Option<String> {
-    let has = |name: &str| files.iter().any(|file| file.name() == name);
-    let mut imports = files.iter().flat_map(|file| &file.dependency);
-    imports.find(|name| !has(name)).cloned()
-}
-
-/// All calls of the server, as far as it describes them.
-fn known_calls(conversation: &mut Conversation) -> Result<Vec<String>, Trouble> {
-    let Answer::Services(services) = ask(conversation, Question::ListServices(String::new()))?
-    else {
-        return Ok(Vec::new());
-    };
-    let mut known = Vec::new();
-    for service in services.services {
-        if service.name.starts_with("grpc.reflection.") {
-            continue;
-        }
-        let question = Question::FileContainingSymbol(service.name.clone());
-        let Answer::Files(found) = ask(conversation, question)? else {
-            continue;
-        };
-        let mut files = Vec::new();
-        take(&found.files, &mut files)?;
-        for file in &files {
-            for described in &file.service {
-                let full = [file.package(), described.name()]
-                    .map(str::to_owned)
-                    .into_iter()
-                    .filter(|part| !part.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(".");
-                if full == service.name {
-                    let methods = described.method.iter();
-                    known.extend(methods.map(|method| format!("{full}/{}", method.name())));
-                }
-            }
-        }
-    }
-    known.sort();
-    Ok(known)
 }

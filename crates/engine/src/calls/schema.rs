@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
 
 use super::nearest::nearest;
+use crate::protocol::excerpt::visible;
 use crate::protocol::grpc::Kind;
 use crate::spec::SpecError;
 
-/// More calls are not listed.
+/// More calls are not listed, nor more characters of each: the names may be a stranger's.
 const LISTED: usize = 40;
+const LONGEST_SHOWN: usize = 120;
 
 /// A call as its description tells it.
 #[derive(Clone, Debug)]
@@ -98,9 +100,14 @@ pub fn unknown(name: &str, known: &[String]) -> SpecError {
             "call: there is no {name}, nor any other call: no service is described there"
         ));
     }
-    let hint = nearest(name, known.iter().map(String::as_str))
-        .map_or_else(String::new, |near| format!(" Nearest: {near}."));
-    let shown = known[..known.len().min(LISTED)].join(", ");
+    let near = known.iter().map(String::as_str);
+    let near = near.filter(|name| name.chars().count() <= LONGEST_SHOWN);
+    let hint = nearest(name, near).map_or_else(String::new, |near| {
+        format!(" Nearest: {}.", visible(near, LONGEST_SHOWN))
+    });
+    let shown = known.iter().take(LISTED);
+    let shown: Vec<_> = shown.map(|name| visible(name, LONGEST_SHOWN)).collect();
+    let shown = shown.join(", ");
     let more = match known.len().saturating_sub(LISTED) {
         0 => String::new(),
         more => format!(" and {more} more"),

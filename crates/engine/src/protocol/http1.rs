@@ -26,6 +26,7 @@ mod varied;
 mod written;
 
 pub use super::body::BodyCheck;
+pub use cookies::Jar;
 pub use error::ProtocolError;
 pub use exchange::{Ask, Heard};
 pub use varied::{Varied, VariedAsk};

@@ -1,7 +1,7 @@
 //! Protocols: pieces of traffic in, events out; none of them owns a socket.
 
 mod body;
-mod excerpt;
+pub(crate) mod excerpt;
 pub mod grpc;
 pub mod http1;
 pub mod http2;

@@ -1,15 +1,15 @@
 //! Where a URL points, and whether that may be loaded.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use url::{Position, Url};
 
 use super::TargetError;
 use super::elsewhere::Elsewhere;
+use crate::apart::apart;
 use crate::spec::{LoadSpec, SpecError};
 use crate::transport::Endpoint;
 
@@ -53,6 +53,11 @@ impl Scheme {
     }
 }
 
+/// A name server that has not answered by now is not waited for; resolvers try each of theirs for 5 s, and again.
+const LOOKUP: Duration = Duration::from_secs(10);
+/// Of the addresses of a name so many are tried; a name of this machine has two.
+const MOST_TRIED: usize = 8;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -68,7 +73,8 @@ impl Place {
     pub fn parse(text: &str) -> Result<Place, SpecError> {
         let fault = |why: &str| {
             Err(SpecError(format!(
-                "url: {text:?} {why}; give http://host:port/path, grpc://host:port/package.Service/Method or ws://host:port/path"
+                "url: {:?} {why}; give http://host:port/path, grpc://host:port/package.Service/Method or ws://host:port/path",
+                without_user(text)
             )))
         };
         let (name, rest) = text.split_once("://").unwrap_or((text, ""));
@@ -97,7 +103,10 @@ impl Place {
             return fault("names no host");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(without_password(name, &rest, &url));
+            return Err(SpecError(format!(
+                "url: {:?} has a user or a password in it, which a URL shows to whoever sees it; leave them out and give -H 'Authorization: Basic …', with what this prints: printf %s 'USER:PASSWORD' | base64",
+                without_user(text)
+            )));
         }
         if url.port() == Some(0) {
             return fault("names port 0, where nothing can listen");
@@ -149,9 +158,8 @@ impl Place {
         let (host, port) = place;
         let named = |name: &String| name.trim_matches(['[', ']']).eq_ignore_ascii_case(&host);
         let named = spec.allow_target.iter().any(named);
-        let found = (host.as_str(), port).to_socket_addrs();
-        let candidates: Vec<SocketAddr> = match found {
-            Ok(found) => found.collect(),
+        let candidates = match addresses(&host, port) {
+            Ok(found) => found,
             Err(source) => return Err(TargetError::Unknown { host, source }),
         };
         if !named && !candidates.iter().all(|address| address.ip().is_loopback()) {
@@ -165,6 +173,7 @@ impl Place {
         let answering = candidates
             .iter()
             .filter(|_| candidates.len() > 1)
+            .take(MOST_TRIED)
             .find(|address| {
                 TcpStream::connect_timeout(address, Duration::from_millis(500)).is_ok()
             });
@@ -173,7 +182,7 @@ impl Place {
             .map(Endpoint::from)
             .ok_or_else(|| TargetError::Unknown {
                 host,
-                source: std::io::Error::other("it has no address"),
+                source: io::Error::other("it has no address"),
             })
     }
 
@@ -195,23 +204,32 @@ impl Place {
     }
 }
 
+/// The addresses of a host.
+fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![(address, port).into()]);
+    }
+    let name = host.to_owned();
+    let look = move || (name.as_str(), port).to_socket_addrs().map(Vec::from_iter);
+    apart("look up", look, LOOKUP, || false)?.unwrap_or_else(|| {
+        let why = format!("no name server answered within {} s", LOOKUP.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
+}
+
 /// Whether an address is one of this machine's: others cannot be bound to.
 fn is_own(address: IpAddr) -> bool {
     !address.is_unspecified() && UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Says what to give in place of a URL with a user in it: `rest` is what follows the scheme `name`.
-fn without_password(name: &str, rest: &str, url: &Url) -> SpecError {
-    let user = decoded(url.username()).unwrap_or_default();
-    let password = decoded(url.password().unwrap_or_default()).unwrap_or_default();
-    // RFC 7617, section 2.
-    let both = STANDARD.encode([user.as_slice(), b":", &password].concat());
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let host = rest[..end].rsplit('@').next().unwrap_or_default();
-    SpecError(format!(
-        "url: {name}://{host}{} has to be given without user and password; add -H 'Authorization: Basic {both}'",
-        &rest[end..]
-    ))
+/// A URL, or what was meant as one, without its user and password. Where those end only a right URL tells; of one that
+/// is not, or that has an `@` in its password, more is hidden rather than less.
+fn without_user(text: &str) -> String {
+    let begin = text.find("://").map_or(0, |at| at + 3);
+    match text.rfind('@') {
+        Some(end) if end >= begin => format!("{}…@{}", &text[..begin], &text[end + 1..]),
+        _ => text.to_owned(),
+    }
 }
 
 /// `%2Ftmp%2Fserver.sock` as a path.

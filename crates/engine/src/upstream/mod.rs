@@ -3,7 +3,7 @@
 //! ```
 //! use velodrome_engine::upstream::Upstream;
 //! let mut upstream = Upstream::start(r#"{"latency": "lognormal(50ms,0.4)", "errors": 0.01}"#).unwrap();
-//! println!("http://127.0.0.1:{}/?latency=75ms", upstream.port()); // one request may have its own latency
+//! println!("http://127.0.0.1:{}/?velodrome-latency=75ms", upstream.port()); // one request may have its own latency
 //! let facts = upstream.stop(); // {"requests":0,…,"late_ms":{"p50":null,…},…}
 //! ```
 //!
@@ -21,6 +21,8 @@ mod stall;
 mod tests;
 
 pub use latency::{Latency, duration};
+pub use replies::Persistence;
+pub use requests::{Heard, NotARequest, Request, Requests};
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};

@@ -22,7 +22,7 @@ pub(super) enum Status {
 
 /// What the answer says of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Persistence {
+pub enum Persistence {
     /// Nothing: HTTP/1.1 goes on by itself.
     Implied,
     /// `keep-alive`, to an HTTP/1.0 client that asked for it; `ab` waits for the word.

@@ -10,8 +10,8 @@ use crate::protocol::http1::{MAX_HEAD_BYTES, MAX_HEADERS, Partial};
 
 /// What of a request matters to its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
-    /// `?latency=75ms`, nanoseconds.
+pub struct Request {
+    /// `?velodrome-latency=75ms`, nanoseconds.
     pub latency: Option<u64>,
     pub head_only: bool,
     pub persistence: Persistence,
@@ -19,7 +19,7 @@ pub(super) struct Request {
 
 /// What came of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub enum Heard {
     /// A request is incomplete.
     More,
     /// The client waits for `100 Continue` before it sends the body.
@@ -29,7 +29,7 @@ pub(super) enum Heard {
 
 /// What came is not a request. Why does not matter to an answer of 400.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotARequest;
+pub struct NotARequest;
 
 #[derive(Debug)]
 enum State {
@@ -46,12 +46,19 @@ enum Length {
 
 /// The reader of one connection.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub struct Requests {
     state: State,
     partial: Partial,
 }
 
+impl Default for Requests {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Requests {
+    /// Nothing is read yet.
     pub const fn new() -> Self {
         Self {
             state: State::Head,
@@ -181,6 +188,9 @@ fn says(value: &[u8], word: &[u8]) -> bool {
         .any(|token| token.trim_ascii().eq_ignore_ascii_case(word))
 }
 
+/// The field of a query that is meant for this third party. All others are the caller's own, whatever they are called.
+const OWN_FIELD: &str = "velodrome-latency=";
+
 /// The latency the query asks for.
 fn own_latency(path: &str) -> Result<Option<u64>, String> {
     let Some((_, query)) = path.split_once('?') else {
@@ -188,7 +198,7 @@ fn own_latency(path: &str) -> Result<Option<u64>, String> {
     };
     query
         .split('&')
-        .find_map(|pair| pair.strip_prefix("latency="))
+        .find_map(|pair| pair.strip_prefix(OWN_FIELD))
         .map(duration)
         .transpose()
 }

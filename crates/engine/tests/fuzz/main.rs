@@ -12,10 +12,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mutation::Mutator;
-use targets::{chunked, grpc, hpack, http1, http2, http2_windows, websocket};
+use targets::{
+    chunked, cookies, grpc, hpack, http1, http2, http2_windows, reflection, third_party, websocket,
+};
 
-/// Of each target; there are seven.
-const BUDGET: Duration = Duration::from_secs(8);
+/// Of each target; there are ten.
+const BUDGET: Duration = Duration::from_secs(6);
 /// No case takes that long, whatever else this machine does.
 const HANGS: Duration = Duration::from_secs(20);
 
@@ -111,6 +113,21 @@ fn messages_of_grpc_hold() {
 #[test]
 fn frames_of_websockets_hold() {
     smokes("websocket", websocket::check);
+}
+
+#[test]
+fn descriptions_of_calls_hold() {
+    smokes("reflection", reflection::check);
+}
+
+#[test]
+fn cookies_hold() {
+    smokes("cookies", cookies::check);
+}
+
+#[test]
+fn requests_to_the_third_party_hold() {
+    smokes("third_party", third_party::check);
 }
 
 #[test]

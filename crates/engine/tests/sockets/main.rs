@@ -12,7 +12,7 @@ mod websocket;
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use server::Server;
@@ -286,4 +286,47 @@ fn an_event_that_says_no_ends_the_load_and_keeps_what_was_measured() {
     assert!(result["duration_s"].as_f64().unwrap() < 30.0);
     assert_eq!(events[..2], ["connected", "measuring"]);
     assert!(events.contains(&"span_ended".to_owned()), "{events:?}");
+}
+
+#[test]
+fn the_wait_for_the_last_answers_is_ended_by_an_event_that_says_no() {
+    let silent = |_: &mut TcpStream, _| {
+        std::thread::sleep(Duration::from_secs(20));
+        false
+    };
+    for transport in transports() {
+        let server = Server::start(silent);
+        let spec = json!({
+            "url": format!("http://127.0.0.1:{}/", server.port), "connections": 2, "threads": 2, "duration_s": 0.1,
+            "drain_s": 60, "timeout_s": 60, "transport": transport,
+        });
+        let spec = LoadSpec::from_json(&spec.to_string()).unwrap();
+        let (began, mut draining) = (Instant::now(), 0);
+        let result = engine::run(&spec, b"", None, &mut |event| {
+            draining += u32::from(event.contains(r#""phase":"drain""#));
+            draining < 3
+        });
+        let result = serde_json::to_value(result.unwrap()).unwrap();
+        assert_eq!(result["outcomes"]["unfinished"], 2);
+        assert!(began.elapsed() < Duration::from_secs(10), "{transport}");
+        std::mem::forget(server); // its threads still sleep
+    }
+}
+
+#[test]
+fn while_a_load_is_prepared_its_listener_is_asked_whether_it_goes_on() {
+    // Takes connections and says nothing of its calls.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("grpc://127.0.0.1:{port}/test.Echo/Unary");
+    let spec = json!({"url": url, "connections": 1, "requests": 1, "grpc": {}});
+    let spec = LoadSpec::from_json(&spec.to_string()).unwrap();
+    let (began, mut events) = (Instant::now(), Vec::new());
+    let ended = engine::run(&spec, b"", None, &mut |event| {
+        events.push(event.to_owned());
+        events.len() < 3
+    });
+    assert!(matches!(ended, Err(engine::EngineError::Ended)));
+    assert_eq!(events, [r#"{"event":"preparing"}"#; 3]);
+    assert!(began.elapsed() < Duration::from_secs(5));
 }

@@ -1,7 +1,7 @@
 """Recipes become source code: steps spelled in an idiom, framed by an interface, compiled once at start.
 
     def app(environ, start_response):               # the frame: interfaces/wsgi.py
-        if ask('http://127.0.0.1:9/?latency=200ms') != 200:         # a step: weave/steps.py
+        if ask('http://127.0.0.1:9/?velodrome-latency=200ms') != 200:  # a step: weave/steps.py
             start_response('502 Bad Gateway', [('Content-Length', '0')])
             return ()
         start_response('200 OK', [('Content-Type', TYPE), ('Content-Length', '84')])

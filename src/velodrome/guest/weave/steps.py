@@ -138,7 +138,7 @@ class Weave:
             return "ask_grpc", "%d" % step.latency_ms, GRPC_OK
         if "ask" not in self.names:
             self.names["ask"] = self.idiom.ask(self.upstream)
-        return "ask", repr("%s/?latency=%gms" % (self.upstream, step.latency_ms)), HTTP_OK
+        return "ask", repr("%s/?velodrome-latency=%gms" % (self.upstream, step.latency_ms)), HTTP_OK
 
     def _query(self, step: Query) -> Lines:
         fetched = self.waited("%s()" % self._named("fetch", self.idiom.fetch(step)))

@@ -32,6 +32,18 @@ class BadOptionError(UsageError):
         super().__init__(f"{option} {value}: {reason}")
 
 
+class CredentialsInUrlError(UsageError):
+    """Raised when a URL has a user or a password in it: whatever shows the URL would show them."""
+
+    def __init__(self, url: str) -> None:
+        scheme, _, rest = url.partition("://")
+        super().__init__(
+            f"url: {scheme}://…@{rest.rpartition('@')[2]} has a user or a password in it, which a URL shows to "
+            "whoever sees it: leave them out and give -H 'Authorization: Basic …', with what this prints: "
+            "printf %s 'USER:PASSWORD' | base64"
+        )
+
+
 class MisplacedOptionError(UsageError):
     """Raised when an option is given that says nothing to the kind of server that the URL names."""
 

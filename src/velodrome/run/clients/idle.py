@@ -10,9 +10,11 @@ They are held by a process of their own on the CPUs for load, so that their desc
 import ipaddress
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +29,8 @@ OPEN_S = 20.0
 """To open them all: 4,000 take half a second on one machine, and 10 s at a round trip of 160 ms."""
 ACCEPT_S = 3.0
 """From then till the server has taken all in, if it does; it needs some 50 us for each."""
+LOOKUP_S = 10.0
+"""For a name server, as the engine gives it."""
 PATIENCE_S = 5.0
 """For the process to answer, beyond what it was given."""
 
@@ -99,7 +103,7 @@ def held(
 def address_of(host: str, allow: Sequence[str]) -> str:
     """Return the address of a host that may be loaded. Raises LoadRefusedError, IdleError."""
     try:
-        address: str = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        address = _looked_up(host)
     except OSError as error:
         raise IdleError(f"{host} cannot be looked up ({error})") from error
     if host not in allow and not _is_loopback(address):
@@ -108,6 +112,29 @@ def address_of(host: str, allow: Sequence[str]) -> str:
             f"If you are allowed to load it: --allow-target {host}"
         )
     return address
+
+
+def _looked_up(host: str) -> str:
+    """Return the first address of a host. Raises OSError.
+
+    On a thread of its own: while a name server is waited for, nothing else ends this, Ctrl-C included.
+    """
+    answer: SimpleQueue[str | OSError] = SimpleQueue()
+
+    def look() -> None:
+        try:
+            answer.put(str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]))
+        except OSError as error:
+            answer.put(error)
+
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        found = answer.get(timeout=LOOKUP_S)
+    except Empty:
+        raise TimeoutError(f"no name server answered within {LOOKUP_S:g} s") from None
+    if isinstance(found, OSError):
+        raise found
+    return found
 
 
 def _is_loopback(address: str) -> bool:

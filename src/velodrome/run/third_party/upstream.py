@@ -122,7 +122,7 @@ def start(
     """Start a third party on a fresh port and return it once it listens. Raises UpstreamError.
 
     `latency` is a duration, a distribution or the path of a file of latencies, as `velodrome upstream` takes
-    it; a request may override it (`?latency=75ms`).
+    it; a request may override it (`?velodrome-latency=75ms`).
     """
     told = Stall(stall["for_s"], stall["every_s"]) if stall is not None else None
     return start_as(ThirdParty("", latency, errors, told, size=body), cpus=cpus, seed=seed, host=host)

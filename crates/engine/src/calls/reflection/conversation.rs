@@ -1,6 +1,7 @@
 //! One call with a stream in each direction, question by question, before any load: blocking, over its own connection.
 
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustls::{ClientConnection, StreamOwned};
@@ -10,13 +11,11 @@ use crate::protocol::grpc::{frame, readable};
 use crate::protocol::http2::{
     GrpcStatus, GrpcTrailer, RequestHead, Session, Settings, StreamEvent, code_name,
 };
-use crate::spec::LoadSpec;
 use crate::transport::tls::explained;
 
-/// A server that does not describe itself in this time is given up, even if its calls may take longer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A description longer than this is none.
-const MOST_BYTES: usize = 64 << 20;
+/// A server that says more than this, in all, describes no service that anybody would load; the largest of Google's are
+/// described in some 4 MB.
+const MOST_BYTES: usize = 16 << 20;
 /// The only stream.
 const TAG: u32 = 0;
 
@@ -37,7 +36,8 @@ pub struct Conversation {
     /// What has come of the answer and was not taken.
     came: Vec<u8>,
     ended: Option<Ended>,
-    deadline: Instant,
+    /// Bytes that came in all.
+    heard: usize,
 }
 
 /// A connection, encrypted or not.
@@ -45,11 +45,14 @@ pub trait Pipe: Read + Write {}
 impl<T: Read + Write> Pipe for T {}
 
 impl Conversation {
-    /// Connects and begins the call.
-    pub fn open(spec: &LoadSpec, door: &Door<'_>, head: &RequestHead) -> io::Result<Conversation> {
-        let patience = PATIENCE.min(Duration::from_secs_f64(spec.timeout_s));
+    /// Connects and begins the call. All of it, questions included, ends at the deadline.
+    pub fn open(
+        door: &Door<'_>,
+        head: &RequestHead,
+        deadline: Instant,
+    ) -> io::Result<Conversation> {
         let mut conversation = Conversation {
-            socket: connected(door, patience)?,
+            socket: connected(door, deadline)?,
             session: Session::new(Settings {
                 streams: 1,
                 ..Settings::default()
@@ -57,7 +60,7 @@ impl Conversation {
             out: Vec::new(),
             came: Vec::new(),
             ended: None,
-            deadline: Instant::now() + patience,
+            heard: 0,
         };
         conversation.session.open(&mut conversation.out);
         while !conversation.session.is_ready() {
@@ -72,6 +75,9 @@ impl Conversation {
 
     /// Sends a message and waits for its answer.
     pub fn ask(&mut self, message: &[u8]) -> Result<Vec<u8>, Ended> {
+        if !self.came.is_empty() {
+            return Err(Ended::Broken("it says more than it is asked".into()));
+        }
         let sent = self
             .session
             .send(TAG, &frame(message), false, &mut self.out);
@@ -105,8 +111,13 @@ impl Conversation {
             ));
             return None;
         }
-        let message = self.came.get(5..5 + length)?.to_vec();
-        self.came.drain(..5 + length);
+        let end = 5 + length;
+        if self.came.len() < end {
+            return None;
+        }
+        let rest = self.came.split_off(end);
+        let mut message = std::mem::replace(&mut self.came, rest);
+        message.drain(..5);
         Some(message)
     }
 
@@ -115,17 +126,13 @@ impl Conversation {
         self.socket.write_all(&self.out).map_err(told_by_tls)?;
         self.out.clear();
         self.socket.flush()?;
-        if Instant::now() > self.deadline {
-            return Err(late());
-        }
         let mut buffer = [0; 16 * 1024];
-        let count = self
-            .socket
-            .read(&mut buffer)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => late(),
-                _ => told_by_tls(error),
-            })?;
+        let count = self.socket.read(&mut buffer).map_err(told_by_tls)?;
+        self.heard += count;
+        if self.heard > MOST_BYTES {
+            let why = format!("it says more than {} MB", MOST_BYTES >> 20);
+            return Err(io::Error::other(why));
+        }
         if count == 0 {
             let closed = self.session.eof().err();
             let why = closed.map_or_else(|| "it closed the connection".into(), |e| e.to_string());
@@ -139,14 +146,55 @@ impl Conversation {
     }
 }
 
-fn connected(door: &Door<'_>, patience: Duration) -> io::Result<Box<dyn Pipe>> {
-    let socket = door.endpoint.reach(patience)?;
+fn connected(door: &Door<'_>, deadline: Instant) -> io::Result<Box<dyn Pipe>> {
+    let socket = door.endpoint.reach(left(deadline)?)?;
+    let socket = Timed { socket, deadline };
     let Some(secure) = door.secure else {
         return Ok(Box::new(socket));
     };
     let tls = ClientConnection::new(secure.config.clone(), secure.name.clone());
     let tls = tls.map_err(io::Error::other)?;
     Ok(Box::new(StreamOwned::new(tls, socket)))
+}
+
+/// A blocking socket that ends at a deadline, however little comes at a time: a TLS library reads in a loop of its own.
+struct Timed {
+    socket: TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(left(self.deadline)?))?;
+        self.socket.read(buffer).map_err(told_by_clock)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(left(self.deadline)?))?;
+        self.socket.write(bytes).map_err(told_by_clock)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+/// How long it is to the deadline; an error where it is over.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    match left.is_zero() {
+        true => Err(late()),
+        false => Ok(left),
+    }
+}
+
+fn told_by_clock(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => late(),
+        _ => error,
+    }
 }
 
 fn hear(event: StreamEvent<'_>, came: &mut Vec<u8>, ended: &mut Option<Ended>) {
@@ -166,10 +214,7 @@ fn hear(event: StreamEvent<'_>, came: &mut Vec<u8>, ended: &mut Option<Ended>) {
                 "it answers with HTTP status {status}"
             )));
         }
-        StreamEvent::Data { bytes, .. } if came.len() + bytes.len() <= MOST_BYTES => {
-            came.extend_from_slice(bytes);
-        }
-        StreamEvent::Data { .. } => *ended = Some(Ended::Broken("its answer is too long".into())),
+        StreamEvent::Data { bytes, .. } => came.extend_from_slice(bytes),
         StreamEvent::Reset { code } => {
             *ended = Some(Ended::Broken(format!(
                 "it reset the stream: {}",

@@ -1,5 +1,7 @@
 //! What a server says of a call, in words.
 
+use crate::protocol::excerpt::visible;
+
 /// The names of the status codes (gRPC, doc/statuscodes.md).
 #[must_use]
 pub fn status_name(code: u32) -> &'static str {
@@ -31,7 +33,7 @@ pub fn status_name(code: u32) -> &'static str {
 /// As many characters of a message as are shown.
 const LONGEST_SHOWN: usize = 300;
 
-/// A `grpc-message` decoded, with its control characters escaped so that no terminal obeys them, and cut.
+/// A `grpc-message` decoded, escaped so that no terminal obeys it, and cut.
 ///
 /// A percent sign that begins no code stands for itself: the protocol wants messages shown even when badly coded.
 #[must_use]
@@ -54,19 +56,7 @@ pub fn readable(message: &[u8]) -> String {
             }
         }
     }
-    let text = String::from_utf8_lossy(&decoded);
-    let mut shown = String::new();
-    for (count, character) in text.chars().enumerate() {
-        if count == LONGEST_SHOWN {
-            shown.push('…');
-            break;
-        }
-        match character.is_control() {
-            true => shown.extend(character.escape_default()),
-            false => shown.push(character),
-        }
-    }
-    shown
+    visible(&String::from_utf8_lossy(&decoded), LONGEST_SHOWN)
 }
 
 fn digit(byte: u8) -> Option<u8> {

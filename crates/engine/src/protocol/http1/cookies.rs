@@ -41,6 +41,13 @@ impl Jar {
 
     /// Takes in one `Set-Cookie` (section 5.2).
     fn set(&mut self, text: &[u8], request_path: &[u8]) {
+        // RFC 6265bis, section 5.6: what could end a line, or a text, sets nothing.
+        if text
+            .iter()
+            .any(|byte| byte.is_ascii_control() && *byte != b'\t')
+        {
+            return;
+        }
         let mut parts = text.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
         let pair = parts.next().unwrap_or_default();
         let Some((name, value)) = halves(pair, b'=').filter(|(name, _)| !name.is_empty()) else {
@@ -193,7 +200,7 @@ mod tests {
             set(&mut jar, &format!("c{number}=x"));
         }
         set(&mut jar, &format!("big={}", "x".repeat(5_000)));
-        for nonsense in ["", "=", "novalue", ";;;", "=x; Path"] {
+        for nonsense in ["", "=", "novalue", ";;;", "=x; Path", "a=\rb: c", "a=\0"] {
             set(&mut jar, nonsense);
         }
         assert_eq!(jar.cookies.len(), MOST_COOKIES);

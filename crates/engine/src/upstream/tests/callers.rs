@@ -24,8 +24,8 @@ fn an_answer_comes_when_it_was_asked_for_and_not_before() {
     let mut caller = Caller::of(&upstream);
     for (path, latency) in [
         ("/", 30),
-        ("/?latency=5ms", 5),
-        ("/x?y=z&latency=0.06s", 60),
+        ("/?velodrome-latency=5ms", 5),
+        ("/x?y=z&velodrome-latency=0.06s", 60),
     ] {
         let before = Instant::now();
         let heard = caller.get(path);
@@ -105,7 +105,7 @@ fn pipelined_requests_are_answered_in_order() {
     let upstream = start(r#"{"body": 0}"#);
     let mut caller = Caller::of(&upstream);
     caller.say(
-        b"GET /?latency=60ms HTTP/1.1\r\n\r\nHEAD /?latency=1ms HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n",
+        b"GET /?velodrome-latency=60ms HTTP/1.1\r\n\r\nHEAD /?velodrome-latency=1ms HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n",
     );
     let before = Instant::now();
     let heads: Vec<String> = (0..4).map(|_| caller.hear(true).head).collect();
@@ -141,7 +141,7 @@ fn a_connection_ends_or_goes_on_as_its_caller_asks() {
     assert!(caller.hear(true).head.contains("Connection: close"));
     assert!(caller.is_closed());
     let mut half = Caller::of(&upstream);
-    half.say(b"GET /?latency=50ms HTTP/1.1\r\n\r\n");
+    half.say(b"GET /?velodrome-latency=50ms HTTP/1.1\r\n\r\n");
     half.0
         .get_ref()
         .shutdown(std::net::Shutdown::Write)
@@ -179,7 +179,10 @@ fn what_is_not_a_request_is_refused_and_the_refusal_arrives() {
     assert_eq!(caller.hear(true).status, 400);
     assert!(caller.is_closed());
     drop(caller);
-    assert_eq!(Caller::of(&upstream).get("/?latency=soon").status, 400);
+    assert_eq!(
+        Caller::of(&upstream).get("/?velodrome-latency=soon").status,
+        400
+    );
     let facts = facts(&upstream.stop());
     assert_eq!(
         (&facts["refused"], &facts["requests"]),

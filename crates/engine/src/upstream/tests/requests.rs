@@ -43,14 +43,18 @@ fn requests_are_found_however_they_are_cut() {
             &[PLAIN],
         ),
         (
-            b"GET /?a=b&latency=75ms HTTP/1.1\r\n\r\n",
+            b"GET /?a=b&velodrome-latency=75ms HTTP/1.1\r\n\r\n",
             &[Request {
                 latency: Some(75_000_000),
                 ..PLAIN
             }],
         ),
         (
-            b"HEAD /?latency=0.5s HTTP/1.1\r\n\r\n",
+            b"GET /prices?latency=p99&errors=0.5&latency=75ms&stall HTTP/1.1\r\n\r\n",
+            &[PLAIN],
+        ),
+        (
+            b"HEAD /?velodrome-latency=0.5s HTTP/1.1\r\n\r\n",
             &[Request {
                 latency: Some(500_000_000),
                 head_only: true,
@@ -98,7 +102,7 @@ fn what_is_not_a_request_is_refused() {
     let long = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'a'; MAX_HEAD_BYTES]].concat();
     let rows: [&[u8]; 5] = [
         b"\x16\x03\x01\x02",
-        b"GET /?latency=soon HTTP/1.1\r\n\r\n",
+        b"GET /?velodrome-latency=soon HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
         &long,

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../../tests/fuzz/targets/cookies.rs"]
+mod target;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| target::check(bytes));
