@@ -48,7 +48,7 @@ VELODROME = """
 import sys, time
 from velodrome.run.machine.limits import bounds, hierarchies
 from velodrome.model.limits import Limits
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Order, Ward
 where = {name: one for name, one in hierarchies().items() if name == "freezer"}
 tree = Ward(Order(
@@ -66,7 +66,7 @@ time.sleep(600)
 """
 
 NEXT = """
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.machine import limits
 from velodrome.run.supervision import orphans
 scratch.home(); orphans.sweep(); limits.sweep()

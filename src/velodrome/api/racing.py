@@ -9,11 +9,11 @@ from velodrome.guest import catalog
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.plan.matrix import Matrix
-from velodrome.run import scratch
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
+from velodrome.run.supervision import scratch
 from velodrome.track.given_numbers import refuse_count
 from velodrome.track.known import known
 from velodrome.track.quiet import Quiet

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run.apps.revisions import checked_out
-from velodrome.run.scratch import IMPORTED_FROM
+from velodrome.run.apps.revisions import KIND, checked_out
 
 HOLDING = """
 import signal, sys, time
@@ -54,7 +53,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def worktrees(shop: Path) -> list[str]:
-    return [line for line in git(shop, "worktree", "list").splitlines() if f"/{IMPORTED_FROM}-" in line]
+    return [line for line in git(shop, "worktree", "list").splitlines() if f"/{KIND}-" in line]
 
 
 def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path) -> None:

@@ -9,8 +9,7 @@ import psutil
 import pytest
 from tests.run.supervision.test_warden import eventually
 
-from velodrome.run import scratch
-from velodrome.run.supervision import orphans
+from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.warden import started
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from velodrome.model.errors import CommandFailedError
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Order, Ward
 
 LONGEST_S = 600.0

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.undisturbed import undisturbed
 
+KIND = "revisions"
+"""Of their temporary folders."""
 SIDES = ("before", "after")
 LONGEST_S = 120.0
 """Of a command of git: large repositories take a while to check out."""
@@ -49,7 +51,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
     commits = [_commit(cwd, one) for one in asked]
     _sweep(top)
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
-    folder_of_both = scratch.made(scratch.IMPORTED_FROM)
+    folder_of_both = scratch.made(KIND)
     try:
         found = []
         for name, commit, side in zip(asked, commits, SIDES, strict=True):
@@ -86,9 +88,7 @@ def _remove(top: Path, folder: Path) -> None:
 
 def _sweep(top: Path) -> None:
     """Take away what a process that was killed outright has left, wherever its temporary files were."""
-    for place in {
-        one.parents[2] for one in _worktrees(top) if one.parent.name.startswith(scratch.IMPORTED_FROM)
-    }:
+    for place in {one.parents[2] for one in _worktrees(top) if one.parent.name.startswith(KIND)}:
         scratch.sweep(place)
     with suppress(GitError):
         _git(str(top), "worktree", "prune")

@@ -12,6 +12,7 @@ from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
+from velodrome.run.supervision import scratch
 
 MODULE = "velodrome.guest.apps.surroundings"
 LONGEST_S = 60.0
@@ -51,9 +52,13 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
     return Theirs(find(python), told["packages"], tuple(told["folders"]))
 
 
-def bytecode(python: str) -> Path:
-    """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's."""
-    return cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
+def bytecode(python: str, cwd: str = "") -> Path:
+    """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's.
+
+    Those of an app in a temporary folder of ours, a revision, go with it: its path will not be seen again.
+    """
+    kept = scratch.home().folder / "bytecode" if cwd and scratch.holds(cwd) else cache.folder("bytecode")
+    return kept / hashlib.sha256(python.encode()).hexdigest()[:16]
 
 
 def path_with(python: str, before: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 from velodrome.guest import catalog
 from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
-from velodrome.run import scratch
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
+from velodrome.run.supervision import scratch
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}
 """Settings to run on another interpreter, with other versions: `packages = ["tornado=5.1.1"]`."""

@@ -15,14 +15,13 @@ from types import FrameType
 
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Trial
-from velodrome.run import scratch
 from velodrome.run.lab import Lab
 from velodrome.run.link import site
 from velodrome.run.machine import limits, placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.preparing import prepared
-from velodrome.run.supervision import orphans
+from velodrome.run.supervision import orphans, scratch
 
 
 @contextmanager

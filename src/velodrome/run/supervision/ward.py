@@ -23,8 +23,7 @@ from typing import Any, Self
 import psutil
 
 from velodrome.model.errors import StartRefusedError
-from velodrome.run import scratch
-from velodrome.run.supervision import orphans, warden
+from velodrome.run.supervision import orphans, scratch, warden
 from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.tail import Tail
 
