@@ -234,6 +234,54 @@ def test_a_signal_reaches_only_the_process_it_is_meant_for() -> None:
         assert not warden.send(pid, start, signal.SIGKILL, lambda _: True)
 
 
+REFORKING = """
+import os, sys, time
+os.read(0, 1)       # until it is in its group
+print("up", flush=True)
+os.fork()
+while True:
+    if os.fork(): os._exit(0)
+"""
+
+
+def group_of(kind: str) -> Path:
+    """Make a control group that can end all in it, where this machine has such."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        fits = (
+            after.startswith("cgroup2 ")
+            if kind == "cgroup.kill"
+            else "freezer" in after.split()[-1].split(",")
+        )
+        group = Path(before.split()[4]) / f"velodrome-test-{os.urandom(4).hex()}"
+        if fits and os.access(group.parent, os.W_OK):
+            group.mkdir()
+            if (group / kind).exists():
+                return group
+            group.rmdir()
+    pytest.skip(f"there is no control group with {kind} here")
+
+
+@pytest.mark.parametrize("kind", ["cgroup.kill", "freezer.state"])
+def test_a_group_ends_what_forks_in_it_at_one_stroke_and_is_removed(kind: str) -> None:
+    group = group_of(kind)
+    try:
+        wild = subprocess.Popen(
+            [PYTHON, "-I", "-S", "-c", REFORKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        (group / "cgroup.procs").write_text(str(wild.pid))
+        assert wild.stdout is not None
+        assert wild.stdin is not None
+        wild.stdin.write(".")
+        wild.stdin.close()
+        assert wild.stdout.readline() == "up\n"
+        wild.stdout.close()
+        wild.wait(10)
+        assert warden.kill_group(str(group))
+    finally:
+        assert warden.remove_group(str(group))
+
+
 def test_scratch_folders_are_removed_but_not_what_they_link_to(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
