@@ -126,7 +126,7 @@ def groups(kind: str) -> tuple[Group, ...]:
     return bounds(Limits(), (0,), where).groups
 
 
-def ended(argv: tuple[str, ...], token: str, kind: str, wild_s: float = 0.3) -> float:
+def ended(argv: tuple[str, ...], token: str, kind: str, wild_s: float = 0.2) -> float:
     """Start it, let it run wild, end it; return how long that took."""
     bystander = subprocess.Popen(["/bin/sleep", "600"])
     try:
@@ -134,7 +134,7 @@ def ended(argv: tuple[str, ...], token: str, kind: str, wild_s: float = 0.3) -> 
             assert eventually(lambda: "up" in ward.tail.lines()), ward.tail.lines()
             time.sleep(wild_s)  # not a wait for anything: so long it does what it wants
             began = time.monotonic()
-            ending = ward.stop(0.2)
+            ending = ward.stop(0.1)
         took = time.monotonic() - began
         assert ending.stuck == ()
         assert none_is_left(token)

@@ -9,7 +9,7 @@ from tests.shop_repository import SHOP, git, slower
 
 from velodrome.cli.main import main
 from velodrome.judge.differing.looks import looks, next_look
-from velodrome.run.apps.revisions import PREFIX
+from velodrome.run.apps.revisions import KIND
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
     assert ("Insufficient data" if spoilt else "✗ Regression") in told.out
     assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in told.out
     assert "block 4  after" in told.err
-    assert PREFIX not in git(shop, "worktree", "list")
+    assert f"/{KIND}-" not in git(shop, "worktree", "list")
     # What was measured is told again without a new run.
     assert velodrome(monkeypatch, str(run), "--metrics", "throughput,p50") == 0
     assert capsys.readouterr().out == told.out
@@ -60,7 +60,7 @@ def test_an_app_that_is_not_imported_from_its_revision_is_refused(
     asked = ["--app", "installed:app", "--cwd", str(shop), "--env", f"PYTHONPATH={elsewhere}"]
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
     assert f"{elsewhere}/installed.py is imported, which is not from the revision" in capsys.readouterr().err
-    assert PREFIX not in git(shop, "worktree", "list")
+    assert f"/{KIND}-" not in git(shop, "worktree", "list")
 
 
 @pytest.mark.parametrize("cured", [False, True])
@@ -93,7 +93,7 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
     said = capsys.readouterr().err
     assert f"{top}/src/shop/__init__.py is imported, which is not from the revision" in said
     assert "--env PYTHONPATH=src" in said
-    assert PREFIX not in git(top, "worktree", "list")
+    assert f"/{KIND}-" not in git(top, "worktree", "list")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_setup_that_fails_ends_it_before_anything(
     asked = ["--app", "shop:app", "--cwd", str(shop), "--setup", "echo no database; false"]
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 3
     assert "no database" in capsys.readouterr().err
-    assert PREFIX not in git(shop, "worktree", "list")
+    assert f"/{KIND}-" not in git(shop, "worktree", "list")
 
 
 @pytest.mark.parametrize(

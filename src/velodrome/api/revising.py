@@ -10,8 +10,8 @@ from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.spans import seconds_of
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import Diff
-from velodrome.run import scratch
 from velodrome.run.apps import revisions
+from velodrome.run.supervision import scratch
 from velodrome.track import apps, revising
 from velodrome.track.comparing import Terms
 from velodrome.track.given_numbers import refuse_count

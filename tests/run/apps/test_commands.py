@@ -1,6 +1,7 @@
 """The commands around a race: run where and with what their user says, within a time, and nothing of them stays."""
 
 import os
+import shlex
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from velodrome.model.errors import CommandFailedError
 from velodrome.run.apps.commands import around
+from velodrome.run.supervision.ward import Ward
 
 
 def test_both_run_in_the_folder_with_the_variables(tmp_path: Path) -> None:
@@ -41,6 +43,36 @@ def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 def test_what_it_leaves_in_the_background_lives_as_long_as_the_race(tmp_path: Path) -> None:
     with around("sleep 600 & echo $! > pid", "", str(tmp_path), {}):
+        pid = int((tmp_path / "pid").read_text())
+        assert psutil.pid_exists(pid)
+    assert not psutil.pid_exists(pid)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_it_left_in_the_background_is_asked_to_end_and_has_time_to(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    # A shell that traps, as the launchers of databases do, with a child in the foreground.
+    saves = "trap 'sleep 0.3; touch saved; exit' TERM; touch ready; while :; do sleep 0.1; done"
+    setup = f"sh -c {shlex.quote(saves)} & while ! test -e ready; do sleep 0.01; done"
+    try:
+        with around(setup, "", str(tmp_path), {}):
+            assert not (tmp_path / "saved").exists()
+            if interrupted:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert (tmp_path / "saved").exists()
+
+
+def test_what_does_not_end_when_it_is_asked_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = "sh -c 'trap : TERM; echo $$ > pid; while :; do sleep 1; done' & while ! test -s pid; do :; done"
+    monkeypatch.setattr(
+        Ward, "stop", lambda ward, deadline_s=10.0, stop=Ward.stop: stop(ward, deadline_s / 20)
+    )
+    with around(setup, "", str(tmp_path), {}):
         pid = int((tmp_path / "pid").read_text())
         assert psutil.pid_exists(pid)
     assert not psutil.pid_exists(pid)

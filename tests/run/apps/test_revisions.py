@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run import scratch as temporary
-from velodrome.run.apps.revisions import checked_out
+from velodrome.run.apps.revisions import KIND, checked_out
+from velodrome.run.supervision import scratch as temporary
 
 HOLDING = """
 import signal, sys, time
@@ -66,7 +66,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left(scratch: Path) -> list[Path]:
-    return [*scratch.glob(f"velodrome-*/{temporary.IMPORTED_FROM}-*")]
+    return [*scratch.glob(f"velodrome-*/{KIND}-*")]
 
 
 def test_both_revisions_are_there_side_by_side_and_gone_afterwards(shop: Path, scratch: Path) -> None:

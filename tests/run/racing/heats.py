@@ -15,9 +15,9 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
-from velodrome.run import scratch
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import hierarchies
+from velodrome.run.supervision import scratch
 
 SHORT = Load(Closed(1), duration_s=0.3)
 LONGER = Load(Closed(2), duration_s=0.3)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.supervision.test_warden import eventually
+from tests.run.supervision.test_warden import eventually, gone
 
-from velodrome.run import scratch
-from velodrome.run.supervision import orphans
+from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.warden import started
 
@@ -21,10 +20,13 @@ DEAD = 4194399
 """Above the largest process number of Linux."""
 WITH_CHILD = """
 import os, sys, time
-if os.fork() == 0: os.execve("/bin/sleep", ["sleep", "600"], {})
+if os.fork() == 0:
+    code = "import os; os.fork() or os.execve('/bin/sleep', ['sleep', '600'], {}); os.wait()"
+    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code], {})
 print("up", flush=True)
 time.sleep(600)
 """
+"""With a child and a grandchild that have no mark."""
 
 
 def carrier(mark: str) -> subprocess.Popen[str]:
@@ -41,22 +43,24 @@ def ends(mark: str) -> bool:
     with carrier(mark) as process:
         assert process.stdout is not None
         process.stdout.close()
-        (below,) = psutil.Process(process.pid).children()
+        assert eventually(lambda: len(psutil.Process(process.pid).children(recursive=True)) == 2)
+        below = psutil.Process(process.pid).children(recursive=True)
         try:
             orphans.sweep()
             ended = process.poll() is not None or not started(process.pid)
             if ended:
-                assert eventually(lambda: not below.is_running() or below.status() == psutil.STATUS_ZOMBIE)
+                assert eventually(lambda: gone(below))
             return ended
         finally:
             process.kill()
-            if below.is_running():
-                below.kill()
+            for one in below:
+                if not gone([one]):
+                    one.kill()
 
 
 def test_what_carries_the_mark_of_a_dead_velodrome_is_ended_with_what_is_below_it(tmp_path: Path) -> None:
     assert ends(f"00:{DEAD}:77:{tmp_path}/lock")
-    (tmp_path / "lock").touch()
+    (tmp_path / "lock").touch()  # there, and held by nobody
     assert ends(f"00:{DEAD}:77:{tmp_path}/lock")
 
 
@@ -70,7 +74,9 @@ def test_what_a_living_velodrome_or_a_living_warden_cares_for_is_left_alone(tmp_
     assert not ends(f"00:{DEAD}:77:{scratch.home().lock}")
 
 
-@pytest.mark.parametrize("mark", ["", "0badcafe", "00:x:77:/no/lock", f"00:{DEAD}:77", f"00:{DEAD}:77:"])
+@pytest.mark.parametrize(
+    "mark", ["", "0badcafe", "00:x:77:/no/lock", f"00:{DEAD}:77", f"00:{DEAD}:77:", f"00:{DEAD}:77:/dev/zero"]
+)
 def test_a_mark_that_tells_no_owner_condemns_nobody(mark: str) -> None:
     assert not ends(mark)
 

@@ -16,7 +16,8 @@ import pytest
 
 from velodrome.model.errors import StartRefusedError
 from velodrome.run.supervision import warden
-from velodrome.run.supervision.ward import MARK, WARDEN, Exit, Group, Order, Ward
+from velodrome.run.supervision.orphans import MARK
+from velodrome.run.supervision.ward import WARDEN, Exit, Group, Order, Ward
 
 PYTHON = os.path.realpath(sys.executable)
 
@@ -123,6 +124,14 @@ def test_the_warden_killed_takes_its_child_along_and_the_rest_is_swept() -> None
     assert tree.family() == ()
 
 
+def grown(tree: Ward) -> tuple[psutil.Process, list[psutil.Process]]:
+    """Wait until a FAMILY is whole; return its warden and all below it."""
+    wait_for(tree, "up")
+    watching = psutil.Process(psutil.Process(tree.pid).ppid())
+    assert eventually(lambda: len(watching.children(recursive=True)) >= 5)
+    return watching, watching.children(recursive=True)
+
+
 def gone(processes: list[psutil.Process]) -> bool:
     return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
 
@@ -130,10 +139,7 @@ def gone(processes: list[psutil.Process]) -> bool:
 def test_the_warden_killed_its_sentinel_ends_the_rest_and_removes_its_folder_at_once(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     tree = Ward(order(FAMILY.format(deaf=True), scratch=(str(scratch),)))
-    wait_for(tree, "up")
-    watching = psutil.Process(psutil.Process(tree.pid).ppid())
-    family = watching.children(recursive=True)
-    assert len(family) >= 5
+    watching, family = grown(tree)
     watching.kill()
     assert eventually(lambda: gone(family) and not scratch.exists())
     assert tree.stop().stuck == ()
@@ -142,9 +148,7 @@ def test_the_warden_killed_its_sentinel_ends_the_rest_and_removes_its_folder_at_
 def test_a_tree_goes_on_without_its_sentinel_and_ends_as_with_it(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     tree = Ward(order(FAMILY.format(deaf=False), scratch=(str(scratch),)))
-    wait_for(tree, "up")
-    watching = psutil.Process(psutil.Process(tree.pid).ppid())
-    family = watching.children(recursive=True)
+    watching, family = grown(tree)
     psutil.Process(watching.ppid()).kill()
     assert not gone(family)
     assert tree.exit() is None
@@ -157,9 +161,7 @@ def test_a_tree_goes_on_without_its_sentinel_and_ends_as_with_it(tmp_path: Path)
 def test_without_warden_and_sentinel_velodrome_ends_the_tree_itself(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     tree = Ward(order(FAMILY.format(deaf=True), scratch=(str(scratch),)))
-    wait_for(tree, "up")
-    watching = psutil.Process(psutil.Process(tree.pid).ppid())
-    family = watching.children(recursive=True)
+    watching, family = grown(tree)
     psutil.Process(watching.ppid()).kill()
     watching.kill()
     assert tree.stop().stuck == ()
@@ -202,8 +204,7 @@ def test_where_everyone_is_stopped_the_background_has_time_to_save_also_when_the
 
 def test_where_everyone_is_stopped_the_deaf_are_killed(tmp_path: Path) -> None:
     tree = Ward(order(FAMILY.format(deaf=True), stop_everyone=True))
-    wait_for(tree, "up")
-    family = psutil.Process(psutil.Process(tree.pid).ppid()).children(recursive=True)
+    _, family = grown(tree)
     assert tree.stop(0.3).hung
     assert gone(family)
 
@@ -231,6 +232,54 @@ def test_a_signal_reaches_only_the_process_it_is_meant_for() -> None:
         assert warden.send(pid, start, signal.SIGKILL, lambda one: warden.below(one, os.getpid()))
         assert stranger.wait(10) == -signal.SIGKILL
         assert not warden.send(pid, start, signal.SIGKILL, lambda _: True)
+
+
+REFORKING = """
+import os, sys, time
+os.read(0, 1)       # until it is in its group
+print("up", flush=True)
+os.fork()
+while True:
+    if os.fork(): os._exit(0)
+"""
+
+
+def group_of(kind: str) -> Path:
+    """Make a control group that can end all in it, where this machine has such."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        fits = (
+            after.startswith("cgroup2 ")
+            if kind == "cgroup.kill"
+            else "freezer" in after.split()[-1].split(",")
+        )
+        group = Path(before.split()[4]) / f"velodrome-test-{os.urandom(4).hex()}"
+        if fits and os.access(group.parent, os.W_OK):
+            group.mkdir()
+            if (group / kind).exists():
+                return group
+            group.rmdir()
+    pytest.skip(f"there is no control group with {kind} here")
+
+
+@pytest.mark.parametrize("kind", ["cgroup.kill", "freezer.state"])
+def test_a_group_ends_what_forks_in_it_at_one_stroke_and_is_removed(kind: str) -> None:
+    group = group_of(kind)
+    try:
+        wild = subprocess.Popen(
+            [PYTHON, "-I", "-S", "-c", REFORKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        (group / "cgroup.procs").write_text(str(wild.pid))
+        assert wild.stdout is not None
+        assert wild.stdin is not None
+        wild.stdin.write(".")
+        wild.stdin.close()
+        assert wild.stdout.readline() == "up\n"
+        wild.stdout.close()
+        wild.wait(10)
+        assert warden.kill_group(str(group))
+    finally:
+        assert warden.remove_group(str(group))
 
 
 def test_scratch_folders_are_removed_but_not_what_they_link_to(tmp_path: Path) -> None:

@@ -29,13 +29,13 @@ from velodrome.model.errors import (
     AppRaisesError,
     AppUnfitError,
 )
-from velodrome.run import scratch
 from velodrome.run.apps.curing import Lacking, cure
 from velodrome.run.apps.serving import import_path
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import bytecode, path_with
 from velodrome.run.servers.server import INHERITED
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.account import acting, hand_over
 from velodrome.run.supervision.ward import Order, Ward
 
@@ -156,7 +156,7 @@ def _environment(named: Named, home: str) -> dict[str, str]:
         "PYTHONUSERBASE": str(Path(account.home, ".local")) if (account := acting()) else site.getuserbase(),
         "PATH": path_with(named.python, kept.get("PATH", "")),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPYCACHEPREFIX": str(bytecode(named.python)),
+        "PYTHONPYCACHEPREFIX": str(bytecode(named.python, named.cwd)),
         **named.variables,
         "PYTHONPATH": import_path(tree, import_path(named.source, named.variables.get("PYTHONPATH", ""))),
     }

@@ -19,10 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.account import current_process, current_variables, hand_over
 from velodrome.run.supervision.undisturbed import undisturbed
 
+KIND = "revisions"
+"""Of their temporary folders."""
 SIDES = ("before", "after")
 LONGEST_S = 120.0
 """Of a command of git: large repositories take a while to check out."""
@@ -73,7 +75,7 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
         raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
     commits = [_commit(cwd, one) for one in asked]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
-    both = scratch.made(scratch.IMPORTED_FROM)
+    both = scratch.made(KIND)
     hand_over(both)
     try:
         found = []

@@ -50,7 +50,7 @@ def serving(
     interface = plain.stack.interface
     variables = {
         "PATH": path_with(app.python, os.environ.get("PATH", "")),
-        "PYTHONPYCACHEPREFIX": str(bytecode(app.python)),
+        "PYTHONPYCACHEPREFIX": str(bytecode(app.python, app.cwd)),
         **{name: values[name] for name in app.variables},
         **{one.variable: url for one, url in urls.items()},
         **({SETTINGS: app.path} if app.form == "django" else {}),

@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 from velodrome.guest import client as clients
 from velodrome.guest.client import Client
 from velodrome.model.errors import CompanionFailedError, CompanionMissingError
-from velodrome.run import scratch
 from velodrome.run.companions import launch
 from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import for_client
 from velodrome.run.servers.ports import fresh_port
 from velodrome.run.servers.server import INHERITED, descriptors
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.python import alone
 from velodrome.run.supervision.ward import Exit, Order, Ward
 

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.model.errors import DriverError, DriverStoppedError, DriverTimedOutError, StartRefusedError
-from velodrome.run import scratch
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
-from velodrome.run.supervision import lifeline
+from velodrome.run.supervision import lifeline, scratch
 from velodrome.run.supervision.lifeline import LAST_LINES, Child
 
 MODULE = "velodrome.run.drivers.foreign_process"

@@ -13,6 +13,7 @@ from velodrome.run import cache
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
 from velodrome.run.faults import refusals
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.account import acting, current_process, current_variables, hand_over
 from velodrome.run.supervision.python import guest
 
@@ -58,12 +59,18 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
     return Theirs(find(python), told["packages"], tuple(told["folders"]))
 
 
-def bytecode(python: str) -> Path:
-    """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's."""
-    kept = cache.folder("bytecode") / hashlib.sha256(python.encode()).hexdigest()[:16]
-    cache.use(kept, python)
+def bytecode(python: str, cwd: str = "") -> Path:
+    """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's.
+
+    Those of an app in a temporary folder of ours, a revision, go with it: its path will not be seen again.
+    """
+    passing = bool(cwd) and scratch.holds(cwd)
+    place = scratch.home().folder / "bytecode" if passing else cache.folder("bytecode")
+    kept = place / hashlib.sha256(python.encode()).hexdigest()[:16]
+    if not passing:
+        cache.use(kept, python)
     if acting() is not None:
-        kept.mkdir(exist_ok=True)
+        kept.mkdir(parents=True, exist_ok=True)
         hand_over(kept)
     return kept
 

@@ -12,9 +12,9 @@ from typing import Any
 from velodrome.guest import catalog
 from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
-from velodrome.run import scratch
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.account import current_process, hand_over
 from velodrome.run.supervision.python import guest
 

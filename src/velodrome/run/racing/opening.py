@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from velodrome.model.limits import Limits
 from velodrome.model.trial import Trial
-from velodrome.run import scratch
 from velodrome.run.lab import Lab
 from velodrome.run.link import site
 from velodrome.run.machine import limits, placement
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.preparing import prepared
-from velodrome.run.supervision import orphans
+from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.undisturbed import stoppable
 
 

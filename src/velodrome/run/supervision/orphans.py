@@ -7,11 +7,12 @@ velodrome of the same user (of any user, where it is root) does it.
 
 import os
 import secrets
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 
-from velodrome.run.supervision.warden import Found, claim, descendants, end_all, looked_up, started
+from velodrome.run.supervision.warden import LOCK, Found, claim, descendants, end_all, looked_up, started
 
 MARK = "VELODROME_WARD"
 """Environment variable whose value is unique to one tree: whoever carries it belongs to it."""
@@ -27,52 +28,67 @@ def sweep() -> int:
     """End what dead velodromes left running; return how many processes that were."""
     if sys.platform != "linux":
         return 0
-    first = _orphans()
-    end_all(_orphans, lambda pid: pid in _orphans())
+    spared = {os.getpid(), *_ancestors(os.getpid())}
+    cared: dict[str, bool] = {}
+
+    def nobodys(pid: int, value: str) -> bool:
+        if value not in cared:
+            cared[value] = _cared_for(value)
+        return not cared[value] and pid not in spared and _seen_alike(pid)
+
+    first = _bearing(nobodys, spared)
+    end_all(lambda: _bearing(nobodys, spared), lambda pid: pid not in spared and _bears(pid, nobodys))
     return len(first)
 
 
-def carriers(mark: str) -> Found:
-    """Return the living processes that carry a mark, and all below them."""
-    roots = {pid: (start, state) for pid, start, state, value in _marked() if value == mark}
-    return descendants(*roots) | roots
+def end(mark: str, seconds: float) -> list[int]:
+    """End the processes that carry a mark, and all below them; return what is left."""
+
+    def meant(_: int, value: str) -> bool:
+        return value == mark
+
+    return end_all(lambda: _bearing(meant), lambda pid: _bears(pid, meant), seconds)
 
 
-def _orphans() -> Found:
-    """Return the processes that carry a mark of which nobody takes care any more, and all below them."""
-    spared = {os.getpid(), *_ancestors(os.getpid())}
-    cared: dict[str, bool] = {}
-    roots: dict[int, tuple[int, bytes]] = {}
-    for pid, start, state, value in _marked():
-        if value not in cared:
-            cared[value] = _cared_for(value)
-        if not cared[value] and pid not in spared and _seen_alike(pid):
-            roots[pid] = start, state
-    if not roots:
-        return {}
-    return {pid: one for pid, one in (descendants(*roots) | roots).items() if pid not in spared}
+def _bearing(meant: Callable[[int, str], bool], spared: Container[int] = ()) -> Found:
+    """Return the living processes with a mark that is meant, and all below them."""
+    roots = {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        found = looked_up(pid)  # first: where the number is given away in between the start is not its own
+        if found and found[0] not in b"ZX" and (value := _mark_of(pid)) and meant(pid, value):
+            roots[pid] = found[2], found[0]
+    every = descendants(*roots) | roots if roots else {}
+    return {pid: one for pid, one in every.items() if pid not in spared}
 
 
-def _marked() -> Iterator[tuple[int, int, bytes, str]]:
-    """Yield number, start, state and mark of every process that has a mark and lets us read it."""
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        found = looked_up(int(name))  # first: of a number that is given away in between neither is right
-        if found is None or found[0] in b"ZX":
-            continue
-        with suppress(OSError), open(f"/proc/{name}/environ", "rb") as environment:
-            text = b"\0" + environment.read()
-            _, entry, rest = text.partition(b"\0" + _ENTRY)
-            if entry:
-                yield int(name), found[2], found[0], os.fsdecode(rest.partition(b"\0")[0])
+def _bears(pid: int, meant: Callable[[int, str], bool]) -> bool:
+    """Return whether a process, or one that it is below, has a mark that is meant."""
+    return any((value := _mark_of(one)) and meant(one, value) for one in (pid, *_ancestors(pid)))
+
+
+def _mark_of(pid: int) -> str:
+    """Return the mark in the environment of a process; empty: it has none, or we may not know."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            _, entry, rest = (b"\0" + environment.read()).partition(b"\0" + _ENTRY)
+    except OSError:
+        return ""
+    return os.fsdecode(rest.partition(b"\0")[0]) if entry else ""
 
 
 def _cared_for(value: str) -> bool:
     """Return whether whoever set this mark lives, or a warden does; also where that cannot be told."""
     _, pid, start, lock = (*value.split(":", 3), "", "", "")[:4]
-    if not (pid.isdecimal() and start.isdecimal() and lock) or started(int(pid)) == int(start):
+    if not (pid.isdecimal() and start.isdecimal()) or started(int(pid)) == int(start):
         return True
-    if not os.path.lexists(lock):
+    try:
+        # Anybody may write anything into an environment; root opens no device for it.
+        if os.path.basename(lock) != LOCK or not stat.S_ISREG(os.lstat(lock).st_mode):
+            return True
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True
     if (number := claim(lock)) < 0:
         return True
     os.close(number)

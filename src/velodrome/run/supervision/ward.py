@@ -24,9 +24,8 @@ import psutil
 
 from velodrome.model import secrets as known_secrets
 from velodrome.model.errors import StartRefusedError
-from velodrome.run import scratch
 from velodrome.run.faults import refusals
-from velodrome.run.supervision import orphans, python, warden
+from velodrome.run.supervision import orphans, python, scratch, warden
 from velodrome.run.supervision.account import Account
 from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.tail import Tail
@@ -249,15 +248,20 @@ class Ward:
         for group in self.order.groups:
             warden.end_group(group.path)
             warden.remove_group(group.path)
-        stuck: tuple[int, ...] = ()
-        if sys.platform == "linux":
-            stuck = tuple(warden.end_all(self._left, lambda pid: pid in self._left(), seconds=END_SECONDS))
+        stuck = orphans.end(self.mark, END_SECONDS) if sys.platform == "linux" else self._end_by_name()
         for folder in self.order.scratch:
             warden.clear(folder)
-        return stuck
+        return tuple(stuck)
 
-    def _left(self) -> warden.Found:
-        return orphans.carriers(self.mark)
+    def _end_by_name(self) -> list[int]:
+        """Elsewhere than on Linux: by the mark alone."""
+        until = time.monotonic() + END_SECONDS
+        while (left := self.family()) and time.monotonic() < until:
+            for pid in left:
+                with suppress(psutil.Error):
+                    psutil.Process(pid).kill()
+            time.sleep(0.01)
+        return list(left)
 
     def _close(self) -> None:
         process: subprocess.Popen[bytes] | None = getattr(self, "_warden", None)

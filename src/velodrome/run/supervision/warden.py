@@ -105,9 +105,16 @@ def send(pid: int, start: int, number: int, still: Callable[[int], bool]) -> boo
     what is asked of the process once it is open holds when the signal is sent.
     """
     descriptor = -1
-    try:
-        if hasattr(os, "pidfd_open"):
+    if hasattr(os, "pidfd_open"):
+        try:
             descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            descriptor = (
+                -1
+            )  # Linux before 5.3, a sandbox without it, no descriptor left: then looked at just before
+    try:
         if (found := looked_up(pid)) is None or found[2] != start or not still(pid):
             return False
         if descriptor >= 0:
@@ -146,7 +153,8 @@ def kill_stopped(find: Callable[[], Found], still: Callable[[int], bool]) -> Non
         if not new and all(state in QUIET for _, state in left.values()):
             break
     for pid, (start, _) in left.items():
-        send(pid, start, signal.SIGKILL, still)
+        # One that was stopped is meant, whatever became of its parents, which were killed a moment ago.
+        send(pid, start, signal.SIGKILL, (lambda _: True) if (pid, start) in stopped else still)
 
 
 def members(group: str) -> dict[int, tuple[int, bytes]]:

@@ -21,16 +21,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from velodrome.model.errors import ScratchError, VelodromeError
-from velodrome.run import cache
+from velodrome.model.errors import ScratchError
 from velodrome.run.supervision import orphans
 from velodrome.run.supervision.warden import LOCK, claim, clear, take_away
 
 NAME = re.compile(r"velodrome-\d+-[0-9a-f]{16}")
 UNLOCKED_S = 60.0
 """Between the making of a folder and of its lock are microseconds: older than this, it will never get one."""
-IMPORTED_FROM = "revisions"
-"""Folders from which modules are imported: what Python keeps compiled of these lies in the cache, by their path."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +89,14 @@ def held(kind: str) -> Iterator[Path]:
         clear(str(folder))
 
 
+def holds(path: str) -> bool:
+    """Return whether a path lies in the folder of this process."""
+    ours = _home[0] if _home else None
+    return bool(
+        ours and ours.process == os.getpid() and Path(os.path.realpath(path)).is_relative_to(ours.folder)
+    )
+
+
 def sweep(place: Path | None = None) -> int:
     """Remove the folders of our user's velodromes whose lock nobody holds; return how many that were.
 
@@ -130,12 +135,8 @@ def _of_ours(place: Path) -> list[Path]:
 
 
 def _removed(folder: Path) -> bool:
-    """Remove the folder of a velodrome, with what was compiled of modules in it; whether it is gone."""
+    """Remove the folder of a velodrome; whether it is gone."""
     with suppress(OSError):
-        if any(name.startswith(IMPORTED_FROM) for name in os.listdir(folder)):
-            with suppress(VelodromeError):
-                for compiled in cache.folder("bytecode").iterdir():
-                    clear(str(compiled / folder.relative_to("/")))
         take_away(str(folder))
     return not os.path.lexists(folder)
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import ScratchError
-from velodrome.run import scratch
+from velodrome.run.environments.theirs import bytecode
+from velodrome.run.supervision import scratch
 from velodrome.run.supervision.warden import LOCK
 
 HOLDING = """
 import sys, time
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 folder = scratch.made("run")
 (folder / "file").write_text("dear")
 print(folder, flush=True)
@@ -138,7 +139,7 @@ def test_an_empty_folder_without_a_lock_goes_when_it_is_old(tmp_path: Path) -> N
 def test_a_fork_has_a_folder_of_its_own_and_leaves_ours(tmp_path: Path) -> None:
     code = """
 import os
-from velodrome.run import scratch
+from velodrome.run.supervision import scratch
 ours = scratch.made("run")
 if os.fork() == 0:
     theirs = scratch.made("run")
@@ -153,21 +154,14 @@ assert ours.exists()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_compiled_of_revisions_goes_with_them(
+def test_what_is_compiled_of_an_app_in_such_a_folder_goes_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VELODROME_CACHE", str(tmp_path / "cache"))
-    folder = folder_of(tmp_path)
-    source = folder / f"{scratch.IMPORTED_FROM}-0" / "before"
-    source.mkdir(parents=True)
-    compiled = tmp_path / "cache" / "bytecode" / "0badcafe"
-    ours, theirs = compiled / source.relative_to("/"), compiled / "home" / "shop"
-    for one in (ours, theirs):
-        one.mkdir(parents=True)
-        (one / "shop.pyc").touch()
-    assert scratch.sweep(tmp_path) == 1
-    assert not (compiled / folder.relative_to("/")).exists()
-    assert (theirs / "shop.pyc").exists()
+    with scratch.held("revisions") as folder:
+        assert bytecode("/usr/bin/python3", str(folder)).is_relative_to(scratch.home().folder)
+    for elsewhere in ("", str(tmp_path), "/no/such/folder"):
+        assert bytecode("/usr/bin/python3", elsewhere).is_relative_to(tmp_path / "cache")
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
