@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -111,10 +112,11 @@ def test_where_uv_itself_may_not_build_that_is_the_cure(index: Path, app: App) -
     packages.sdist(index, "saddle", "2.0", "")
     with (index / "uv.toml").open("a") as settings:
         settings.write("[pip]\nno-build = true\n")
-    for make in (
+    makes: tuple[Callable[[], object], ...] = (
         lambda: overlay_for(needing("saddle==2.0"), app, allow_sdist=True),
         lambda: for_client(client("saddle==2.0")),
-    ):
+    )
+    for make in makes:
         with pytest.raises(EnvironmentFailedError) as caught:
             make()
         assert "no-build" in caught.value.cure
