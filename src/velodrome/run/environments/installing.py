@@ -89,7 +89,10 @@ class Site:
             raise EnvironmentFailedError(self.whose, reason, cure, said.last_lines)
         if said.returncode != 0:
             reason = "its packages could not be installed"
-            raise EnvironmentFailedError(self.whose, reason, _cure(said.stderr), said.last_lines)
+            cure = _cure(said.stderr)
+            if cure == SOURCES and self.builds:
+                cure = FORBIDDEN
+            raise EnvironmentFailedError(self.whose, reason, cure, said.last_lines)
         return said.stdout
 
     def packages(self) -> dict[str, str]:
@@ -109,10 +112,9 @@ def kept(
 ) -> Found:
     """Return what is `ready` at `home`, made if need be, and kept from being pruned while this process lives.
 
-    `whose` names the stack or client, `beside` the app that it is made for.
-
-    `make` fills the folder of a site and returns what its record says. Of many that want it one makes it, in any
-    process or thread. Raises EnvironmentFailedError.
+    `whose` names the stack or client, `beside` the app that it is made for. `make` fills the folder of a site and
+    returns what its record says. Of many that want it one makes it, in any process or thread. Raises
+    EnvironmentFailedError.
     """
     cache.use(home, f"{whose} beside {beside}" if beside else whose)
     found = ready(home)
@@ -203,12 +205,13 @@ def _user() -> str:
 
 def unsolvable(error: EnvironmentFailedError) -> bool:
     """Return whether there are no versions that go together: the words that say so may be far from uv's last."""
-    return error.cure in (UNSOLVABLE, SOURCES)
+    return error.cure in (UNSOLVABLE, SOURCES, FORBIDDEN)
 
 
 UNSOLVABLE = "correct the stack's requires, or choose another interpreter"
 SOURCES = "--allow-sdist, which runs the build code of these packages on this machine"
 """Where a package, or the version asked for, is to be had as source only."""
+FORBIDDEN = "let uv build packages: its own settings forbid it (no-build)"
 _INDEX = "see that the package index can be reached; uv's own settings name another one (UV_DEFAULT_INDEX)"
 CURES = (
     (

@@ -24,7 +24,7 @@ from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
 from velodrome.run.environments import guest_tree, lock, record
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.installing import SOURCES, Site, kept, tell, unsolvable
+from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, kept, tell, unsolvable
 from velodrome.run.environments.requirements import name_of, unpinned
 from velodrome.run.environments.theirs import Theirs, theirs
 
@@ -170,9 +170,9 @@ def _resolved(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> 
         except EnvironmentFailedError as also:
             if not unsolvable(also):
                 raise
-        if error.cure == SOURCES:
+        if error.cure in (SOURCES, FORBIDDEN):
             reason = "its server, or what this needs, is to be had as source only"
-            raise EnvironmentFailedError(stack.name, reason, SOURCES, error.last_lines) from error
+            raise EnvironmentFailedError(stack.name, reason, error.cure, error.last_lines) from error
         reason = "its server needs other versions than are installed beside the app"
         cure = "change what uv names in the app's environment, or race the other stacks"
         raise EnvironmentFailedError(stack.name, reason, cure, error.last_lines) from error
