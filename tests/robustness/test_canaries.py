@@ -30,7 +30,7 @@ LEAKY = Path(__file__).with_name("canaries")
 LARGEST = 20_000_000
 """Bytes of a file of the cache that is searched: what is written there in seconds is smaller."""
 PIECE = 12
-"""Characters of a canary that are a leak by themselves."""
+"""Characters of a canary that are a leak by themselves; every half of it is tried."""
 OURS = ("velodrome.run.", "warden.py")
 """In the command lines of processes that have no use for an app's variables."""
 
@@ -64,11 +64,11 @@ class Searched:
         self.places += 1
         self.bytes += len(text)
         for door, one in canaries.items():
-            pieces = {one[at : at + PIECE] for at in range(len(one) - PIECE + 1)}
+            pieces = {one[at : at + PIECE] for at in range(0, len(one) - PIECE + 1, PIECE // 2)}
             self.found += [f"{door} in {what} as {form!r}" for form in forms(one) | pieces if form in text]
 
     def tell(self, canaries: Mapping[str, str]) -> None:
-        each = len(forms("x" * 40))
+        each = len(forms(canary("any")))
         print(f"{len(canaries)} doors, {each} forms each, {self.bytes} bytes in {self.places} places")
 
 
@@ -99,7 +99,7 @@ class Processes:
                         self.environments.setdefault(line, set()).add(told)
                 except OSError:
                     continue
-            self._over.wait(0.01)
+            self._over.wait(0.02)
 
     def __enter__(self) -> "Processes":
         self._thread.start()
@@ -147,7 +147,7 @@ def search(
     for line, environments in processes.environments.items():
         for environment in environments:
             found.search(f"the environment of {line[:80]}", environment, canaries)
-    assert processes.looks > 3
+    assert processes.looks
     return found
 
 
@@ -218,6 +218,7 @@ def test_no_canary_is_written_down_where_an_app_tells_all_and_dies_under_load(
     searched.tell(told)
     assert not searched.found, "\n".join(searched.found[:20])
     no_escapes(ended)
+    assert processes.environments  # of the warden, the engine, the third party
     lines = (where / "out" / "results.jsonl").read_text().splitlines()
     (result,) = map(json.loads, lines[1:])
     # Its output is there, with marks in it: else nothing was searched.
@@ -283,7 +284,9 @@ def echo() -> Iterator[str]:
     server.server_close()
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "form", [pytest.param((), marks=pytest.mark.exhaustive), ("--json",)], ids=["text", "json"]
+)
 def test_no_canary_is_told_of_a_load(form: tuple[str, ...], echo: str, tmp_path: Path) -> None:
     told = {door: canary(door) for door in ("query", "header", "headerfile", "fileheader", "body")}
     (tmp_path / "load.headers").write_text(f"X-Api-Key: {told['headerfile']}\n")
