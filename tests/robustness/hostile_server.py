@@ -232,20 +232,20 @@ def reflecting(*answers: bytes) -> Talk:
     """Answer questions of reflection in turn, the last one again and again, as the client's windows allow."""
 
     def talk(connection: socket.socket) -> None:
-        room, left, turn = 65_535, b"", 0
+        room, left, turn = 65_535, memoryview(b""), 0
         connection.sendall(GREETING)
         for kind, stream, payload in Frames(connection):
             if kind == HEADERS:
                 connection.sendall(frame(HEADERS, END_HEADERS, 1, GRPC_HEAD))
             elif kind == DATA and payload:
                 message = answers[min(turn, len(answers) - 1)]
-                left += b"\0" + struct.pack(">I", len(message)) + message
+                left = memoryview(bytes(left) + b"\0" + struct.pack(">I", len(message)) + message)
                 turn += 1
             elif kind == WINDOW and stream == 0:
                 room += int.from_bytes(payload, "big")
             while left and room:
                 piece = left[: min(room, 16_384)]
                 left, room = left[len(piece) :], room - len(piece)
-                connection.sendall(frame(DATA, 0, 1, piece))
+                connection.sendall(frame(DATA, 0, 1, bytes(piece)))
 
     return talk
