@@ -379,9 +379,18 @@ def test_without_room_for_temporary_files_that_is_named(where: Path) -> None:
 
 
 @own_mounts
-@pytest.mark.parametrize("kilobytes", [4, pytest.param(8, marks=pytest.mark.exhaustive)])
-def test_results_that_cannot_be_written_end_a_race_and_what_was_written_is_whole(
-    kilobytes: int, where: Path
+@pytest.mark.parametrize(
+    ("kilobytes", "file"),
+    [
+        (4, "results.jsonl"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.exhaustive)
+            for pair in ((8, "results.jsonl"), (12, "verdict.json"), (20, "report.md"), (40, "report.html"))
+        ),
+    ],
+)
+def test_what_cannot_be_written_of_a_race_is_named_and_what_was_written_is_whole(
+    kilobytes: int, file: str, where: Path
 ) -> None:
     (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
     words = (*VELODROME, "run", "./calls.toml", "--out", "/mnt/out", "--wait")
@@ -393,11 +402,76 @@ def test_results_that_cannot_be_written_end_a_race_and_what_was_written_is_whole
         "sh",
     )
     found = ended((*keeping, *words), where, small=small)
-    one_sentence(found, "/mnt/out", os.strerror(28))
-    kept = where / "kept.jsonl"
-    if kept.exists():
-        for line in kept.read_text().splitlines():
-            json.loads(line)
+    one_sentence(found, f"/mnt/out/{file}", os.strerror(28))
+    kept = (where / "kept.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in kept]
+    print(f"{kilobytes} kB: {len(kept) - 1} of 2 results, all whole")
+
+
+READ_ONLY_ROOT = "mount -o remount,bind,ro / && mount -t tmpfs tmpfs /mnt"
+
+
+@own_mounts
+@pytest.mark.parametrize(
+    ("words", "variables", "facts"),
+    [
+        (RUN, {"VELODROME_CACHE": ""}, (".cache/velodrome", "VELODROME_CACHE")),
+        pytest.param(
+            RUN, {"VELODROME_CACHE": "/mnt"}, ("runs/", "results.jsonl"), marks=pytest.mark.exhaustive
+        ),
+        pytest.param(
+            ("capacity", "--recipe", "hello", "--stack", "io-generators"),
+            {"VELODROME_CACHE": "/mnt", "TMPDIR": "/usr"},
+            ("/usr", "TMPDIR"),
+            marks=pytest.mark.exhaustive,
+        ),
+    ],
+)
+def test_a_root_that_is_read_only_is_named(
+    words: Sequence[str], variables: Mapping[str, str], facts: Sequence[str], where: Path
+) -> None:
+    found = ended((*VELODROME, *words), where, small=READ_ONLY_ROOT, HOME="/root", **variables)
+    one_sentence(found, os.strerror(30), *facts)
+
+
+CALLS = {
+    "load": "vd.load('plain:app', rate=10)",
+    "compare": "vd.compare('plain:app')",
+    "race": "vd.race('first-lap', quick=True)",
+    "capacity": "vd.capacity('plain:app', stack='waitress')",
+}
+
+
+@pytest.mark.parametrize(
+    "call", [pytest.param(one, marks=() if one == "load" else pytest.mark.exhaustive) for one in CALLS]
+)
+def test_python_is_told_the_same_by_an_error_of_velodrome_s(call: str, where: Path) -> None:
+    code = (
+        "import resource, sys, velodrome as vd\n"
+        f"def call():\n    try: {CALLS[call]}\n"
+        "    except vd.VelodromeError as error: print(type(error).__name__, error.exit_code, error)\n"
+        f"vd.{call}\ncall()\n"
+        f"import os; os.environ['VELODROME_CACHE'] = {str(where / 'cache')!r}\n"
+        "opened = len(os.listdir('/proc/self/fd'))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 2, 4096))\n"
+        "call()\n"
+    )
+    found = ended((sys.executable, "-c", code), where, VELODROME_CACHE="/proc/nowhere")
+    assert found.returncode == 0, found.stderr
+    first, second = found.stdout.splitlines()
+    assert first.startswith("CacheError 3 ")
+    assert "/proc/nowhere" in first
+    assert second.startswith("ExhaustedError 3 ")
+    assert os.strerror(24) in second
+
+
+def test_a_test_is_told_in_a_sentence_too(where: Path) -> None:
+    (where / "test_shop.py").write_text("def test_it(velodrome):\n    velodrome.load('plain:app', rate=10)\n")
+    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py")
+    found = ended(words, where, VELODROME_CACHE="/proc/nowhere")
+    assert found.returncode == 1
+    assert "test_shop.py:2: the cache /proc/nowhere" in found.stdout
+    assert "Traceback" not in found.stdout
 
 
 WHO = {

@@ -95,9 +95,7 @@ def _of_system(error: OSError) -> VelodromeError | None:
     if number == errno.EAGAIN and _started_something(error.__traceback__):
         return _no_process()
     if "No usable temporary directory" in reason:
-        return system.ScratchError(
-            _scratch(), os.strerror(errno.ENOSPC if _full(_scratch()) else errno.EACCES)
-        )
+        return system.ScratchError(_scratch(), os.strerror(_full(_scratch()) or errno.EACCES))
     return _no_room(error, reason) if number in (*NO_ROOM, errno.EROFS) else None
 
 
@@ -183,15 +181,17 @@ def _scratch() -> str:
     return os.path.abspath(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - where Python looks itself
 
 
-def _full(place: str) -> bool:
-    """Whether the file system of a folder, which need not be there yet, has next to no room or is read-only."""
+def _full(place: str) -> int:
+    """Return why nothing can be written into a folder, which need not be there yet: no room, or read-only; else 0."""
     while not os.path.isdir(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)
     try:
         found = os.statvfs(place)
     except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < LEAST_BYTES or bool(found.f_flag & os.ST_RDONLY)
+        return 0
+    if found.f_flag & os.ST_RDONLY:
+        return errno.EROFS
+    return errno.ENOSPC if found.f_bavail * found.f_frsize < LEAST_BYTES else 0
 
 
 def _takes_nothing(number: int) -> bool:
