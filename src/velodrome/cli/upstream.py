@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Annotated, TypeVar
@@ -15,6 +16,8 @@ from velodrome.plan import third_party_text
 from velodrome.run.third_party import in_process, upstream_spec
 
 Read = TypeVar("Read")
+NOTICED_S = 0.2
+"""How often it is looked whether somebody has interrupted."""
 
 
 def _read(option: str, reader: Callable[..., Read], *told: object) -> Read:
@@ -68,7 +71,9 @@ def command(
             signal.signal(number, stop)
     with in_process.upstream(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
-        asked_to_stop.wait()
+        # A signal that comes right before a wait without an end is noticed only when the next one comes.
+        while not asked_to_stop.is_set():
+            time.sleep(NOTICED_S)
         print(upstream.stop(), file=sys.stderr)
 
 
