@@ -4,7 +4,9 @@ Prints its port, then serves until its input ends.
 """
 
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 
@@ -14,13 +16,13 @@ ERROR = b"\x08\x0d\x12" + bytes([len(SAID)]) + SAID
 ANSWER = b"\x3a" + bytes([len(ERROR)]) + ERROR
 
 
-def answer(questions, context):
+def answer(questions: Any, context: Any) -> Iterator[bytes]:
     for _ in questions:
         yield ANSWER
 
 
-class Reflection(grpc.GenericRpcHandler):
-    def service(self, details):
+class Reflection(grpc.GenericRpcHandler):  # type: ignore[misc]
+    def service(self, details: Any) -> Any:
         if "ServerReflectionInfo" in details.method:
             return grpc.stream_stream_rpc_method_handler(answer)
         return None

@@ -63,7 +63,7 @@ def ran(folder: Path) -> set[str]:
     found = list(folder.glob("ran-*"))
     for one in found:
         one.unlink()
-    interpreter.find.cache_clear()
+    interpreter._found.cache_clear()
     return {one.name.removeprefix("ran-") for one in found}
 
 

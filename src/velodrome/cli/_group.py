@@ -16,11 +16,13 @@ from velodrome.model.errors import (
     TooLargeError,
     VelodromeError,
 )
+from velodrome.model.secrets import mask
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
 from velodrome.report import group as report
 from velodrome.report import json, terminal
 from velodrome.report.typeset import LINES, visible
+from velodrome.run.faults import told
 from velodrome.run.racing import store
 
 
@@ -52,9 +54,9 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
             verdicts[study] = race_study(study, inside, replace(options, resume=again))
         except RaceInterruptedError:
             raise
-        except VelodromeError as error:
-            trouble[study] = error
-            screen.print(Text(f"velodrome: {visible(str(error), LINES)}"), soft_wrap=True)
+        except Exception as error:  # also what nobody foresaw: the other studies are no worse for it
+            trouble[study] = told(error)
+            screen.print(Text(f"velodrome: {visible(mask(str(trouble[study])), LINES)}"), soft_wrap=True)
             if (inside / "verdict.json").exists():
                 verdicts[study] = json.read(inside / "verdict.json")
     reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}

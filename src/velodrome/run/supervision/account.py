@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from velodrome.model.errors import AccountError
 
@@ -25,6 +25,14 @@ READABLE = 0o022
 """A umask."""
 NOWHERE = "/nonexistent"
 """Home of a user id without an entry in the user database, as Debian has it for `nobody`."""
+
+
+class Process(TypedDict, total=False):
+    """Arguments of `subprocess`."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Account:
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
     @property
-    def process(self) -> Mapping[str, Any]:
+    def process(self) -> Process:
         """Arguments of `subprocess` that start a process as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
 
@@ -193,7 +201,7 @@ def current_variables() -> Mapping[str, str]:
     return account.variables if account else {}
 
 
-def current_process() -> Mapping[str, Any]:
+def current_process() -> Process:
     """Return arguments of `subprocess` that start a process as whom foreign code runs as."""
     account = acting()
     return account.process if account else {}

@@ -81,7 +81,7 @@ def stoppable() -> Iterator[None]:
         return
     if not _heard.depth:
         _heard.count, _heard.raised = 0, False
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {int(number): signal.getsignal(number) for number in SIGNALS}
     _heard.depth += 1
     try:
         ours = _take()
