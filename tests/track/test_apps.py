@@ -63,10 +63,10 @@ def test_stacks_of_the_users_own_are_told_by_their_file(tmp_path: Path) -> None:
 
 
 def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKEN", "secret")
+    monkeypatch.setenv("TOKEN", "hush-hush")
     asked = Asked("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
     app = look(asked)
     assert app.variables == ("TOKEN", "NAME")
-    assert "secret" not in repr(app)
-    assert apps.lab_for(asked).variables == {"TOKEN": "secret", "NAME": "blue"}
+    assert "hush-hush" not in repr(app)
+    assert apps.lab_for(asked).variables == {"TOKEN": "hush-hush", "NAME": "blue"}
     assert app.cwd == os.path.abspath(SHOP)
