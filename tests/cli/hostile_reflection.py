@@ -4,9 +4,8 @@ Prints its port, then serves until its input ends.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import grpc
 
@@ -16,20 +15,16 @@ ERROR = b"\x08\x0d\x12" + bytes([len(SAID)]) + SAID
 ANSWER = b"\x3a" + bytes([len(ERROR)]) + ERROR
 
 
-def answer(questions: Any, context: Any) -> Iterator[bytes]:
+def answer(questions: Iterable[bytes], _context: object) -> Iterator[bytes]:
     for _ in questions:
         yield ANSWER
 
 
-class Reflection(grpc.GenericRpcHandler):  # type: ignore[misc]
-    def service(self, details: Any) -> Any:
-        if "ServerReflectionInfo" in details.method:
-            return grpc.stream_stream_rpc_method_handler(answer)
-        return None
-
-
 server = grpc.server(ThreadPoolExecutor(2))
-server.add_generic_rpc_handlers((Reflection(),))
+asked = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(answer)}
+for version in ("v1", "v1alpha"):
+    service = f"grpc.reflection.{version}.ServerReflection"
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, asked),))
 port = server.add_insecure_port("127.0.0.1:0")
 server.start()
 print(port, flush=True)

@@ -77,10 +77,10 @@ def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(
 
 
 def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKEN", "secret")
+    monkeypatch.setenv("TOKEN", "hush-hush")
     asked = Asked("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
     app = look(asked)
     assert app.variables == ("TOKEN", "NAME")
-    assert "secret" not in repr(app)
-    assert apps.lab_for(asked).variables == {"TOKEN": "secret", "NAME": "blue"}
+    assert "hush-hush" not in repr(app)
+    assert apps.lab_for(asked).variables == {"TOKEN": "hush-hush", "NAME": "blue"}
     assert app.cwd == os.path.abspath(SHOP)

@@ -8,14 +8,16 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 REQUESTS = 60
-served = []
+served: list[str] = []
 given = {name: value for name, value in os.environ.items() if name.startswith("LEAKY")}
 
 
-def forms(text):
+def forms(text: str) -> list[str]:
     data = text.encode()
     told = base64.b64encode(data).decode()
     return [
@@ -31,12 +33,12 @@ def forms(text):
     ]
 
 
-def tell(texts):
+def tell(texts: Iterable[str]) -> None:
     for text in texts:
         print(*forms(text), sep=" | ", file=sys.stderr, flush=True)
 
 
-def die(texts):
+def die(texts: list[str]) -> None:
     try:
         raise RuntimeError(f"cannot serve {texts!r}")
     except RuntimeError:
@@ -50,7 +52,7 @@ if "LEAKY_AT_ONCE" in os.environ:
     raise RuntimeError("cannot start with " + " ".join(given.values()))
 
 
-def application(environ, start_response):
+def application(environ: dict[str, Any], start_response: Callable[..., object]) -> list[bytes]:
     served.append(environ["PATH_INFO"])
     asked = [value for name, value in environ.items() if name.startswith("HTTP_") and isinstance(value, str)]
     asked.append(environ["PATH_INFO"] + "?" + environ["QUERY_STRING"])
