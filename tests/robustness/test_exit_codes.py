@@ -178,6 +178,7 @@ def test_where_nothing_takes_what_is_printed_that_is_named(where: Path) -> None:
         one_sentence(found, "standard output", os.strerror(28))
 
 
+@pytest.mark.exhaustive
 def test_an_output_that_is_closed_is_no_fault(where: Path) -> None:
     found = ended(("sh", "-c", 'exec "$@" >&-', "sh", *VELODROME, "studies"), where)
     assert (found.returncode, found.stderr) == (0, "")
@@ -262,6 +263,7 @@ def test_a_traceback_that_the_cache_cannot_keep_goes_to_the_temporary_files(wher
     assert "Traceback" in crash.read_text()
 
 
+@pytest.mark.exhaustive
 @own_mounts
 def test_a_traceback_that_nothing_can_keep_is_said_to_be_lost(where: Path) -> None:
     nowhere = "mount -t tmpfs -o ro tmpfs /var/tmp && mount -t tmpfs -o ro tmpfs /tmp && cd /proc"
@@ -269,6 +271,7 @@ def test_a_traceback_that_nothing_can_keep_is_said_to_be_lost(where: Path) -> No
     one_sentence(found, "KeyError", "could be written nowhere")
 
 
+@pytest.mark.exhaustive
 def test_only_the_newest_tracebacks_are_kept(where: Path) -> None:
     crashes = where / "cache" / "crashes"
     crashes.mkdir(parents=True)
@@ -383,6 +386,7 @@ def readable_python() -> str:
     pytest.skip("no interpreter of this version that other users can run")
 
 
+@pytest.mark.exhaustive
 @own_mounts
 def test_without_room_for_temporary_files_that_is_named(where: Path) -> None:
     (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
@@ -435,7 +439,12 @@ READ_ONLY_ROOT = "mount -o remount,bind,ro / && mount -t tmpfs tmpfs /mnt"
 @pytest.mark.parametrize(
     ("words", "variables", "facts"),
     [
-        (RUN, {"VELODROME_CACHE": ""}, (".cache/velodrome", "VELODROME_CACHE")),
+        pytest.param(
+            RUN,
+            {"VELODROME_CACHE": ""},
+            (".cache/velodrome", "VELODROME_CACHE"),
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param(
             RUN, {"VELODROME_CACHE": "/mnt"}, ("runs/", "results.jsonl"), marks=pytest.mark.exhaustive
         ),
@@ -485,6 +494,7 @@ def test_python_is_told_the_same_by_an_error_of_velodrome_s(call: str, where: Pa
     assert os.strerror(24) in second
 
 
+@pytest.mark.exhaustive
 def test_a_test_is_told_in_a_sentence_too(where: Path) -> None:
     (where / "test_shop.py").write_text("def test_it(velodrome):\n    velodrome.load('plain:app', rate=10)\n")
     words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py")

@@ -367,7 +367,7 @@ def test_a_diff_takes_its_worktrees_away(which: str, tmp_path: Path, cache: Path
     [
         pytest.param(INT, id="INT", marks=pytest.mark.exhaustive),
         pytest.param(TERM, id="TERM", marks=pytest.mark.exhaustive),
-        pytest.param(HUP, id="HUP"),
+        pytest.param(HUP, id="HUP", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_load_tells_what_it_measured(number: int, tmp_path: Path) -> None:

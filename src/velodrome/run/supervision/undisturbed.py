@@ -104,10 +104,10 @@ def deaf() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _take() -> list[int]:
+def _take() -> list[signal.Signals]:
     """Take the signals that nobody else has taken, and return them."""
     free = (signal.SIG_DFL, signal.default_int_handler)
-    ours: list[int] = [number for number in SIGNALS if signal.getsignal(number) in free]
+    ours = [number for number in SIGNALS if signal.getsignal(number) in free]
     for number in ours:
         signal.signal(number, _hear)
     return ours
