@@ -66,7 +66,7 @@ def test_one_that_is_started_has_answered_and_is_gone_with_all_it_wrote(name: st
         assert beside.versions[name][0].isdigit()
         pid = beside.pids[name]
         processes, folder = tree(pid), Path(psutil.Process(pid).cwd())
-        assert (folder.parent if folder.name == "data" else folder).name.startswith("velodrome-")
+        assert (folder.parent if folder.name == "data" else folder).name.startswith("database-")
     assert [process for process in processes if process.is_running()] == []
     assert not folder.exists()
 
