@@ -298,7 +298,7 @@ def test_any_document_is_an_answer_or_one_clear_error(tmp_path: Path, data: st.D
 
 
 def test_of_many_operations_that_are_left_out_some_are_told(tmp_path: Path) -> None:
-    paths = {f"/{number}": {"get": {}, "post": {}} for number in range(openapi.MOST_TOLD + 20)}
+    paths: dict[str, Any] = {f"/{number}": {"get": {}, "post": {}} for number in range(openapi.MOST_TOLD + 20)}
     found = read(tmp_path, {"openapi": "3.0.0", "paths": paths})
     assert len(found.requests) == faults.MOST
     told = [*found.sentences()]
