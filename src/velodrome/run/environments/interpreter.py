@@ -96,7 +96,8 @@ def _by_uv(version: str) -> str | None:
         timeout=60,
         check=False,
         cwd="/",  # a uv.toml of the current folder is not for us
-        env=quiet_environment(),
+        env={**quiet_environment(), **current_variables()},
+        **current_process(),
     )
     return said.stdout.strip() or None if said.returncode == 0 else None
 
