@@ -5,6 +5,7 @@ Never with 1, which would say that a claim or a threshold failed, and never with
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -299,7 +300,8 @@ def test_a_thread_that_fails_ends_the_command_with_3(where: Path) -> None:
 
 def test_a_reader_that_goes_away_ends_a_race_as_it_ends_other_programs(where: Path) -> None:
     (where / "calls.toml").write_text(STUDY.replace("LINK", ""))
-    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait")
+    who = pwd.getpwuid(os.geteuid()).pw_name  # else it is said that everything runs as root, where it does
+    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait", "--user", who)
     env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
     with subprocess.Popen(
         words, cwd=where, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -525,7 +527,8 @@ def test_who_dies_in_mid_span_fails_that_trial_by_name_and_the_race_goes_on(who:
         pytest.skip("a link needs root")
     link = 'link = {rtt = "2ms", jitter = "0.1ms"}' if who == "relay" else ""
     (where / "calls.toml").write_text(STUDY.replace("LINK", link))
-    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait")
+    who = pwd.getpwuid(os.geteuid()).pw_name  # else it is said that everything runs as root, where it does
+    words = (*VELODROME, "run", "./calls.toml", "--out", "out", "--wait", "--user", who)
     env = {**os.environ, "VELODROME_CACHE": str(where / "cache")}
     with subprocess.Popen(
         words, cwd=where, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

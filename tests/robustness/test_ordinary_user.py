@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import AccountError, StartRefusedError
-from velodrome.run.supervision.account import (
+from velodrome.run.account import (
     Account,
     account_for,
     acting,
@@ -174,7 +174,7 @@ def test_a_user_that_does_not_exist_is_refused() -> None:
 
 
 def test_nobody_but_root_may_name_another_user(user: Account) -> None:
-    said = run_as(user, "from velodrome.run.supervision.account import account_for; account_for('root')")
+    said = run_as(user, "from velodrome.run.account import account_for; account_for('root')")
     if "No module named" in said or "Permission denied" in said:
         pytest.skip("this interpreter is closed to other users")
     assert "AccountError" in said

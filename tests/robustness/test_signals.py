@@ -49,6 +49,20 @@ def no_longer_ignored() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def none_outlives_its_test() -> Iterator[None]:
+    """A command that a failed test left would hold the lock of the machine, and the tests after it would wait."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait(20)
+
+
 class Running:
     """A command in a process and a group of its own, in which every process that it starts can be recognised."""
 
@@ -71,6 +85,7 @@ class Running:
             start_new_session=True,
             preexec_fn=before,  # noqa: PLW1509 - no thread of ours holds a lock meanwhile
         )
+        STARTED.append(self.process)
 
     def until(self, there: Callable[[], object]) -> None:
         limit = time.monotonic() + 60
@@ -317,7 +332,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "which", [pytest.param(one, marks=() if one == "HUP" else pytest.mark.exhaustive) for one in SIGNALS]
 )
-def test_a_diff_takes_its_worktrees_away(which: str, tmp_path: Path, cache: Path) -> None:
+def test_a_diff_takes_its_revisions_away(which: str, tmp_path: Path, cache: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     (shop / "plain.py").write_text(PLAIN)
@@ -348,15 +363,18 @@ def test_a_diff_takes_its_worktrees_away(which: str, tmp_path: Path, cache: Path
         "--run",
         "../out",
     )
-    running = Running(shop, *words, "--wait", "--teardown", "touch torn", env=kept_in(cache))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    env = {**kept_in(cache), "TMPDIR": str(scratch)}
+    running = Running(shop, *words, "--wait", "--teardown", "touch torn", env=env)
     running.until(lambda: running.children("engine_process"))
-    assert len(git("worktree", "list").splitlines()) == 3
+    assert len([*scratch.glob("velodrome-*/revisions-*")]) == 1
     running.signal(*SIGNALS[which])
     assert running.end() == 130, running.said
     ended_s = running.ended - running.signalled
     print(f"{which} at diff: the command ended after {ended_s:.2f} s")
     assert (shop / "torn").exists()
-    assert len(git("worktree", "list").splitlines()) == 1
+    assert [*scratch.iterdir()] == []
     assert "Traceback" not in running.said
     assert_nothing_is_left(running)
     assert ended_s < ENDS_S

@@ -10,13 +10,13 @@ from velodrome.guest import catalog
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.plan.matrix import Matrix
+from velodrome.run.account import giving
 from velodrome.run.environments import guest_tree
 from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import giving
 from velodrome.track.given_numbers import refuse_count
 from velodrome.track.known import known
 from velodrome.track.quiet import Quiet

@@ -21,13 +21,13 @@ from velodrome.plan.matrix import Matrix
 from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
 from velodrome.report.live import RaceView
+from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
-from velodrome.run.supervision.account import giving
 from velodrome.track.known import known
 from velodrome.track.trusting import Trust
 

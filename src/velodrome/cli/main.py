@@ -9,15 +9,15 @@ Exit codes: 0 fine, 1 a claim or threshold failed, 2 usage or configuration, 3 t
 
 import os
 import sys
-from contextlib import contextmanager
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     import typer
 
+ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
 ABOUT = "Race Python network services under controlled conditions and learn which server to deploy."
 
 
@@ -73,28 +73,17 @@ def application(asked: str | None) -> "typer.Typer":
             raise typer.Exit
 
     names = _names()
-    with _plain_algebra():
+    # OpenBLAS starts as many threads as there are CPUs; where it may not, it prints so and sends us SIGINT.
+    unset = ALGEBRA_THREADS not in os.environ
+    os.environ.setdefault(ALGEBRA_THREADS, "1")
+    try:
         for name in [asked] if asked in names else names:
             register = importlib.import_module(f"velodrome.cli.{name}").register
             register(app)
-    return app
-
-
-@contextmanager
-def _plain_algebra() -> "Iterator[None]":
-    """Let what is imported compute in one thread.
-
-    OpenBLAS starts as many as there are CPUs, and where it may not it prints so and sends us the signal of Ctrl-C.
-    """
-    name = "OPENBLAS_NUM_THREADS"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "1"
-    try:
-        yield
     finally:
-        del os.environ[name]  # what is started later is not to see it
+        if unset:
+            del os.environ[ALGEBRA_THREADS]  # what is started later is not to see it
+    return app
 
 
 def _at_once(arguments: "Sequence[str]") -> bool:

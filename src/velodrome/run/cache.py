@@ -22,7 +22,7 @@ from pathlib import Path
 from velodrome.model import quantity
 from velodrome.model.errors import CacheError, NoHomeError
 from velodrome.model.kept import Kept, Stock
-from velodrome.run.supervision.account import acting
+from velodrome.run.account import acting
 
 VARIABLE = "VELODROME_CACHE"
 SHARED = Path("/var/cache/velodrome")

@@ -32,6 +32,7 @@ from velodrome.model.withheld import known, whole, withheld_third
 from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header
+from velodrome.run import account
 from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
@@ -39,7 +40,6 @@ from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.overlay import overlay_for
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
-from velodrome.run.supervision import account
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import in_process
 from velodrome.run.third_party.upstream_spec import answering

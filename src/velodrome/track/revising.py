@@ -20,12 +20,12 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
 from velodrome.plan import matrix, timing
+from velodrome.run.account import giving
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.racing import race, store
 from velodrome.run.racing.follower import Follower
-from velodrome.run.supervision.account import giving
 from velodrome.track import apps, comparing
 from velodrome.track.comparing import Terms
 from velodrome.track.loading import common

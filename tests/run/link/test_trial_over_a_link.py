@@ -120,7 +120,8 @@ def test_a_relay_that_dies_under_load_is_a_failure_with_its_reason(lab: Lab) -> 
     failed = only(run_heat(Heat((jittery,)), replace(lab, driver=killing)))
     assert isinstance(failed, Failed)
     assert failed.failure is FailureKind.LOAD
-    assert failed.reason == "the link rtt20ms-jitter1ms failed: its relay has ended."
+    assert "rtt20ms-jitter1ms" in failed.reason
+    assert "SIGKILL" in failed.reason
 
 
 def relay() -> int:

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from velodrome.model.errors import CommandFailedError, TeardownInterruptedError, VelodromeError
+from velodrome.run.account import acting, current_variables, hand_over
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import acting, current_variables, hand_over
 from velodrome.run.supervision.undisturbed import BREAKS_AT, interrupts, undisturbed
 from velodrome.run.supervision.ward import Order, Ward
 

@@ -29,6 +29,7 @@ from velodrome.model.errors import (
     AppRaisesError,
     AppUnfitError,
 )
+from velodrome.run.account import acting, hand_over
 from velodrome.run.apps.curing import Lacking, cure
 from velodrome.run.apps.serving import import_path
 from velodrome.run.environments import guest_tree
@@ -36,7 +37,6 @@ from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import bytecode, path_with
 from velodrome.run.servers.server import INHERITED
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import acting, hand_over
 from velodrome.run.supervision.ward import Order, Ward
 
 MODULE = "velodrome.guest.apps.looking"

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import GitError, RevisionError
+from velodrome.run.account import current_process, current_variables, hand_over
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import current_process, current_variables, hand_over
 from velodrome.run.supervision.undisturbed import undisturbed
 
 KIND = "revisions"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from velodrome.run.account import acting
 from velodrome.run.companions.companion import Ground
 from velodrome.run.servers.server import INHERITED
-from velodrome.run.supervision.account import acting
 from velodrome.run.supervision.python import guest
 from velodrome.run.supervision.ward import Exit, Order, Ward
 

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 from velodrome.model.errors import CalibrationError
+from velodrome.run.account import current_process
 from velodrome.run.environments.environment import Environment
 from velodrome.run.supervision import python
-from velodrome.run.supervision.account import current_process
 
 MODULE = "velodrome.guest.weave.busy"
 TIMES = 3

@@ -24,10 +24,10 @@ from typing import Any, TypeVar
 from velodrome.model import quantity
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
+from velodrome.run.account import hand_over, take_back
 from velodrome.run.environments import record
 from velodrome.run.environments.interpreter import Interpreter
 from velodrome.run.environments.uv import LIMIT, limit_s, run_uv
-from velodrome.run.supervision.account import hand_over, take_back
 
 POLL_S = 0.05
 SOON_S = 0.25

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from velodrome.model.errors import InterpreterNotFoundError
+from velodrome.run.account import Account, acting, current_process, current_variables
 from velodrome.run.environments.uv import find_uv, quiet_environment
 from velodrome.run.faults import refusals
-from velodrome.run.supervision.account import Account, acting, current_process, current_variables
 from velodrome.run.supervision.python import answering
 
 ASK = (

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run import cache
+from velodrome.run.account import acting, current_process, current_variables, hand_over
 from velodrome.run.environments.interpreter import Interpreter, find
 from velodrome.run.environments.uv import quiet_environment
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import acting, current_process, current_variables, hand_over
 from velodrome.run.supervision.python import guest
 
 MODULE = "velodrome.guest.apps.surroundings"

@@ -12,7 +12,7 @@ from uv import find_uv_bin
 
 from velodrome.model import duration
 from velodrome.model.errors import AccountError, BadOptionError, UvMissingError
-from velodrome.run.supervision.account import acting
+from velodrome.run.account import acting
 from velodrome.run.supervision.ward import Order, Ward
 
 LAST_LINES = 200

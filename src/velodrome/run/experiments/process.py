@@ -18,10 +18,10 @@ from typing import Any
 from velodrome.guest import catalog
 from velodrome.model.errors import VelodromeError
 from velodrome.model.experiment import Fact, Setting
+from velodrome.run.account import account_for, acting, acting_as
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import Hierarchy
-from velodrome.run.supervision.account import account_for, acting, acting_as
 
 TASK_VARIABLE = "VELODROME_EXPERIMENT"
 """Not an argument: addresses of databases hold passwords, and everybody may read arguments."""

@@ -12,10 +12,10 @@ from typing import Any
 from velodrome.guest import catalog
 from velodrome.model.errors import ProgramError
 from velodrome.model.experiment import Setting
+from velodrome.run.account import current_process, hand_over
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import current_process, hand_over
 from velodrome.run.supervision.python import guest
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from velodrome.model.results import Machine
+from velodrome.run.account import acting
 from velodrome.run.machine.placement import cores, quota_cpus, usable_cpus
-from velodrome.run.supervision.account import acting
 
 CPU_FOLDER = Path("/sys/devices/system/cpu")
 

@@ -21,11 +21,11 @@ from velodrome.guest.grpc.greeter import method_of
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.guest.weave.busy import TURN_VARIABLE
+from velodrome.run.account import acting
 from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.machine import sock_diag
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.account import acting
 from velodrome.run.supervision.ward import Ending, Exit, Order, Ward
 
 STOP_SECONDS = 10.0

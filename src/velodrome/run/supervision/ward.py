@@ -24,9 +24,9 @@ import psutil
 
 from velodrome.model import secrets as known_secrets
 from velodrome.model.errors import StartRefusedError
+from velodrome.run.account import Account
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import orphans, python, scratch, warden
-from velodrome.run.supervision.account import Account
 from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.tail import Tail
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 from velodrome.model.errors import UpstreamError
 from velodrome.model.measurement import UpstreamFacts
 from velodrome.model.third_party import Stall, ThirdParty
+from velodrome.run.account import acting
 from velodrome.run.supervision import lifeline
-from velodrome.run.supervision.account import acting
 from velodrome.run.third_party.upstream_spec import answering
 
 MODULE = "velodrome.run.third_party.upstream_process"

@@ -18,7 +18,7 @@ def main() -> int:
     spec = sys.stdin.readline()
     try:
         from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
-        from velodrome.run.supervision import account  # noqa: PLC0415
+        from velodrome.run import account  # noqa: PLC0415
 
         if len(sys.argv) > 3:
             account.become(sys.argv[3])
