@@ -139,7 +139,7 @@ def installer_environment(builds: bool) -> dict[str, str]:
     if account is None:
         return found
     # Folders of root's own are closed to them; a copy can become root's, a link into their cache cannot.
-    theirs = {key: value for key, value in found.items() if not key.startswith("XDG_")}
+    theirs = {key: value for key, value in found.items() if not key.startswith(("XDG_", "UV_CACHE_DIR"))}
     cache = {} if os.path.isdir(account.home) else {"UV_NO_CACHE": "1"}
     return {**theirs, **account.variables, "UV_LINK_MODE": "copy", **cache}
 
