@@ -448,11 +448,14 @@ READ_ONLY_ROOT = "mount -o remount,bind,ro / && mount -t tmpfs tmpfs /mnt"
             marks=pytest.mark.exhaustive,
         ),
         pytest.param(
-            RUN, {"VELODROME_CACHE": "/mnt"}, ("runs/", "results.jsonl"), marks=pytest.mark.exhaustive
+            RUN,
+            {"VELODROME_CACHE": "/mnt", "VELODROME_LOCK": "", "TMPDIR": "/mnt"},
+            ("runs/", "results.jsonl"),
+            marks=pytest.mark.exhaustive,
         ),
         pytest.param(
             ("capacity", "--recipe", "hello", "--stack", "io-generators"),
-            {"VELODROME_CACHE": "/mnt", "TMPDIR": "/usr"},
+            {"VELODROME_CACHE": "/mnt", "VELODROME_LOCK": "", "TMPDIR": "/usr"},
             ("/usr", "TMPDIR"),
             marks=pytest.mark.exhaustive,
         ),

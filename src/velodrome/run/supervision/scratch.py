@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.model.errors import ScratchError
+from velodrome.run.faults import refusals
 from velodrome.run.supervision import orphans
 from velodrome.run.supervision.warden import LOCK, claim, clear, take_away
 
@@ -143,10 +144,8 @@ def _removed(folder: Path) -> bool:
 
 def _temporary() -> Path:
     """Return where temporary files go, as the kernel calls it. Raises ScratchError."""
-    try:
+    with refusals():
         return Path(os.path.realpath(tempfile.gettempdir()))
-    except OSError as error:
-        raise ScratchError("", error.strerror or str(error)) from error
 
 
 def _made(place: Path) -> Home:
