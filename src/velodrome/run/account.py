@@ -67,20 +67,20 @@ class Account:
         By the mode alone: access control lists are not looked at.
         """
         for folder in reversed(Path(os.path.abspath(path)).parents):
-            if not self._may(folder, stat.S_IXUSR):
+            if not self._may_enter(folder):
                 return str(folder)
         return ""
 
-    def _may(self, path: Path, right: int) -> bool:
+    def _may_enter(self, folder: Path) -> bool:
         try:
-            found = path.stat()
+            found = folder.stat()
         except OSError:
             return False
         if found.st_uid == self.uid:
-            return bool(found.st_mode & right)
+            return bool(found.st_mode & stat.S_IXUSR)
         if found.st_gid in (self.gid, *self.groups):
-            return bool(found.st_mode & right >> 3)
-        return bool(found.st_mode & right >> 6)
+            return bool(found.st_mode & stat.S_IXGRP)
+        return bool(found.st_mode & stat.S_IXOTH)
 
 
 _acting: list[Account | None] = []
