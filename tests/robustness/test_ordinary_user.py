@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.model.errors import AccountError, StartRefusedError
+from velodrome.model.link import Link
+from velodrome.model.load import Load, Open
 from velodrome.run.account import (
     Account,
     account_for,
@@ -22,6 +25,11 @@ from velodrome.run.account import (
     as_root_unnamed,
     take_back,
 )
+from velodrome.run.clients import idle
+from velodrome.run.drivers.driver import LoadEvent, Target
+from velodrome.run.drivers.velodrome import VelodromeDriver
+from velodrome.run.link.site import opened
+from velodrome.run.supervision import own_process
 from velodrome.run.supervision.ward import Order, Ward
 from velodrome.run.third_party import upstream
 
@@ -136,11 +144,79 @@ def test_a_folder_that_is_closed_to_the_user_is_named(user: Account, tmp_path: P
     assert refused.value.stage == "cwd"
 
 
+def has_no_root(pid: int, user: Account) -> bool:
+    """Whether all that a process may do is what the user may, and to be scheduled before others."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    rights = {
+        int(status[name], 16) & ~own_process.SYS_NICE for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")
+    }
+    whole = {*map(int, status["Uid"].split())}, {*map(int, status["Groups"].split())}, rights
+    return whole == ({user.uid}, {*user.groups}, {0})
+
+
 def test_a_third_party_is_the_user(user: Account) -> None:
     with acting_as(user), upstream.start() as third:
-        status = Path(f"/proc/{third.pid}/status").read_text()
-    uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
-    assert {*map(int, uids)} == {user.uid}
+        assert has_no_root(third.pid, user)
+
+
+def loaded(url: str, see: Callable[[int], None]) -> int:
+    """Load a server for a moment, and have the engine's process seen meanwhile; return how many answers were right."""
+    pids: list[int] = []
+
+    def look(event: LoadEvent) -> bool:
+        if event.kind == "started":
+            pids.append(event.facts["pid"])
+        if event.kind == "measuring":
+            see(pids[0])
+        return True
+
+    return VelodromeDriver().run(Load(Open(200.0), duration_s=0.3), Target(url), look).ok
+
+
+def classes(pid: int) -> set[int]:
+    """Return the scheduling classes of the threads of a process, without what a fork does to them."""
+    tasks = map(int, os.listdir(f"/proc/{pid}/task"))
+    return {os.sched_getscheduler(task) & ~os.SCHED_RESET_ON_FORK for task in tasks}
+
+
+def test_the_engine_is_the_user_and_still_sends_in_the_real_time_class(user: Account) -> None:
+    seen: list[set[int]] = []
+    without_root: list[bool] = []
+
+    def look(pid: int) -> None:
+        seen.append(classes(pid))
+        without_root.append(has_no_root(pid, user))
+
+    with upstream.start() as server:
+        as_root = loaded(server.url, lambda pid: seen.append(classes(pid)))
+        with acting_as(user):
+            as_user = loaded(server.url, look)
+    assert without_root == [True]
+    assert seen[0] == seen[1]
+    assert as_user == as_root == 60
+
+
+def test_idle_connections_are_held_by_the_user(user: Account) -> None:
+    with (
+        upstream.start() as server,
+        acting_as(user),
+        idle.held(20, server.url) as held,
+    ):
+        assert held is not None
+        assert has_no_root(held.pid, user)
+        assert held.facts().still_open == 20
+
+
+@NEEDS_LINK
+def test_the_relay_of_a_link_is_the_user_and_still_has_priority(user: Account) -> None:
+    with opened(Link(2.0), joined_by="relay") as site:
+        priority = site.joint.realtime  # type: ignore[attr-defined]
+    with acting_as(user), opened(Link(2.0), joined_by="relay") as site:
+        assert site.joint.pid is not None
+        assert has_no_root(site.joint.pid, user)
+        assert site.joint.realtime == priority  # type: ignore[attr-defined]
+        site.begin()
+        assert site.end().there.packets == 0
 
 
 def test_whom_it_is_comes_from_the_name_then_from_sudo_then_from_the_folder(

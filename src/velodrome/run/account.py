@@ -4,7 +4,8 @@
         ...                             # every Order, interpreter and installer runs as that user
 
 Root is needed for links, control groups and profiles alone. These stay with velodrome and its wardens, which give it up
-in the child before anything of the user's is executed. Without root there is nothing to give up.
+in the child before anything of the user's is executed. Processes of velodrome's own that take bytes from a server
+(engine, relay, third party) give it up themselves. Without root there is nothing to give up.
 """
 
 import os
@@ -58,7 +59,7 @@ class Account:
 
     @property
     def identity(self) -> str:
-        """For the command line of a process of ours, see `become`."""
+        """For the command line of a process of ours, see `supervision/own_process.py`."""
         return ":".join(map(str, (self.uid, self.gid, *self.groups)))
 
     def closed(self, path: str | os.PathLike[str]) -> str:
@@ -144,14 +145,6 @@ def acting_as(account: Account | None) -> Iterator[None]:
         _acting.remove(account)
         if before is not None:
             os.umask(before)
-
-
-def become(identity: str) -> None:
-    """Give up root for good, in a process of ours that was started as root to import what is root's."""
-    uid, gid, *groups = map(int, identity.split(":"))
-    os.setgroups(groups)
-    os.setgid(gid)
-    os.setuid(uid)
 
 
 def hand_over(path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""The process that holds idle connections: `python -m velodrome.run.clients.idle_process --cpus 1`.
+"""The process that holds idle connections: `python -m velodrome.run.clients.idle_process --cpus 1 --user ""`.
 
 The first line of standard input is the work (JSON: host, port, count, open_s); once the connections are open,
 or time is up, `{"opened": N}` is answered. Each further line is answered with `{"still_open": N}`. The end of
@@ -7,7 +7,6 @@ standard input, which is also the end of whoever started us, closes them all.
 
 import errno
 import json
-import os
 import resource
 import select
 import selectors
@@ -16,6 +15,8 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+
+from velodrome.run.supervision import own_process
 
 AT_ONCE = 64
 """Connections in the making: fewer than the shortest listen queue that is a default (100, asyncio's)."""
@@ -27,8 +28,8 @@ LEFT = getattr(select, "POLLRDHUP", 0)
 
 def main() -> int:
     """Open, answer questions, close at the end of standard input."""
-    if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
+    own_process.pinned()
+    own_process.give_up_root()
     work = json.loads(sys.stdin.readline())
     make_room(work["count"])
     held = open_all(work["host"], work["port"], work["count"], work["open_s"])

@@ -1,4 +1,4 @@
-"""The process the engine runs in: `python -m velodrome.run.drivers.engine_process --cpus 1`.
+"""The process the engine runs in: `python -m velodrome.run.drivers.engine_process --cpus 1 --user ""`.
 
 Standard input carries `SPEC_BYTES BODY_BYTES EXPECT_BYTES` (-1: no expected body) as one line, then those
 bytes; its end, which is also the end of whoever started us, ends the load early. Standard output carries one
@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import threading
+
+from velodrome.run.supervision import own_process
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
@@ -33,9 +35,7 @@ def main() -> int:
         _refuse(out, kind, str(error))
         return 2
     except Exception as error:  # no thread, no memory, no engine
-        from velodrome.run.faults import told  # noqa: PLC0415 - only where it failed
-
-        _refuse(out, "OSError", str(told(error)))
+        _refuse(out, "OSError", own_process.in_words(error))
         return 2
     out.write(b"document\n" + document.encode() + b"\n")
     out.flush()
@@ -48,9 +48,10 @@ def _refuse(out: "IO[bytes]", kind: str, sentence: str) -> None:
 
 
 def _carried_out(out: "IO[bytes]") -> str:
-    if len(sys.argv) > 2 and sys.argv[1] == "--cpus" and sys.argv[2] and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
+    own_process.pinned()
     from velodrome import _native  # noqa: PLC0415 - after pinning: its threads inherit the CPUs
+
+    own_process.give_up_root()
 
     source = sys.stdin.buffer
     spec_bytes, body_bytes, expect_bytes = map(int, source.readline().split())

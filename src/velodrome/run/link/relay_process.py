@@ -1,4 +1,4 @@
-"""The process the relay runs in: `python -m velodrome.run.link.relay_process --cpus 1 CLIENT SERVER`.
+"""The process the relay runs in: `python -m velodrome.run.link.relay_process --cpus 1 --user "" CLIENT SERVER`.
 
 CLIENT and SERVER are inherited descriptors of TUN devices. The first line of standard input is the spec (JSON); the
 answer is `{"realtime": …}` or `{"error": "sentence"}`. Each line after that is answered with the facts since the line
@@ -10,20 +10,22 @@ import os
 import sys
 from contextlib import suppress
 
+from velodrome.run.supervision import own_process
+
 PRIORITY = 1
 """The lowest real-time priority: above everything that has none."""
 
 
 def main() -> int:
     """Relay until standard input ends."""
-    if sys.argv[2]:
-        os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[2].split(",")})
+    client, server = map(int, own_process.pinned())
     from velodrome import _native  # noqa: PLC0415 - after pinning: its thread inherits the CPUs
 
+    own_process.give_up_root()
     spec = sys.stdin.readline()
     realtime = _hurry()
     try:
-        link = _native.Link(spec, int(sys.argv[3]), int(sys.argv[4]))
+        link = _native.Link(spec, client, server)
     except (ValueError, OSError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
         return 2

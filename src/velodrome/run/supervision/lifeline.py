@@ -1,7 +1,7 @@
 """Start a process of velodrome's own (engine, upstream) that ends when velodrome does.
 
 Its standard input is a pipe that only we hold: it carries the work and, by its end, the news of our death,
-even by `kill -9`. The process pins itself (`--cpus`), so nothing runs between fork and exec.
+even by `kill -9`. The process pins itself and gives up root by its command line, so nothing runs between fork and exec.
 """
 
 import selectors
@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from velodrome.model import secrets
+from velodrome.run.account import acting
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import python
 
@@ -114,12 +115,15 @@ class Child:
 
 
 def start(module: str, *arguments: str, cpus: Sequence[int] = (), pass_fds: Sequence[int] = ()) -> Child:
-    """Start a module of velodrome's with `--cpus … arguments`, return it at once; `pass_fds`: descriptors it inherits.
+    """Start a module of velodrome's with `--cpus … --user … arguments`, return it at once; it inherits `pass_fds`.
 
+    It pins itself, and becomes whom foreign code runs as once it has imported what it needs: see `own_process`.
     It gets a session of its own, so that Ctrl-C reaches velodrome alone, which then ends it in order. Raises
     ExhaustedError or ScratchError where the system has no more of what it takes.
     """
-    begun = python.own(module, "--cpus", ",".join(map(str, cpus)), *arguments)
+    account = acting()
+    user = account.identity if account else ""
+    begun = python.own(module, "--cpus", ",".join(map(str, cpus)), "--user", user, *arguments)
     with refusals():
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Child; a pipe could fill up and block the process
         try:

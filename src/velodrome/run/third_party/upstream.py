@@ -13,7 +13,6 @@ from typing import Any, Self
 from velodrome.model.errors import UpstreamError
 from velodrome.model.measurement import UpstreamFacts
 from velodrome.model.third_party import Stall, ThirdParty
-from velodrome.run.account import acting
 from velodrome.run.supervision import lifeline
 from velodrome.run.third_party.upstream_spec import answering
 
@@ -133,8 +132,7 @@ def start_as(
 ) -> Upstream:
     """Start one that answers as `third` says. Raises UpstreamError."""
     spec = {"host": host, "port": 0, **answering(third), "threads": 1, "seed": seed}
-    account = acting()
-    child = lifeline.start(MODULE, *([account.identity] if account else []), cpus=cpus)
+    child = lifeline.start(MODULE, cpus=cpus)
     try:
         child.input.write(json.dumps(spec).encode() + b"\n")
         return Upstream(child, host)

@@ -1,0 +1,92 @@
+"""The first and the second step of a process of velodrome's own, by what `lifeline.start` says on its command line.
+
+    rest = own_process.pinned()           # --cpus 1 --user 1000:1000:27
+    from velodrome import _native         # its threads inherit the CPUs; only root may be able to read where it lies
+    own_process.give_up_root()
+
+Engine, relay, third party and holder of idle connections take bytes from servers and apps. Where these run as an
+ordinary user, so do they. Of root they keep the right to be scheduled before others (CAP_SYS_NICE), by which a request
+is sent when it is due, and limits that are raised while they may.
+"""
+
+import os
+import resource
+import sys
+
+RAISED = {"RLIMIT_NOFILE": 1 << 20, "RLIMIT_MEMLOCK": 64 << 20}
+"""Descriptors, one a connection; and memory that cannot be swapped out, as which io_uring's rings count before Linux
+5.12."""
+PR_SET_KEEPCAPS = 8
+CAPABILITY_VERSION = 0x20080522
+"""_LINUX_CAPABILITY_VERSION_3 of linux/capability.h: two words of 32 bits for each set."""
+SYS_NICE = 1 << 23
+
+
+def pinned() -> list[str]:
+    """Pin this process to the CPUs of its command line, and return the arguments after those of `lifeline.start`."""
+    if cpus := _value("--cpus"):
+        os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
+    return sys.argv[5:]
+
+
+def give_up_root() -> None:
+    """Become the user of its command line for good; without one, go on as whoever started this process.
+
+    Raises OSError where it may not.
+    """
+    if not (identity := _value("--user")):
+        return
+    for name, wanted in RAISED.items():
+        raise_limit(name, wanted)
+    uid, gid, *groups = map(int, identity.split(":"))
+    os.setgroups(groups)
+    os.setgid(gid)
+    _set_user(uid, keep=SYS_NICE)
+
+
+def _set_user(uid: int, keep: int) -> None:
+    """Become a user, and keep some capabilities of those there are; all others go. See capabilities(7)."""
+    if sys.platform != "linux":
+        os.setuid(uid)
+        return
+    import ctypes  # noqa: PLC0415 - 5 ms, for root alone
+
+    system = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    sets = (
+        ctypes.c_uint32 * 6
+    )()  # effective, permitted, inheritable; then the same for capabilities from 32 on
+    system.capget(header, sets)
+    kept = sets[1] & keep
+    system.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    os.setuid(uid)
+    if system.capset(header, (ctypes.c_uint32 * 6)(kept, kept)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def raise_limit(name: str, wanted: int) -> None:
+    """Raise a limit to what is wanted, if it is less; where the system does not allow that, it stays as it is."""
+    if (number := getattr(resource, name, None)) is None:  # not on every system
+        return
+    soft, hard = (sys.maxsize if one == resource.RLIM_INFINITY else one for one in resource.getrlimit(number))
+    if soft < wanted:
+        try:
+            resource.setrlimit(number, (wanted, max(hard, wanted) if hard < sys.maxsize else -1))
+        except (ValueError, OSError):  # contextlib would take 2 ms of a load's start
+            return
+
+
+def in_words(error: Exception) -> str:
+    """Return what went wrong here, for the process that started this one."""
+    try:
+        from velodrome.run.faults import told  # noqa: PLC0415 - only where it failed
+
+        return str(told(error))
+    except (ImportError, OSError):  # this user may not read where velodrome lies
+        return f"{type(error).__name__}: {error}"
+
+
+def _value(option: str) -> str:
+    """Return the value of `--cpus` or `--user`; empty: none, or started by hand without it."""
+    given = dict(zip(sys.argv[1:5:2], sys.argv[2:5:2], strict=False))
+    return given.get(option, "") if option != "--cpus" or hasattr(os, "sched_setaffinity") else ""
