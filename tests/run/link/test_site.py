@@ -16,9 +16,10 @@ from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.link import Link
-from velodrome.run.link import namespace, settings, tun
+from velodrome.run.link import namespace, relay
 from velodrome.run.link.joint import DEVICE
-from velodrome.run.link.namespace import entered
+from velodrome.run.link.namespace import SETTINGS, entered, settings
+from velodrome.run.link.relay import open_device
 from velodrome.run.link.site import Site, opened
 
 FAST = Link(2.0)
@@ -132,16 +133,16 @@ def test_a_congestion_control_the_kernel_has_not_is_refused_with_the_cure() -> N
 
 @NEEDS_LINK
 def test_settings_of_the_machine_hold_at_both_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = settings.present()
+    before = settings()
     assert before["ipv4/tcp_rmem"]
     with entered(site.server):
-        assert settings.present() == before
-        assert (settings.FOLDER / "ipv4/tcp_no_metrics_save").read_text().strip() == "1"
+        assert settings() == before
+        assert (SETTINGS / "ipv4/tcp_no_metrics_save").read_text().strip() == "1"
     other = {"core/somaxconn": "77", "ipv4/no_such_setting": "1"}
-    monkeypatch.setattr(settings, "present", lambda: other)
+    monkeypatch.setattr("velodrome.run.link.site.settings", lambda: other)
     with opened(FAST, joined_by="relay") as other_site, entered(other_site.server):
-        assert (settings.FOLDER / "core/somaxconn").read_text().strip() == "77"
-    assert settings.FOLDER.joinpath("core/somaxconn").read_text().strip() == before["core/somaxconn"]
+        assert (SETTINGS / "core/somaxconn").read_text().strip() == "77"
+    assert SETTINGS.joinpath("core/somaxconn").read_text().strip() == before["core/somaxconn"]
 
 
 @NEEDS_LINK
@@ -198,6 +199,7 @@ import os, sys, time
 from velodrome.model.link import Link
 from velodrome.run.link import namespace
 from velodrome.run.link.namespace import entered
+from velodrome.run.link import relay
 from velodrome.run.link.site import opened
 with opened(Link(2.0), joined_by="relay") as site:
     networks = []
@@ -263,11 +265,11 @@ def test_without_rights_a_link_is_refused_with_the_reason_and_the_cure() -> None
 
 
 def test_without_a_tun_device_a_link_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tun, "FILE", "/dev/net/nonesuch")
+    monkeypatch.setattr(relay, "TUN", "/dev/net/nonesuch")
     with pytest.raises(
         LinkRefusedError, match=r"cannot be used \(No such file or directory\)\. Load its module"
     ):
-        tun.open_device("velodrome0")
+        open_device("velodrome0")
 
 
 def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

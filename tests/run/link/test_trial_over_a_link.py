@@ -20,8 +20,8 @@ from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 from velodrome.run.lab import Lab
-from velodrome.run.link import tun
-from velodrome.run.machine import sock_diag
+from velodrome.run.link import relay
+from velodrome.run.machine import netlink
 from velodrome.run.racing import opening
 from velodrome.run.racing.trial import run_heat
 from velodrome.run.servers import ports
@@ -79,7 +79,7 @@ def test_the_server_is_in_a_network_of_its_own_and_is_watched_there(lab: Lab) ->
             def on(event: LoadEvent) -> bool:
                 if event.kind == "measuring":
                     port = int(target.url.rsplit(":", 1)[1].rstrip("/"))
-                    seen.append(sock_diag.listening(port))  # this thread is at the client's end
+                    seen.append(netlink.listening(port))  # this thread is at the client's end
                 return on_event(event)
 
             return self.driver.run(load, target, on)
@@ -108,7 +108,7 @@ def test_a_relay_that_dies_under_load_is_a_failure_with_its_reason(lab: Lab) -> 
             def on(event: LoadEvent) -> bool:
                 going = on_event(event)
                 if event.kind == "measuring":
-                    os.kill(relay(), signal.SIGKILL)
+                    os.kill(relay_process(), signal.SIGKILL)
                 return going
 
             return self.driver.run(replace(load, timeout_s=0.3), target, on)
@@ -124,7 +124,7 @@ def test_a_relay_that_dies_under_load_is_a_failure_with_its_reason(lab: Lab) -> 
     assert "SIGKILL" in failed.reason
 
 
-def relay() -> int:
+def relay_process() -> int:
     """Return the process of the only relay that is a child of ours."""
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         children = file.read().split()
@@ -141,7 +141,7 @@ def _command_line(pid: str) -> bytes:
 def test_where_no_link_can_be_had_its_trials_fail_and_a_race_of_nothing_else_is_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tun, "FILE", "/dev/net/nonesuch")
+    monkeypatch.setattr(relay, "TUN", "/dev/net/nonesuch")
     near, far = (Heat((trial(link=link),)) for link in (None, Link(20.0, jitter_ms=1.0)))
     failed = only(run_heat(far, lab))
     assert isinstance(failed, Failed)

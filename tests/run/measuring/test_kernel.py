@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 from velodrome.run.measuring import kernel
 from velodrome.run.measuring.kernel import Counters
 
@@ -101,7 +101,7 @@ def test_of_several_sockets_on_a_port_the_fullest_counts(stack: ExitStack) -> No
     queue = kernel.ListenQueue(port)
     queue.begin()
     knock(stack, second, 30)
-    sockets = sock_diag.listening(port)
+    sockets = netlink.listening(port)
     assert sockets is not None
     assert sum(sock.receive for sock in sockets) == 30
     assert queue.sample() == max(sock.receive for sock in sockets)

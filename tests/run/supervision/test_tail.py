@@ -4,7 +4,7 @@ import os
 
 from velodrome.model import secrets
 from velodrome.model.secrets import MARK
-from velodrome.run.supervision.tail import KEPT_BYTES, LINE_CHARACTERS, Tail
+from velodrome.run.supervision.ward import KEPT_BYTES, LINE_CHARACTERS, Tail
 
 SECRET = "correct-horse-battery-staple"
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from velodrome.model.errors import IdleError, LoadRefusedError
 from velodrome.model.measurement import IdleFacts
 from velodrome.run.link.namespace import Namespace, entered
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 from velodrome.run.supervision import lifeline
 
 MODULE = "velodrome.run.clients.idle_process"
@@ -64,7 +64,7 @@ class Idle:
 
 def accepted(port: int) -> int | None:
     """Return how many connections to a port of this machine a server has accepted; None where it cannot be told."""
-    sockets = sock_diag.established(port)
+    sockets = netlink.established(port)
     return None if sockets is None else sum(one.inode != 0 for one in sockets)
 
 

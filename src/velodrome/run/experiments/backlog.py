@@ -26,10 +26,9 @@ from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.programs import VERSIONS, environment_of
 from velodrome.run.experiments.serving import Served, serving
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.settings import FOLDER
+from velodrome.run.link.namespace import SETTINGS, entered
 from velodrome.run.link.site import Loopback, Site, between
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 from velodrome.run.measuring import kernel
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: velodrome\r\nConnection: close\r\n\r\n"
@@ -91,14 +90,14 @@ def _set(line: str) -> None:
     if not equals or not re.fullmatch("tcp_[a-z0-9_]+", name):
         raise BadOptionError("ipv4", line, 'write settings of TCP as ["tcp_abort_on_overflow=1"]')
     try:
-        (FOLDER / "ipv4" / name).write_text(value)
+        (SETTINGS / "ipv4" / name).write_text(value)
     except OSError as error:
         raise BadOptionError("ipv4", line, f"this kernel does not take it ({error.strerror})") from error
 
 
 def _present(name: str) -> Fact:
     try:
-        return float((FOLDER / "ipv4" / name).read_text())
+        return float((SETTINGS / "ipv4" / name).read_text())
     except (OSError, ValueError):
         return None
 
@@ -118,7 +117,7 @@ def _tried(
                 knocks += burst(address, many, REQUEST, patience_s)
         after = _counters(site)
         with entered(site.server):
-            listeners = sock_diag.listening(server.serving.port)
+            listeners = netlink.listening(server.serving.port)
     counted = {name: None if was is None else (after[name] or 0) - was for name, was in before.items()}
     return Tried(knocks, counted, listeners[0].send if listeners else None)
 

@@ -16,10 +16,10 @@ from functools import cache
 from velodrome.model.errors import LinkRefusedError
 from velodrome.model.link import MTU, Link
 from velodrome.model.measurement import LinkFacts, WayFacts
-from velodrome.run.link import namespace, settings
+from velodrome.run.link import namespace
 from velodrome.run.link.joint import CLIENT, DEVICE, SERVER, Ends
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.netlink import Netlink, attribute, attributes
+from velodrome.run.link.namespace import entered, forward
+from velodrome.run.machine.netlink import Netlink, attribute, attributes
 
 RATE, RATE64, LATENCY64, SEED = 6, 8, 10, 14
 """TCA_NETEM_*, `include/uapi/linux/pkt_sched.h`."""
@@ -75,7 +75,7 @@ class Netem:
                 with entered(end), Netlink() as net:
                     net.add_pair(DEVICE, name, self._router.descriptor)
             with entered(self._router), Netlink() as net:
-                settings.forward((TO_CLIENT, TO_SERVER))
+                forward((TO_CLIENT, TO_SERVER))
                 for number, (name, whom) in enumerate(((TO_SERVER, SERVER), (TO_CLIENT, CLIENT))):
                     net.add_discipline(name, "netem", options(link, 2 * seed + number))
                     net.bring_up(name, MTU)

@@ -1,18 +1,21 @@
 """The relay in a process of its own, pinned to the load's CPUs: what joins two namespaces without netem.
 
 The process holds the only descriptors of both TUN devices, so that the devices go when it does, and it goes when
-velodrome does.
+velodrome does. What is sent to a TUN device can be read, what is written to it is received (tun(4); Linux
+`Documentation/networking/tuntap.rst`, `include/uapi/linux/if_tun.h`).
 """
 
+import errno
+import fcntl
 import json
 import os
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from velodrome.model.errors import LinkError
+from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.link import Link
 from velodrome.model.measurement import LinkFacts, WayFacts
-from velodrome.run.link import tun
 from velodrome.run.link.joint import DEVICE, Ends
 from velodrome.run.link.namespace import entered
 from velodrome.run.supervision import lifeline
@@ -20,6 +23,11 @@ from velodrome.run.supervision import lifeline
 MODULE = "velodrome.run.link.relay_process"
 PATIENCE_S = 10.0
 """To start or to tell its facts; both take milliseconds on an idle machine."""
+TUN = "/dev/net/tun"
+TUNSETIFF, TUNSETOFFLOAD = 0x4004_54CA, 0x4004_54D0
+IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
+CHECKSUM, TSO4, TSO_ECN = 0x01, 0x02, 0x08
+"""TUN_F_*: leave checksums and the cutting of large sends over IPv4 to whoever reads."""
 
 
 class Relay:
@@ -36,7 +44,7 @@ class Relay:
         try:
             for namespace in (ends.client, ends.server):
                 with entered(namespace):
-                    descriptors.append(tun.open_device(DEVICE))
+                    descriptors.append(open_device(DEVICE))
             self._child = lifeline.start(MODULE, *map(str, descriptors), cpus=cpus, pass_fds=descriptors)
         finally:
             for descriptor in descriptors:
@@ -109,3 +117,23 @@ def spec(link: Link, seed: int) -> Mapping[str, Any]:
 
 def _way(told: Mapping[str, int]) -> WayFacts:
     return WayFacts(told["packets"], told["bytes"], told["lost"], told["dropped"])
+
+
+def open_device(name: str) -> int:
+    """Make a device in the present network namespace; return its descriptor, with which the device goes.
+
+    Raises LinkRefusedError.
+    """
+    try:
+        descriptor = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise LinkRefusedError("device", error.errno or errno.ENOENT) from error
+    try:
+        fcntl.ioctl(
+            descriptor, TUNSETIFF, struct.pack("=16sH22x", name.encode(), IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)
+        )
+        fcntl.ioctl(descriptor, TUNSETOFFLOAD, CHECKSUM | TSO4 | TSO_ECN)
+    except OSError as error:
+        os.close(descriptor)
+        raise LinkRefusedError("device", error.errno or errno.EPERM) from error
+    return descriptor

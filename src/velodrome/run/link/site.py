@@ -18,12 +18,19 @@ from dataclasses import dataclass, replace
 from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.link import MTU, Link
 from velodrome.model.measurement import LinkFacts
-from velodrome.run.link import counters, namespace, netem, settings
-from velodrome.run.link.counters import Counted
+from velodrome.run.link import namespace, netem
 from velodrome.run.link.joint import BITS, CLIENT, DEVICE, SERVER, Ends, Joint
-from velodrome.run.link.namespace import Namespace, entered
-from velodrome.run.link.netlink import Netlink
+from velodrome.run.link.namespace import (
+    Counted,
+    Namespace,
+    apply_settings,
+    counted,
+    entered,
+    settings,
+    without_ipv6,
+)
 from velodrome.run.link.relay import Relay
+from velodrome.run.machine.netlink import Netlink
 
 PATIENCE_S = 10.0
 """For a first handshake, on top of some round trips: with half of all packets lost a few tries fail."""
@@ -96,9 +103,9 @@ class Site:
     def _counted(self) -> tuple[Counted, Counted]:
         try:
             with entered(self.client):
-                client = counters.read(DEVICE)
+                client = counted(DEVICE)
             with entered(self.server):
-                return client, counters.read(DEVICE)
+                return client, counted(DEVICE)
         except ValueError as error:
             raise LinkError(self.link.label, "its device is gone") from error
 
@@ -151,7 +158,7 @@ def opened(link: Link, cpus: Sequence[int] = (), seed: int = 1, joined_by: str =
         ends = Ends(*(running.enter_context(namespace.make()) for _ in range(2)))
         joint = _join(link, ends, cpus, seed, joined_by)
         running.callback(joint.stop)
-        inherited = settings.present()
+        inherited = settings()
         site = Site(link, ends, joint)
         _settle(site, ends.client, (CLIENT, SERVER), inherited)
         _settle(site, ends.server, (SERVER, CLIENT), inherited)
@@ -168,8 +175,8 @@ def _settle(site: Site, end: Namespace, addresses: tuple[str, str], inherited: M
     """Give one end its settings, its address (the first), and the way to the other (the second)."""
     joint, (own, peer), congestion = site.joint, addresses, site.link.congestion
     with entered(end), Netlink() as net:
-        settings.apply(inherited)
-        settings.without_ipv6(DEVICE)
+        apply_settings(inherited)
+        without_ipv6(DEVICE)
         try:
             net.bring_up("lo")
             net.bring_up(DEVICE, MTU, joint.queue, joint.gso_segments)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from velodrome.model.measurement import HostFacts, QueueFacts
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 
 Number = TypeVar("Number", int, float)
 
@@ -89,7 +89,7 @@ class ListenQueue:
 
     def sample(self) -> int | None:
         """Look once; return how many connections wait to be accepted."""
-        sockets = sock_diag.listening(self.port)
+        sockets = netlink.listening(self.port)
         if not sockets:
             return None
         fullest = max(sockets, key=lambda sock: sock.receive)
@@ -115,7 +115,7 @@ class ListenQueue:
         return QueueFacts(peak=self._peak, limit=self._limit, overflows=overflows, drops=drops)
 
     def _drops(self) -> int | None:
-        sockets = sock_diag.listening(self.port)
+        sockets = netlink.listening(self.port)
         if not sockets or any(sock.drops is None for sock in sockets):
             return None
         return sum(sock.drops or 0 for sock in sockets)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def connections(port: int, pids: Iterable[int]) -> Mapping[int, int] | None:
     A connection inherited by several processes counts for each. About 2 us for each descriptor of these
     processes.
     """
-    sockets = sock_diag.established(port)
+    sockets = netlink.established(port)
     if sockets is None:
         return None
     wanted = {sock.inode for sock in sockets if sock.inode}
@@ -40,13 +40,13 @@ def holders(port: int) -> tuple[int, ...]:
 
     Looks at every descriptor of every process that may be looked at, some 2 us each.
     """
-    wanted = {sock.inode for sock in sock_diag.listening(port) or () if sock.inode}
+    wanted = {sock.inode for sock in netlink.listening(port) or () if sock.inode}
     return tuple(dict.fromkeys(pid for _, pid in _holders(wanted, ()))) if wanted else ()
 
 
 def foreign(port: int, pids: Collection[int]) -> tuple[Listener, ...]:
     """Return the listeners of `port` that none of `pids` holds; empty where it cannot be told."""
-    sockets = sock_diag.listening(port) or ()
+    sockets = netlink.listening(port) or ()
     ours = {inode for pid in pids for inode in _inodes(pid)} if sockets else set()
     strangers = {sock.inode: sock.address for sock in sockets if sock.inode not in ours}
     if not strangers or not ours:

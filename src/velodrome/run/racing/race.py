@@ -19,7 +19,7 @@ from velodrome.run.experiments.choosing import settings_of
 from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
-from velodrome.run.machine import machine
+from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.course import Course
 from velodrome.run.racing.follower import Follower
@@ -133,7 +133,7 @@ def _tell_wait(follower: Follower) -> Callable[[str], None]:
 
 def _open(race: Race) -> tuple[Store, Results]:
     """Open the file; return what of it is not to be run again."""
-    header = Header(race.study, race.study.seed, machine.facts(), _native.VERSION, _now())
+    header = Header(race.study, race.study.seed, facts.facts(), _native.VERSION, _now())
     if not race.resume:
         return Store.create(race.out, header), Results(header, (), 0, torn=False)
     store, found = Store.resume(race.out, header)

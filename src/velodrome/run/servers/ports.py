@@ -6,7 +6,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from velodrome.model.errors import NoPortError
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 
 FIRST, LAST = 10_000, 60_999
 """Above the ports of well-known services, below the private range of some systems."""
@@ -41,7 +41,7 @@ def fresh_port(host: str = "127.0.0.1", avoid: Container[int] | None = None) -> 
 
 def _free(host: str, port: int) -> bool:
     """Whether nobody listens on the port and it can be bound (without SO_REUSEPORT, which would share it)."""
-    if sock_diag.listening(port):
+    if netlink.listening(port):
         return False
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:

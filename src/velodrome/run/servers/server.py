@@ -23,7 +23,7 @@ from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.guest.weave.busy import TURN_VARIABLE
 from velodrome.run.account import acting
 from velodrome.run.link.namespace import Namespace, entered
-from velodrome.run.machine import sock_diag
+from velodrome.run.machine import netlink
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Ending, Exit, Order, Ward
@@ -183,7 +183,7 @@ class Server:
         until = time.monotonic() + CLOSING_S
         while True:
             with entered(self._inside):
-                found = [one.port for one in sock_diag.listening(self.serving.port) or ()]
+                found = [one.port for one in netlink.listening(self.serving.port) or ()]
             if not found or time.monotonic() >= until:
                 return found
             time.sleep(0.01)

@@ -22,19 +22,24 @@ from typing import Any, Self
 
 import psutil
 
-from velodrome.model import secrets as known_secrets
+from velodrome.model import secrets
 from velodrome.model.errors import StartRefusedError
 from velodrome.run.account import Account
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import orphans, python, scratch, warden
 from velodrome.run.supervision.orphans import MARK
-from velodrome.run.supervision.tail import Tail
 
 WARDEN = Path(warden.__file__)
 START_SECONDS = 20.0
 """A warden starts in 20 ms; on a machine that swaps it may take long, but not longer than this."""
 END_SECONDS = 15.0
 """On top of the stop deadline: the warden's own limits for orphans, SIGKILL and control groups, and some."""
+KEPT_BYTES = 64 * 1024
+"""Enough for several tracebacks; a server that prints megabytes neither blocks nor fills our memory."""
+TORN_CHARACTERS = 4096
+"""Left out of the beginning of one endless line of which only the end is kept."""
+LINE_CHARACTERS = 500
+"""A server may print one endless line."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,53 @@ class Ending:
     """Processes that even SIGKILL did not end."""
 
 
+class Tail:
+    """The end of what a process printed: its pipe is always drained, and only the last bytes are kept.
+
+    Owns the read end `number` and closes it when the last writer has gone."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._kept = bytearray()
+        self._lock = threading.Lock()
+        self.total_bytes = 0
+        self._thread = threading.Thread(target=self._drain, name="tail", daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                piece = os.read(self._number, 1 << 16)
+            except OSError:
+                break
+            if not piece:
+                break
+            with self._lock:
+                self.total_bytes += len(piece)
+                self._kept += piece
+                del self._kept[:-KEPT_BYTES]
+        os.close(self._number)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until all writers have gone and everything was read; whether that came about in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def lines(self, count: int = 20) -> tuple[str, ...]:
+        """Return the last lines that are not blank, undecodable bytes replaced, overlong lines cut, secrets masked."""
+        with self._lock:
+            text = bytes(self._kept).decode("utf-8", "replace")
+            torn = self.total_bytes > len(self._kept)
+        if torn:
+            # Its beginning may be the end of a secret, which nobody would know any more.
+            first, end, rest = text.partition("\n")
+            text = rest if end else first[TORN_CHARACTERS:]
+        found = [line.rstrip() for line in secrets.mask(text).splitlines() if line.strip()]
+        return tuple(
+            line if len(line) <= LINE_CHARACTERS else line[:LINE_CHARACTERS] + "…" for line in found[-count:]
+        )
+
+
 class Ward:
     """Starts when created. Raises StartRefusedError when the kernel refuses a part of the order, ExhaustedError when it
     has no more of what a start takes.
@@ -162,7 +214,7 @@ class Ward:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=write,
-                env=known_secrets.environment(),
+                env=secrets.environment(),
                 start_new_session=True,
             )
         finally:
