@@ -199,7 +199,6 @@ import os, sys, time
 from velodrome.model.link import Link
 from velodrome.run.link import namespace
 from velodrome.run.link.namespace import entered
-from velodrome.run.link import relay
 from velodrome.run.link.site import opened
 with opened(Link(2.0), joined_by="relay") as site:
     networks = []

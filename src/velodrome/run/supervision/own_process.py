@@ -24,7 +24,7 @@ SYS_NICE = 1 << 23
 
 def pinned() -> list[str]:
     """Pin this process to the CPUs of its command line, and return the arguments after those of `lifeline.start`."""
-    if cpus := _value("--cpus"):
+    if (cpus := _value("--cpus")) and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
     return sys.argv[5:]
 
@@ -53,9 +53,8 @@ def _set_user(uid: int, keep: int) -> None:
 
     system = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    sets = (
-        ctypes.c_uint32 * 6
-    )()  # effective, permitted, inheritable; then the same for capabilities from 32 on
+    # Effective, permitted, inheritable; then the same for capabilities from 32 on.
+    sets = (ctypes.c_uint32 * 6)()
     system.capget(header, sets)
     kept = sets[1] & keep
     system.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
@@ -88,5 +87,4 @@ def in_words(error: Exception) -> str:
 
 def _value(option: str) -> str:
     """Return the value of `--cpus` or `--user`; empty: none, or started by hand without it."""
-    given = dict(zip(sys.argv[1:5:2], sys.argv[2:5:2], strict=False))
-    return given.get(option, "") if option != "--cpus" or hasattr(os, "sched_setaffinity") else ""
+    return dict(zip(sys.argv[1:5:2], sys.argv[2:5:2], strict=False)).get(option, "")

@@ -122,7 +122,8 @@ class Ending:
 class Tail:
     """The end of what a process printed: its pipe is always drained, and only the last bytes are kept.
 
-    Owns the read end `number` and closes it when the last writer has gone."""
+    Owns the read end `number` and closes it when the last writer has gone.
+    """
 
     def __init__(self, number: int) -> None:
         self._number = number
