@@ -10,7 +10,7 @@ from velodrome.model import secrets
 from velodrome.model.request import Request
 from velodrome.plan import env_file
 from velodrome.plan.asked import headers
-from velodrome.track.apps import INTERFACES, Asked
+from velodrome.usecases.apps import INTERFACES, Asked
 
 Python = Annotated[
     str,

@@ -6,7 +6,7 @@ What reads and judges conditions is imported when there are any: it must not del
 from __future__ import annotations
 
 from velodrome.cli._declared import Annotated, Option
-from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
+from velodrome.cli._telling import CANNOT_TELL, FAILED
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:

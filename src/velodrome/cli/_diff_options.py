@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
+from velodrome.cli._telling import CANNOT_TELL, FAILED
 from velodrome.judge.differing import asking
 from velodrome.judge.differing.diffing import Asked
 from velodrome.model.difference import DIFF_METRICS, Change, Diff

@@ -14,9 +14,10 @@ from velodrome.model.difference import Diff
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Result
 from velodrome.run.apps import revisions
-from velodrome.track import apps, revising
-from velodrome.track.comparing import Terms
-from velodrome.track.quiet import Quiet
+from velodrome.usecases import apps
+from velodrome.usecases import diff as revising
+from velodrome.usecases.compare import Terms
+from velodrome.usecases.quiet import Quiet
 
 App = Annotated[
     str, typer.Option("--app", help="BEFORE and AFTER are revisions of this app: module:attribute.")

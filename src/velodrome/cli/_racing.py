@@ -28,8 +28,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
-from velodrome.track.known import known
-from velodrome.track.trusting import Trust
+from velodrome.usecases.studies import Trust, known
 
 RUNS = Path("runs")
 

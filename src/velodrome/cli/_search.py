@@ -6,13 +6,13 @@ from typing import Any
 
 from velodrome.cli._bottleneck import Watch
 from velodrome.cli._carrying import Work
-from velodrome.cli._numbered import Numbered
+from velodrome.cli._telling import Numbered
 from velodrome.judge.search.holding import Demands
 from velodrome.model.condition import Condition
 from velodrome.model.search import ConnectionsFound, Probe, RateFound, Sample
 from velodrome.report import search_text
 from velodrome.run import engine
-from velodrome.track.searching import Document, Loading, OnEvent, Search
+from velodrome.usecases.load_search import Document, Loading, OnEvent, Search
 
 
 class Told(Numbered):

@@ -7,7 +7,7 @@ import sys
 from velodrome.cli import _carrying as carrying
 from velodrome.cli import _condition_options as judging
 from velodrome.cli import _output_options as outputs
-from velodrome.cli._exit_codes import of_search
+from velodrome.cli._telling import of_search
 from velodrome.model.errors import UsageError
 
 TYPE_CHECKING = False  # typing's own, without typing

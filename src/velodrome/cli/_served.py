@@ -20,7 +20,8 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.report.typeset import visible
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.track import apps, bench, unread_settings
+from velodrome.usecases import apps, bench
+from velodrome.usecases import apps as unread_settings
 
 AppName = Annotated[
     str, typer.Argument(help="module:attribute, module:factory, or a Django settings module.")
@@ -98,7 +99,7 @@ def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
 
 def tell_unread(found: Sequence[App | None], stacks: Sequence[Stack]) -> None:
     """Say on standard error which settings of the user's own do not act while these stacks are compared."""
-    every = (unread_settings.told(one, stacks) for one in found if one is not None)
+    every = (unread_settings.unread_settings(one, stacks) for one in found if one is not None)
     for sentence in dict.fromkeys(filter(None, every)):
         tell(sentence)
 

@@ -8,7 +8,7 @@ import typer
 
 from velodrome.model.named import Named
 from velodrome.report.typeset import visible
-from velodrome.track.trusting import Trust
+from velodrome.usecases.studies import Trust
 
 HELP = "Allow what a study or a file of requests names: executables, packages, files that are not beside it."
 Given = Annotated[bool, typer.Option("--trust", help=HELP)]

@@ -10,12 +10,11 @@ import typer
 from velodrome.cli import _app_options as app_options
 from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _needless_options as needless
-from velodrome.cli import _raced_options as raced_options
-from velodrome.cli import _serving_options as serving
+from velodrome.cli import _server_options as raced_options
+from velodrome.cli import _server_options as serving
 from velodrome.cli import _trusting as trusting
-from velodrome.cli._exit_codes import of_search
-from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
+from velodrome.cli._telling import Numbered, of_search
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
@@ -24,9 +23,9 @@ from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
 from velodrome.report import capacity_json, capacity_text, search_text
 from velodrome.run.lab import Lab
-from velodrome.track import apps, capacity
-from velodrome.track.bench import SECONDS
-from velodrome.track.knobs import Knobs
+from velodrome.usecases import apps, capacity
+from velodrome.usecases.bench import SECONDS
+from velodrome.usecases.terms import Knobs
 
 NAME = "capacity"
 

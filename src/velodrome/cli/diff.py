@@ -11,8 +11,8 @@ from velodrome.cli import _asked_options as asked_options
 from velodrome.cli import _diff_options as options
 from velodrome.cli import _diff_revisions as of_revisions
 from velodrome.cli import _needless_options as needless
-from velodrome.cli import _raced_options as raced_options
-from velodrome.cli import _serving_options as serving
+from velodrome.cli import _server_options as raced_options
+from velodrome.cli import _server_options as serving
 from velodrome.cli import _trusting as trusting
 from velodrome.guest import catalog
 from velodrome.judge.differing import sides
@@ -20,8 +20,8 @@ from velodrome.judge.differing.diffing import Asked, diff
 from velodrome.model.difference import Diff
 from velodrome.model.errors import BadOptionError, NeedlessOptionError
 from velodrome.run.racing import store
-from velodrome.track import apps
-from velodrome.track.comparing import Terms
+from velodrome.usecases import apps
+from velodrome.usecases.compare import Terms
 
 DEFAULTS = Terms()
 
