@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from velodrome.model.errors import VelodromeError as VelodromeError
 
 _WHERE = {
-    "load": "api.loading",
-    "race": "api.racing",
-    "read": "api.reading",
-    "compare": "api.comparing",
+    "load": "api.loads",
+    "race": "api.runs",
+    "read": "api.runs",
+    "compare": "api.runs",
     "capacity": "api.searching",
     "tune": "api.searching",
-    "diff": "api.diffing",
-    "requests": "api.asking",
+    "diff": "api.differences",
+    "requests": "api.apps",
     **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.bound"),
     **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
 }

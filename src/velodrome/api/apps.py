@@ -83,9 +83,6 @@ def asked_of(
     )
 
 
-# --- `velodrome.requests`: what is asked of an app, from an access log, an OpenAPI document or a file of requests.
-
-
 Asks = Sequence[str | Request]
 """Lines such as `"GET /cart?id=7"`, or requests; the same twice is asked twice as often."""
 
@@ -125,9 +122,6 @@ def mix_of(asked: Asks) -> tuple[Request, ...]:
     return (*asking.of(lines).requests, *given) if lines or not given else given
 
 
-# --- Spans of time as a caller writes them: seconds, or text such as `"500ms"`.
-
-
 def seconds_of(span: float | str) -> float:
     """Return seconds. Raises UsageError."""
     if not isinstance(span, str):
@@ -136,9 +130,6 @@ def seconds_of(span: float | str) -> float:
         return duration.seconds(span)
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-# --- Under which conditions apps are raced and searched, as a caller writes them.
 
 
 def limits_of(cpus: int | None, memory: str) -> Limits:
@@ -170,9 +161,6 @@ def terms_of(
 ) -> Terms:
     """Return the terms of a race; `more` are fields of `Terms`. Raises UsageError for what makes no sense."""
     return Terms(connections, rate, limits, seconds=seconds_of(duration), link=link_of(link), **more)
-
-
-# --- Where an app is that a caller holds as an object: the module a server process can import it from.
 
 
 RUNNING = "__main__"

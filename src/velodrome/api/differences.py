@@ -139,9 +139,6 @@ def _run(one: str | Path | Run) -> Run:
     return one if isinstance(one, Run) else read(one)
 
 
-# --- Two revisions of an app, raced against each other for `velodrome.diff`.
-
-
 DEFAULTS = Terms()
 SECONDS = 3.0
 

@@ -208,9 +208,6 @@ def _bytes(text: bytes | str) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-# --- What the fixture `velodrome` of pytest is.
-
-
 class Velodrome:
     """Loads servers and apps for a test."""
 

@@ -131,9 +131,6 @@ def _row(one: Result) -> tables.Row:
 _LATENCIES = ("mean", "p50", "p90", "p99", "p99_9", "max")
 
 
-# --- `velodrome.race`: race a study, by its name, its file or as a value, and return the run.
-
-
 @refusals()
 def race(
     study: str | Path | Study,
@@ -183,9 +180,6 @@ def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait
     with giving(folder):
         racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
     return read(folder)
-
-
-# --- `velodrome.compare`: serve an app on every stack that can, and return the run that says which to deploy.
 
 
 DEFAULTS = Terms()

@@ -38,9 +38,6 @@ def _library(name: str) -> Any:
         raise MissingLibraryError(name) from error
 
 
-# --- Tables for notebooks; text that a server or a branch may have chosen is escaped.
-
-
 def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], said: Sequence[str] = ()) -> str:
     """Return a table with sentences below it, as a piece of HTML."""
     head = "".join(f"<th>{_text(one)}</th>" for one in heads)

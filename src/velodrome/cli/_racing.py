@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from velodrome.cli import _trusting as trusting
+from velodrome.cli import _app_options as trusting
 from velodrome.cli import judge
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack

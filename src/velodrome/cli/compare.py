@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
-from velodrome.cli import _asked_options as asked_options
+from velodrome.cli import _app_options as asked_options
+from velodrome.cli import _app_options as trusting
 from velodrome.cli import _server_options as raced_options
 from velodrome.cli import _server_options as serving
-from velodrome.cli import _trusting as trusting
 from velodrome.cli._racing import Options, folder, raced
-from velodrome.cli._served import tell
+from velodrome.cli._telling import tell
 from velodrome.run.environments import interpreter
 from velodrome.usecases import apps, compare
 from velodrome.usecases.apps import Asked
@@ -35,7 +35,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     python: app_options.Python = "",

@@ -10,10 +10,10 @@ import typer
 from rich.text import Text
 
 from velodrome.cli import _app_options as app_options
+from velodrome.cli import _app_options as trusting
 from velodrome.cli import _server_options as raced_options
-from velodrome.cli import _trusting as trusting
 from velodrome.cli._racing import Options, allowed, folder, race_study
-from velodrome.cli._served import tell
+from velodrome.cli._telling import tell
 from velodrome.cli.stacks import Extra
 from velodrome.guest import catalog
 from velodrome.model.claim import Judgement
@@ -81,9 +81,6 @@ def _listed(name: str) -> str:
     return ", ".join(finding.members(name))
 
 
-# --- `velodrome run`: race a study, or a group of them, then judge and report what was measured.
-
-
 def command(
     study: Annotated[
         str, typer.Argument(help="A study or group that ships (`velodrome studies`), or ./mine.toml.")
@@ -119,7 +116,7 @@ def command(
     ] = None,
     user: app_options.User = "",
     stack: Extra = None,
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     options = Options(

@@ -315,14 +315,9 @@ def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
 
 
 def _interface(told: str) -> str:
-    if unread_settings and unread_settings not in INTERFACES:
-        raise BadOptionError(
-            "--interface", unread_settings, f"apps are called through {', '.join(INTERFACES)}"
-        )
-    return unread_settings
-
-
-# --- An app that is named by its file: the module it is, and the folder that is imported from.
+    if told and told not in INTERFACES:
+        raise BadOptionError("--interface", told, f"apps are called through {', '.join(INTERFACES)}")
+    return told
 
 
 def by_file(app: str, cwd: str) -> tuple[str, str]:
@@ -359,9 +354,6 @@ def _above(file: Path) -> int:
     except (OSError, SyntaxError, ValueError):  # it is told when it is imported
         return 0
     return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
-
-
-# --- What a server would read by itself beside an app, and does not while stacks are compared.
 
 
 FILE, VARIABLE = "gunicorn.conf.py", "GUNICORN_CMD_ARGS"

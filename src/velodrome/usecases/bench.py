@@ -65,9 +65,6 @@ def _told(label: str, reason: str, last_lines: Sequence[str]) -> tuple[str, Sequ
     return reason.removeprefix(f"{label}: "), last_lines[-LAST_LINES:]
 
 
-# --- An app that stands: booted on one stack as a race boots it, right answers given, held until the block is left.
-
-
 QUESTION = "app"
 """Name of the question where nothing but one app is asked about."""
 ALONE = Load(Closed(1), duration_s=1.0)
@@ -106,9 +103,6 @@ def warning(label: str, wrong: str) -> str:
     )
 
 
-# --- When a server that was asked for too much has done with it: answers come about as fast again as one alone did.
-
-
 RECOVERY_REQUESTS = 3
 """So many in a row, on one connection."""
 AS_FAST = 3.0
@@ -133,9 +127,6 @@ def recovered(ask: Callable[[float], tuple[int, float] | None], alone_ms: float,
             return True
         time.sleep(RECOVERY_PAUSE_S)
     return False
-
-
-# --- A bench: one contestant, served, on which loads are measured one after the other.
 
 
 SECONDS = 3.0

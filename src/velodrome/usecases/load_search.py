@@ -1,14 +1,16 @@
 """A search at one URL, by short loads one after the other: each a rate or a number of connections.
 
-    search = Search(spec, load, Demands(must_not=conditions), seconds=3.0, follower=follower)
-    found = search.rate()       # or connections()
-    search.best                 # the document of the highest rate that held
+    found, best = search("rate", work, Demands(must_not=conditions), seconds=3.0, follower=follower)
+
+`best` is the document of the highest rate that held, or of the closed loop with the most right answers.
 
 Of a server that velodrome itself serves, `capacity.py` searches it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from velodrome.judge.load_figures import figures
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
@@ -20,6 +22,10 @@ from velodrome.model.errors import NothingAnsweredError
 from velodrome.model.measurement import ended_rps
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
 from velodrome.usecases.bench import RECOVERY_REQUESTS, recovered
+from velodrome.usecases.load import Work, beside_idle, measured
+
+if TYPE_CHECKING:
+    from velodrome.usecases.load import Document, OnEvent
 
 PATIENCE_S = 10.0
 """Until the server has done with too much: it cannot be served anew, as one of velodrome's own."""
@@ -30,16 +36,6 @@ ALONE_S = 0.5
 """How long one connection asks, to show what a request takes when nobody is before it."""
 SAY = "--fail-if 'errors > {limit}'"
 """How a condition that allows wrong answers is said here."""
-
-Document = dict[str, Any]
-OnEvent = Callable[[Mapping[str, Any]], bool]
-
-
-class Loading(Protocol):
-    """Whoever carries a load."""
-
-    def __call__(self, spec: Mapping[str, Any], heard: OnEvent) -> Document:
-        """Return its document, with `limit`; `heard` gets each event of the engine, and False ends the load."""
 
 
 class Follower(Protocol):
@@ -52,14 +48,25 @@ class Follower(Protocol):
         """Told each closed loop that was run."""
 
 
-class Search:
+def search(
+    wanted: Literal["rate", "connections"], work: Work, demands: Demands, seconds: float, follower: Follower
+) -> tuple[RateFound | ConnectionsFound, Document | None]:
+    """Search the highest rate at which what is demanded holds, or the connections at which throughput stops rising.
+
+    Pace and length of `work` do not count; each trial takes `seconds`. Raises NothingAnsweredError when nothing is
+    answered right.
+    """
+    searching = _Search(work, demands, seconds, follower)
+    with beside_idle(work):
+        found = searching.rate() if wanted == "rate" else searching.connections()
+    return found, searching.best
+
+
+class _Search:
     """Tries one URL again and again, and keeps the document of the best."""
 
-    def __init__(
-        self, spec: Mapping[str, Any], load: Loading, demands: Demands, seconds: float, follower: Follower
-    ) -> None:
-        """`spec` is that of the load, of which pace and length do not count; `seconds` those of each trial."""
-        self._spec, self._carried = spec, load
+    def __init__(self, work: Work, demands: Demands, seconds: float, follower: Follower) -> None:
+        self._work, self._spec = work, work.spec
         self._demands, self._seconds, self._follower = demands, seconds, follower
         self._alone_ms = 0.0
         self._one_by_one = OneByOne()
@@ -128,7 +135,7 @@ class Search:
 
     def _load(self, changes: Mapping[str, Any], heard: OnEvent = lambda _: True) -> Document:
         given = {name: value for name, value in self._spec.items() if name not in PACE}
-        return self._carried({**given, "drain_s": min(given["drain_s"], DRAIN_S), **changes}, heard)
+        return measured(self._work, {**given, "drain_s": min(given["drain_s"], DRAIN_S), **changes}, heard)
 
     def _probe(self, rate: float, document: Document, watched: Backlog) -> Probe:
         limit = document["limit"]

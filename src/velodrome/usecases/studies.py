@@ -19,9 +19,6 @@ def known(stacks: Mapping[str, Stack] | None = None) -> Known:
     return Known(every, catalog.recipes(), choosing.known(), experiments.settings())
 
 
-# --- Whether what a file names is allowed: what ships is, what was allowed before is, all else is asked for.
-
-
 Ask = Callable[[str, Sequence[Named]], bool]
 """Asks the user about what the file at a path names; returns whether it is allowed."""
 

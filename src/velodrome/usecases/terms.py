@@ -20,9 +20,6 @@ def refuse_count(name: str, number: int | None) -> None:
         raise UsageError(f"{name}={number}: at least 1 is needed")
 
 
-# --- Settings of a stack as people write them: `workers=4`, `{"workers": 4}`, `--workers 4`.
-
-
 def read(stack: Stack, given: Mapping[str, KnobValue]) -> dict[str, KnobValue]:
     """Return settings by name as a stack takes them, those that differ from its defaults.
 

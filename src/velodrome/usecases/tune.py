@@ -67,9 +67,6 @@ class Budget:
         return time.monotonic() - self.began
 
 
-# --- The benches of a tuning: any candidate under any load, and how long the next load may take.
-
-
 LATELY = 5
 """So many loads are remembered, to tell how long the next may take."""
 
@@ -196,9 +193,6 @@ def _facts(ask: Ask, measured: Measurement) -> Told:
         memory_bytes=measured.memory_bytes,
         grew_bytes=found.bytes_per_request if found else None,
     )
-
-
-# --- Which stack, with which settings, is best for one service within limits: the race among settings, measured.
 
 
 GRID_LOADS = 15
