@@ -13,7 +13,7 @@ from velodrome.model.app import App
 from velodrome.model.errors import BrokenPluginError, UsageError
 from velodrome.model.third_party import ThirdParty
 from velodrome.usecases import apps
-from velodrome.usecases.apps import Asked, look
+from velodrome.usecases.apps import AppSpec, look
 
 HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 
@@ -21,17 +21,23 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked("plain:application", interface="cgi"), "--interface cgi: apps are called through wsgi, asgi"),
-        (Asked("plain:application", env=("NOT_SET",)), "--env NOT_SET: it is not set here. Write NAME=VALUE"),
-        (Asked("plain:application", env=("=1",)), "it has no name"),
-        (Asked("plain:application", upstreams=("URL",)), "--upstream URL: write VARIABLE=latency:50ms"),
-        (Asked("plain:application", upstreams=("URL=latency:soon",)), "--upstream URL=latency:soon: "),
-        (Asked("plain:application", python="./no/python"), "there is no such file"),
-        (Asked("plain:application", python="9.9"), "there is none of that version"),
-        (Asked("plain:application", cwd="/no/such"), "--cwd /no/such: there is no such folder"),
+        (
+            AppSpec("plain:application", interface="cgi"),
+            "--interface cgi: apps are called through wsgi, asgi",
+        ),
+        (
+            AppSpec("plain:application", env=("NOT_SET",)),
+            "--env NOT_SET: it is not set here. Write NAME=VALUE",
+        ),
+        (AppSpec("plain:application", env=("=1",)), "it has no name"),
+        (AppSpec("plain:application", upstreams=("URL",)), "--upstream URL: write VARIABLE=latency:50ms"),
+        (AppSpec("plain:application", upstreams=("URL=latency:soon",)), "--upstream URL=latency:soon: "),
+        (AppSpec("plain:application", python="./no/python"), "there is no such file"),
+        (AppSpec("plain:application", python="9.9"), "there is none of that version"),
+        (AppSpec("plain:application", cwd="/no/such"), "--cwd /no/such: there is no such folder"),
     ],
 )
-def test_what_cannot_be_is_told_with_the_cure(asked: Asked, said: str) -> None:
+def test_what_cannot_be_is_told_with_the_cure(asked: AppSpec, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         look(asked)
     assert said in str(caught.value)
@@ -70,7 +76,7 @@ def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(
 ) -> None:
     allowed = []
     monkeypatch.setattr(apps, "overlay_for", lambda stack, app, allow_sdist: allowed.append(allow_sdist))
-    asked = Asked("plain:application", cwd=str(SHOP))
+    asked = AppSpec("plain:application", cwd=str(SHOP))
     for one in (asked, replace(asked, allow_sdist=True)):
         apps.lab_for(one).overlay(catalog.stack("waitress"), App("plain:application", "wsgi", "", ""))
     assert allowed == [False, True]
@@ -78,7 +84,7 @@ def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(
 
 def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "hush-hush")
-    asked = Asked("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
+    asked = AppSpec("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
     app = look(asked)
     assert app.variables == ("TOKEN", "NAME")
     assert "hush-hush" not in repr(app)

@@ -11,16 +11,16 @@ from velodrome.model.request import Request
 from velodrome.model.secrets import MARK
 from velodrome.model.trial import Contestant
 from velodrome.plan.asked.headers import read
-from velodrome.usecases.apps import Asked, lab_for, look
+from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import standing
 
 HEADERS = (("Host", "shop.example"), ("Authorization", "Bearer s3cret"))
 STACK = Contestant("waitress")
 
 
-def guarded(*paths: str, **more: object) -> Asked:
+def guarded(*paths: str, **more: object) -> AppSpec:
     requests = tuple(Request(path, path) for path in paths)
-    return Asked("guarded:application", cwd=str(SHOP), requests=requests, **more)  # type: ignore[arg-type]
+    return AppSpec("guarded:application", cwd=str(SHOP), requests=requests, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("paths", [("/",), ("/", "/cart")], ids=["one request", "a mix"])
@@ -38,7 +38,7 @@ def test_every_request_has_the_headers_and_nothing_that_is_stored_has_their_valu
 
 def test_values_of_secret_headers_are_withheld_whoever_gives_them() -> None:
     asked = Request("/", "/", headers=(("Host", "shop.example"), ("authorization", "Bearer s3cret")))
-    said = Asked("guarded:application", cwd=str(SHOP), requests=(asked,))
+    said = AppSpec("guarded:application", cwd=str(SHOP), requests=(asked,))
     app = look(said)
     with standing(app, STACK, lab_for(said)):
         pass
@@ -60,7 +60,7 @@ def test_values_of_secret_headers_are_withheld_whoever_gives_them() -> None:
     ],
     ids=["host", "user", "redirection", "https", "third party"],
 )
-def test_what_an_app_wants_is_told(said: Asked, cure: str) -> None:
+def test_what_an_app_wants_is_told(said: AppSpec, cure: str) -> None:
     with pytest.raises(AppAnswersWrongError, match=f"(?s){cure}"), standing(look(said), STACK, lab_for(said)):
         pass
 
@@ -80,8 +80,8 @@ def test_a_third_party_answers_what_the_app_reads(inline: bool, tmp_path: Path) 
 def test_what_was_not_written_down_is_never_sent() -> None:
     marked = Request("/", "/", headers=(("Authorization", MARK),))
     with pytest.raises(WithheldHeaderError, match="the value of Authorization is a secret"):
-        look(Asked("guarded:application", cwd=str(SHOP), requests=(marked,)))
-    app = look(Asked("guarded:application", cwd=str(SHOP), requests=(marked,), headers=HEADERS))
+        look(AppSpec("guarded:application", cwd=str(SHOP), requests=(marked,)))
+    app = look(AppSpec("guarded:application", cwd=str(SHOP), requests=(marked,), headers=HEADERS))
     assert len(app.requests[0].headers) == 2
     with pytest.raises(HeaderError, match="here stands what was not written down"):
         read([f"Authorization: {MARK}"])

@@ -13,7 +13,8 @@ from velodrome.model.request import Request
 from velodrome.model.results import Header, dump_header, parse
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.usecases.compare import Terms, laid_out
+from velodrome.usecases.compare import laid_out
+from velodrome.usecases.terms import Terms
 
 LAB = Lab(catalog.stacks(), guest_tree.SOURCE, cpus=(0, 1, 2, 3))
 WSGI = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart", "/cart"),))

@@ -15,7 +15,7 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.machine import measuring_lock
 from velodrome.usecases import capacity
-from velodrome.usecases.apps import Asked, lab_for, look
+from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import Bench, trial_of
 from velodrome.usecases.quiet import Quiet
 
@@ -38,7 +38,7 @@ def alone() -> Iterator[None]:
 
 
 def served(waits_ms: int) -> tuple[Trial, Lab]:
-    asked = Asked("moody:application", cwd=str(SHOP), env=(f"SHOP_WAITS_MS={waits_ms}",))
+    asked = AppSpec("moody:application", cwd=str(SHOP), env=(f"SHOP_WAITS_MS={waits_ms}",))
     app = look(asked)
     return trial_of("moody", app.recipe, Contestant("waitress"), Limits(cpus=1), app=app), lab_for(asked)
 

@@ -9,7 +9,7 @@ from velodrome.judge.deploying_app import deploy
 from velodrome.model.app import App
 from velodrome.model.errors import AppPathError, AppRaisesError
 from velodrome.model.trial import Contestant
-from velodrome.usecases.apps import Asked, by_file, lab_for, look
+from velodrome.usecases.apps import AppSpec, by_file, lab_for, look
 from velodrome.usecases.bench import standing
 
 APP = """
@@ -67,7 +67,7 @@ def test_what_is_no_file_or_no_module_is_told(project: Path) -> None:
 
 
 def test_an_app_in_a_source_folder_stands_also_where_its_path_has_blanks(project: Path) -> None:
-    asked = Asked("src/shop/wsgi.py:app", cwd=str(project))
+    asked = AppSpec("src/shop/wsgi.py:app", cwd=str(project))
     app = look(asked)
     assert (app.path, app.source, app.cwd) == ("shop.wsgi:app", "src", str(project))
     for stack in ("waitress", "gunicorn-sync"):
@@ -77,7 +77,7 @@ def test_an_app_in_a_source_folder_stands_also_where_its_path_has_blanks(project
 
 def test_what_is_pasted_names_the_source_folder() -> None:
     app = App("shop.wsgi:app", "wsgi", "python", "/shop", source="src", packages={"waitress": "3.0.2"})
-    lab = lab_for(Asked("shop.wsgi:app"))
+    lab = lab_for(AppSpec("shop.wsgi:app"))
     told = deploy(app, Contestant("waitress"), lab.stacks["waitress"], {})
     assert told.startswith("PYTHONPATH=src python -m waitress ")
 
@@ -86,5 +86,7 @@ def test_a_package_that_lies_in_src_is_said_to_be_put_on_the_path(project: Path)
     with pytest.raises(
         AppRaisesError, match=r"shop lies in /.*/src: put that on its path with --env PYTHONPATH=src$"
     ):
-        look(Asked("shop.wsgi:app", python_with(), str(project)))
-    assert look(Asked("shop.wsgi:app", python_with(), str(project), ("PYTHONPATH=src",))).interface == "wsgi"
+        look(AppSpec("shop.wsgi:app", python_with(), str(project)))
+    assert (
+        look(AppSpec("shop.wsgi:app", python_with(), str(project), ("PYTHONPATH=src",))).interface == "wsgi"
+    )

@@ -25,7 +25,7 @@ CANDIDATE = Candidate(Contestant("waitress"), processes=1, slots=4)
 BEST = Entry(CANDIDATE, Fate.BEST, "", 9, Interval(1_000, 1_050, 1_100), None, None, None)
 RECIPE = Recipe("hello", "answers at once", (Body(84),))
 TRIAL = Trial("tune", "hello", RECIPE, CANDIDATE.contestant, Load(Closed(1), 1.0), Limits(), block=0)
-ASKED = tune.Asked(TRIAL, (), Goal.CAPACITY, Demands())
+ASKED = tune.Search(TRIAL, (), Goal.CAPACITY, Demands())
 
 
 MEASURED = made.measured(TRIAL, 800.0, mean_ms=21.0)

@@ -12,7 +12,7 @@ from velodrome.judge.deploying_app import deploy
 from velodrome.model.errors import AppAnswersWrongError, BadOptionError
 from velodrome.model.request import Content, Request
 from velodrome.model.trial import Contestant
-from velodrome.usecases.apps import Asked, lab_for, look, stacks_for
+from velodrome.usecases.apps import AppSpec, lab_for, look, stacks_for
 from velodrome.usecases.bench import standing
 
 PROTO = "shop.proto"
@@ -36,8 +36,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     return folder
 
 
-def asked(app: str, python: str, shop: Path, *requests: Request) -> Asked:
-    return Asked(app, python, str(shop), requests=requests or (CALL,), proto=str(shop / PROTO))
+def asked(app: str, python: str, shop: Path, *requests: Request) -> AppSpec:
+    return AppSpec(app, python, str(shop), requests=requests or (CALL,), proto=str(shop / PROTO))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_another_answer_than_the_right_one_is_told(python: str, shop: Path) -> N
 
 def test_a_servicer_without_its_description_is_refused(python: str, shop: Path) -> None:
     with pytest.raises(BadOptionError, match=r"--proto : a gRPC servicer is asked by its \.proto file"):
-        look(Asked("rpc:Shop", python, str(shop), requests=(CALL,)))
+        look(AppSpec("rpc:Shop", python, str(shop), requests=(CALL,)))
     with pytest.raises(BadOptionError, match="is asked one call, and these are 2: --request 'POST /package"):
         look(asked("rpc:Shop", python, shop, CALL, CALL))
     with pytest.raises(BadOptionError, match="asked by its method"):

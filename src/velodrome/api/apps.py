@@ -24,9 +24,9 @@ from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.headers import Header, checked
 from velodrome.plan.asked.methods import SAFE
 from velodrome.run.faults import refusals
-from velodrome.usecases.apps import Asked, folder
-from velodrome.usecases.compare import Terms
+from velodrome.usecases.apps import AppSpec, folder
 from velodrome.usecases.studies import Trust
+from velodrome.usecases.terms import Terms
 
 Headers = Mapping[str, str] | Sequence[Header]
 """By name, or pairs of name and value, where one is given several times."""
@@ -48,7 +48,7 @@ def asked_of(
     user: str = "",
     allow_sdist: bool = False,
     secrets: Sequence[str] = (),
-) -> Asked:
+) -> AppSpec:
     """Return what is asked of an app, told by its import path or given as an object.
 
     `python` is its interpreter (the one running, unless told), `cwd` its folder, `env` variables as `NAME=value`,
@@ -65,7 +65,7 @@ def asked_of(
     path, source = (app, "") if isinstance(app, str) else held(app)
     if not cwd or (source and Path(source) == Path(folder(cwd)).resolve()):
         cwd, source = cwd or source, ""
-    return Asked(
+    return AppSpec(
         path,
         python or sys.executable,
         cwd,

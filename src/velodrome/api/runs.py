@@ -30,10 +30,9 @@ from velodrome.run.racing import store
 from velodrome.run.supervision import scratch
 from velodrome.usecases import apps
 from velodrome.usecases import compare as comparing
-from velodrome.usecases.compare import Terms
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.studies import known
-from velodrome.usecases.terms import refuse_count
+from velodrome.usecases.terms import Terms, refuse_count
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")
 

@@ -19,7 +19,10 @@ from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
-from velodrome.report import capacity_text, pasting, tune_json, tune_text
+from velodrome.report import recommendation as pasting
+from velodrome.report import recommendation as tune_json
+from velodrome.report import recommendation as tune_text
+from velodrome.report import searches
 from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench
@@ -55,7 +58,7 @@ class Capacity(tables.Tabled):
     @property
     def sentence(self) -> str:
         """The answer, for people."""
-        return capacity_text.sentence(self.found)
+        return searches.sentence(self.found)
 
     def rows(self) -> list[tables.Row]:
         """Return one row for each load that was tried."""
@@ -193,8 +196,8 @@ def tune(
     with _looked_at(app, requests, extra, of_app) as (one, lab):
         chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, names))
         trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits, app=one)
-        asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
-        return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
+        asked = tuning.Search(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
+        return Tuning(tuning.best_setting(asked, lab, Quiet(), None if wait else 0.0))
 
 
 @contextmanager

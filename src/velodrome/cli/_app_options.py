@@ -30,8 +30,9 @@ from velodrome.report.typeset import visible
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench
-from velodrome.usecases.apps import INTERFACES, Asked
+from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.studies import Trust
+from velodrome.usecases.terms import INTERFACES
 
 
 def given(context: typer.Context, names: Collection[str]) -> tuple[str, ...]:
@@ -154,11 +155,11 @@ class Given:
     env_files: list[Path] | None = None
     header_files: list[Path] | None = None
 
-    def asked(self, app: str) -> Asked:
+    def asked(self, app: str) -> AppSpec:
         """Return it of one app. Raises HeaderError, and EnvFileError or HeaderFileError for files."""
         variables = [line for path in self.env_files or () for line in env_file.read(path)]
         given = [line for path in self.header_files or () for line in headers.lines_of(path)]
-        return Asked(
+        return AppSpec(
             app,
             self.python,
             self.cwd,

@@ -16,8 +16,8 @@ from velodrome.cli._racing import Options, folder, raced
 from velodrome.cli._telling import tell
 from velodrome.run.environments import interpreter
 from velodrome.usecases import apps, compare
-from velodrome.usecases.apps import Asked
-from velodrome.usecases.compare import Terms
+from velodrome.usecases.apps import AppSpec
+from velodrome.usecases.terms import Terms
 
 NAME = "compare"
 DEFAULTS = Terms()
@@ -104,7 +104,7 @@ def command(
 
 
 def _compare(
-    asked: Sequence[Asked], terms: Terms, extra: Sequence[str], out: Path | None, options: Options
+    asked: Sequence[AppSpec], terms: Terms, extra: Sequence[str], out: Path | None, options: Options
 ) -> None:
     found = [apps.look(one) for one in asked]
     lab = apps.lab_for(asked[0], extra)

@@ -30,8 +30,8 @@ from velodrome.run.apps import revisions
 from velodrome.run.racing import store
 from velodrome.usecases import apps
 from velodrome.usecases import diff as revising
-from velodrome.usecases.compare import Terms
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import Terms
 
 FORMATS = ("text", "markdown", "json", "junit")
 Format = Literal["text", "markdown", "json", "junit"]
@@ -84,22 +84,25 @@ class Telling:
         save(self.out, self._text(diff))
 
     def _show(self, diff: Diff) -> None:
-        from velodrome.report import diff_text, terminal  # noqa: PLC0415
+        from velodrome.report import (
+            differences,
+            terminal,  # noqa: PLC0415
+        )
 
-        diff_text.show(diff, terminal.console(sys.stdout))
+        differences.show(diff, terminal.console(sys.stdout))
 
     def _text(self, diff: Diff) -> str:
-        from velodrome.report import diff_json, diff_junit, diff_markdown, diff_text  # noqa: PLC0415
+        from velodrome.report import differences
 
         match self.form:
             case "markdown":
-                return diff_markdown.text(diff)
+                return differences.markdown_text(diff)
             case "json":
-                return diff_json.text(diff)
+                return differences.json_text(diff)
             case "junit":
-                return diff_junit.text(diff)
+                return differences.junit_text(diff)
             case "text":
-                return "".join(f"{line.plain}\n" for line in diff_text.lines(diff, 120))
+                return "".join(f"{line.plain}\n" for line in differences.lines(diff, 120))
 
 
 def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:
@@ -129,7 +132,7 @@ RunFolder = Annotated[
 class Raced:
     """How two revisions are raced."""
 
-    app: apps.Asked
+    app: apps.AppSpec
     terms: Terms
     budget_s: float
     blocks: int | None

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
 from velodrome.model.app import App
@@ -30,7 +31,8 @@ from velodrome.model.errors import (
 )
 from velodrome.model.request import Request
 from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import known, whole, withheld_third
+from velodrome.model.withheld import known as masked
+from velodrome.model.withheld import whole, withheld_third
 from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header
@@ -46,6 +48,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import in_process
 from velodrome.run.third_party.upstream_spec import answering
+from velodrome.usecases.terms import INTERFACES
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
@@ -55,12 +58,10 @@ NOBODY = "http://127.0.0.1:9"
 AS_ROOT = (
     "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 )
-INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
-"""Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class AppSpec:
     """What a user says of their app, as the command line or the Python API has it."""
 
     app: str
@@ -93,12 +94,12 @@ class Asked:
     """Folder that it is imported from beside `cwd`; an app that is told by its file has it from there."""
 
 
-def look(asked: Asked) -> App:
+def look(asked: AppSpec) -> App:
     """Import an app in its own interpreter and return what it is. Raises UsageError for all that is wrong with it."""
     return looked(asked)[0]
 
 
-def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
+def looked(asked: AppSpec, within: Sequence[str] = ()) -> tuple[App, Found]:
     """Look at an app, and tell too what it imports from the folders of `within`."""
     thirds = third_parties(asked.upstreams)
     where = folder(asked.cwd)
@@ -114,7 +115,7 @@ def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
     )
     requests = in_full(asked)
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
-    known(requests, [name for name, _ in asked.headers])
+    masked(requests, [name for name, _ in asked.headers])
     found = looking.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
@@ -122,7 +123,7 @@ def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
 
 
 def _app(
-    asked: Asked,
+    asked: AppSpec,
     named: Named,
     found: Found,
     thirds: tuple[ThirdParty, ...],
@@ -149,12 +150,12 @@ def _app(
     )
 
 
-def in_full(asked: Asked) -> tuple[Request, ...]:
+def in_full(asked: AppSpec) -> tuple[Request, ...]:
     """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
     return whole(headers.added(asked.requests or ANYTHING, asked.headers))
 
 
-def _refuse_unasked(asked: Asked) -> None:
+def _refuse_unasked(asked: AppSpec) -> None:
     """Raise BadOptionError where a servicer cannot be asked: it needs its description, and one call."""
     if not asked.proto or not os.path.isfile(asked.proto):
         why = (
@@ -175,7 +176,7 @@ def _refuse_unasked(asked: Asked) -> None:
         raise BadOptionError("--request", one.name, f"{why} as JSON in the expect-body of a --requests file")
 
 
-def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
+def lab_for(asked: AppSpec, extra: Sequence[str] = ()) -> Lab:
     """Return a lab that serves an app: it holds the values of its environment variables and headers, which nothing
     stores.
 
@@ -207,7 +208,7 @@ def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None)
 
 
 @contextmanager
-def commands_around(asked: Asked, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+def commands_around(asked: AppSpec, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
 
     SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` hears that it does, and
@@ -221,6 +222,66 @@ def commands_around(asked: Asked, tell: Callable[[str], None] = lambda _: None) 
         secrets.of_environment(os.environ)  # which they see too
         with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, told=tell):
             yield
+
+
+@dataclass(frozen=True)
+class ServedSpec:
+    """What is served: an app, or a recipe in its place."""
+
+    app: AppSpec | None = None
+    recipe: str = ""
+    """Name of one that ships."""
+    python: str = ""
+    """Interpreter of a recipe's servers; an app has its own."""
+    user: str = ""
+    """Whom the servers of a recipe run as; an app has its own."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is served, and where it can be."""
+
+    recipe: Recipe
+    app: App | None
+    lab: Lab
+    python: str = ""
+
+    @property
+    def label(self) -> str:
+        """For a title."""
+        return f"{self.recipe.name}: {self.recipe.about}"
+
+
+@contextmanager
+def served(
+    spec: ServedSpec, extra: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None
+) -> Iterator[Served]:
+    """Look at the app, run its commands around the block, and yield it; or yield the recipe.
+
+    `extra` are paths of stacks of the user's own. Raises UsageError for all that is wrong with it.
+    """
+    if spec.app is None:
+        with served_as(spec.user, "", tell):
+            lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=tuple(extra))
+            yield Served(_recipe(spec.recipe), None, lab, spec.python)
+        return
+    with commands_around(spec.app, tell):
+        app = look(spec.app)
+        yield Served(app.recipe, app, lab_for(spec.app, extra))
+
+
+def _recipe(name: str) -> Recipe:
+    known = catalog.recipes()
+    if name not in known:
+        raise UnknownNameError("recipe", name, tuple(known))
+    return known[name]
+
+
+def say_unread(found: Sequence[App | None], stacks: Sequence[Stack], tell: Callable[[str], None]) -> None:
+    """Say which settings of the user's own do not act while these stacks are compared."""
+    every = (unread_settings(one, stacks) for one in found if one is not None)
+    for sentence in dict.fromkeys(filter(None, every)):
+        tell(sentence)
 
 
 def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:

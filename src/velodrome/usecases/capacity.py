@@ -1,14 +1,14 @@
-"""How much one contestant can do of one service: the highest rate that holds, or the knee of a closed loop.
+"""How much one stack can do of an app or a recipe: the highest rate that holds, or the knee of a closed loop.
 
-highest(trial, lab, Demands(must=(slo,)), RateSearch(first=1.0), follower)
-knee(trial, lab, ConnectionSearch(), follower)
+capacity(CapacitySpec(ServedSpec(app), "gunicorn-gthread", slo=(condition,)), follower)
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from velodrome.guest import catalog
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.bounding import bounding
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
@@ -16,14 +16,22 @@ from velodrome.judge.search.holding import Demands, Tried, probe
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
 from velodrome.judge.search.scalability import scalability
 from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
-from velodrome.model.condition import comparisons, written
+from velodrome.model.condition import Condition, comparisons, written
+from velodrome.model.errors import UnknownNameError
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, RateFound, Sample
-from velodrome.model.trial import Trial
+from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.opening import opened
-from velodrome.usecases.bench import SECONDS, Bench
+from velodrome.usecases import apps
+from velodrome.usecases.apps import Served, ServedSpec
+from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, trial_of
+from velodrome.usecases.load_blocks import common
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 
 LOOK_CONNECTIONS = 32
 LOOK_S = 1.0
@@ -36,6 +44,69 @@ LITTLE = 0.3
 """Of what one connection gets: so seldom that no request waits for another."""
 LOOK_FIRST = RateSearch(first=0.0)
 KNEE_S = 2.0
+
+
+@dataclass(frozen=True)
+class CapacitySpec:
+    """What is searched, and of which stack."""
+
+    served: ServedSpec
+    stack: str = ""
+    """Its name, or the file of one; empty: a common one that can serve the app."""
+    knobs: Knobs = DEFAULT_KNOBS
+    slo: tuple[Condition, ...] = ()
+    """What must hold at a rate."""
+    closed: bool = False
+    """Search the knee of a closed loop."""
+    limits: Limits = UNLIMITED
+    link: Link | None = None
+    seconds: float | None = None
+    """Of each load; None: 3 s, or of a closed loop 2 s."""
+    wait: bool = False
+    """Wait while another velodrome measures."""
+    study: str = "capacity"
+    """The study that its trials are of."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search came to."""
+
+    found: RateCapacity | Knee
+    called: str
+    """The stack with its settings, as people read it."""
+    served: Served
+    link: Link | None
+
+
+def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
+    """Search the highest rate at which the SLO holds, or the knee of a closed loop.
+
+    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
+    """
+    names, extra = apps.named((spec.stack,) if spec.stack else ())
+    stacks = catalog.stacks(extra)
+    for name in names:  # before the app is looked at
+        if name not in stacks:
+            raise UnknownNameError("stack", name, tuple(stacks))
+        spec.knobs.of(stacks[name])
+    wait_s = None if spec.wait else 0.0
+    with apps.served(spec.served, extra, follower.said) as one:
+        name = names[0] if one.app is None else common(apps.stacks_for(one.app, one.lab, names))
+        stack = one.lab.stacks[name]
+        if names:
+            apps.say_unread((one.app,), (stack,), follower.said)
+        who = Contestant(name, spec.knobs.of(stack))
+        trial = trial_of(
+            spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
+        )
+        found: RateCapacity | Knee
+        if spec.closed:
+            found = knee(trial, one.lab, follower, seconds=spec.seconds or KNEE_S, wait_s=wait_s)
+        else:
+            demands = Demands(must=spec.slo)
+            found = highest(trial, one.lab, demands, follower, seconds=spec.seconds or SECONDS, wait_s=wait_s)
+    return Searched(found, who.called(stack), one, spec.link)
 
 
 class Follower(Preparing, Protocol):

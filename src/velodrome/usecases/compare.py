@@ -1,74 +1,75 @@
 """Which stack to serve an app on: every one that can, under the same load, ranked as any race is.
 
-comparison = laid_out([look(asked)], Terms(rate=300), lab)
-rehearse(comparison, lab)
-... then raced as any study is: comparison.study, comparison.matrix.heats
+raced = compare(CompareSpec((AppSpec("shop.wsgi:application"),), Terms(rate=300)), out, follower)
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, UsageError
-from velodrome.model.limits import Limits
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError
 from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
+from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.machine.measuring_lock import alone
-from velodrome.usecases import apps as unread_settings
-from velodrome.usecases.apps import stacks_for
+from velodrome.usecases import race
+from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, stacks_for, unread_settings
 from velodrome.usecases.bench import Refused, most_telling, standing, warning
-from velodrome.usecases.terms import read, refuse_count, refuse_rate
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.race import Raced
+from velodrome.usecases.terms import Terms, read
 
-LEAST_S = 0.5
-"""Of a measured span."""
 MOST_WRONG = 2
 """Stacks on which an app may answer wrongly or not at all before it is the app's fault, and not a stack's."""
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Under which conditions apps are compared: plain data. Raises UsageError for what makes no sense."""
+class CompareSpec:
+    """Which apps are compared, and how."""
 
-    connections: int = 64
-    """Of the closed loop, which ranks."""
-    rate: float | None = None
-    """Of an open loop beside it, which shows what users feel at that rate."""
-    limits: Limits = field(default_factory=Limits)
-    blocks: int = 3
-    seconds: float = 5.0
-    """Of each measured span."""
-    warmup_s: float = 1.0
-    seed: int = 4711
-    link: Link | None = None
-    stacks: tuple[str, ...] = ()
-    """Names of those that race; empty: all that can serve it."""
-    workers: int | None = None
-    """Of each stack; None: one for each CPU of the server."""
+    apps: tuple[AppSpec, ...]
+    """The commands around are those of the first."""
+    terms: Terms
+    extra: tuple[str, ...] = ()
+    """Paths of stacks of the user's own."""
+    resume: bool = False
+    wait: bool = False
+    """Wait while another velodrome measures."""
 
-    def __post_init__(self) -> None:
-        if not LEAST_S <= self.seconds < math.inf:
-            raise UsageError(
-                f"a measured span of {self.seconds:g} s tells nothing; measure for {LEAST_S:g} s at least"
-            )
-        refuse_rate(self.rate)
-        refuse_count("connections", self.connections)
-        refuse_count("blocks", self.blocks)
 
-    @property
-    def loads(self) -> tuple[Load, ...]:
-        """What each server carries, in order."""
-        closed = Load(Closed(self.connections), self.seconds, self.warmup_s)
-        if self.rate is None:
-            return (closed,)
-        return closed, Load(Open(self.rate), self.seconds, self.warmup_s)
+def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
+    """Look at each app, see that it can be served, and race all that can serve it into `out`, or a folder of `runs/`.
+
+    Raises what `planned` and `race.run` do.
+    """
+    with planned(spec, follower) as found:
+        return race.run(found, race.folder(found.study.name, out, spec.resume), follower)
+
+
+@contextmanager
+def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
+    """Yield the race of a comparison, between the commands of the user, once each app was seen to be served.
+
+    Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError.
+    """
+    first = spec.apps[0]
+    with commands_around(first, follower.said):
+        found = [look(one) for one in spec.apps]
+        lab = lab_for(first, spec.extra)
+        comparison = laid_out(found, spec.terms, lab)
+        for one in found:
+            follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
+        rehearse(comparison, lab, follower.said, None if spec.wait else 0.0)
+        version = interpreter.find(found[0].python).version
+        yield race.Race(comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait)
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,7 @@ def rehearse(
     AppNotServedError with the first reason, and BusyError.
     """
     apps = [one.app for one in comparison.study.questions if one.app is not None]
-    for sentence in dict.fromkeys(
-        unread_settings.unread_settings(app, _stacks(comparison, app, lab)) for app in apps
-    ):
+    for sentence in dict.fromkeys(unread_settings(app, _stacks(comparison, app, lab)) for app in apps):
         if sentence:
             told(sentence)
     with alone(f"study {comparison.study.name}", wait_s, lambda holder: told(f"waiting for {holder}")):

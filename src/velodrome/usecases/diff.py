@@ -1,17 +1,20 @@
-"""What a change of an app's source made worse: two revisions raced against each other, block by block, until settled.
+"""What became worse or better: between two stored runs, or two revisions of an app that are raced for it.
 
-with commands_around(asked), checked_out(cwd, ("HEAD~1", "HEAD")) as revisions:
-    study = laid_out(asked, revisions, terms, lab)
-    results = raced(study, lab, folder, follower, ...)
+    stored(before, None, asked)             # the two revisions of one run
+    diff(DiffSpec(app, "HEAD~1", "HEAD", Terms()), asked, out, follower)
+
+Revisions are raced block by block until the answer is settled.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from velodrome.guest import catalog
 from velodrome.judge.differing import sides
-from velodrome.judge.differing.diffing import EVERYTHING, Asked, diff
+from velodrome.judge.differing.diffing import EVERYTHING, Asked
+from velodrome.judge.differing.diffing import diff as differing
 from velodrome.judge.differing.looks import FIRST, MOST, next_look
 from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
@@ -21,27 +24,93 @@ from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
 from velodrome.plan import matrix, timing
 from velodrome.run.account import giving
+from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
-from velodrome.run.racing import race, store
+from velodrome.run.racing import race as racing
+from velodrome.run.racing import store
 from velodrome.run.racing.follower import Follower
-from velodrome.usecases import apps, compare
-from velodrome.usecases.compare import Terms
+from velodrome.usecases import apps, compare, race
+from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.load_blocks import common
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import Terms, refuse_count
 
 BUDGET_S = 600.0
 NAMES = (sides.BEFORE, sides.AFTER)
 
 
-def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
+@dataclass(frozen=True)
+class DiffSpec:
+    """Which revisions of an app are raced, and how."""
+
+    app: AppSpec
+    before: str
+    after: str
+    terms: Terms
+    extra: tuple[str, ...] = ()
+    """Paths of stacks of the user's own."""
+    budget_s: float = BUDGET_S
+    blocks: int | None = None
+    """So many, instead of until it is settled."""
+    wait: bool = False
+    """Wait while another velodrome measures."""
+
+
+def diff(spec: DiffSpec, asked: Asked, out: Path | None, follower: Quiet) -> Diff:
+    """Check both revisions out, race them into `out`, or a folder of `runs/`, and compare them.
+
+    Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
+    """
+    refuse_count("blocks", spec.blocks)
+    with (
+        apps.commands_around(spec.app, follower.said),
+        revisions.checked_out(apps.folder(spec.app.cwd), (spec.before, spec.after)) as found,
+    ):
+        lab = apps.lab_for(spec.app, spec.extra)
+        follower.said(f"{found[0].name} against {found[1].name}")
+        study = laid_out(spec.app, found, spec.terms, lab)
+        apps.say_unread(
+            [one.app for one in study.questions],
+            [lab.stacks[one.stack] for one in study.contestants],
+            follower.said,
+        )
+        where = race.folder(study.name, out, resume=False)
+        compared = raced(
+            study,
+            lab,
+            where,
+            follower,
+            asked=asked,
+            budget_s=spec.budget_s,
+            blocks=spec.blocks,
+            wait_s=None if spec.wait else 0.0,
+            told=follower.said,
+        )
+    follower.said(f"results are in {where}; tell them again: velodrome diff {where}")
+    return compared
+
+
+def stored(before: Results, after: Results | None, asked: Asked, named: tuple[str, str] = ("", "")) -> Diff:
+    """Compare two stored runs, or without `after` the two revisions of one; `named` are what they are called.
+
+    Raises DifferentMachinesError, NotTwoSidesError.
+    """
+    stacks = catalog.stacks()
+    if after is None:
+        return differing(sides.revisions(before, stacks), asked)
+    return differing(sides.runs(before, after, stacks, named), asked)
+
+
+def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
     """Return the study of both revisions: a question each, on the stacks of `terms` or the common one that fits.
 
     Raises what `apps.look` does, NoStackFitsError, and NotFromRevisionError for an app that is not imported from its
     folder.
     """
     asked = replace(asked, python=apps.interpreter(asked.python))
-    found = [_from_its_revision(replace(asked, cwd=one.folder, revision=one.name), one) for one in revisions]
+    found = [_from_its_revision(replace(asked, cwd=one.folder, revision=one.name), one) for one in both]
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
@@ -50,7 +119,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     name = found[0].path.partition(":")[0]
     return Study(
         name=f"diff-{name}",
-        title=f"What {revisions[1].name} changed of {asked.app}, from {revisions[0].name} on",
+        title=f"What {both[1].name} changed of {asked.app}, from {both[0].name} on",
         questions=tuple(
             Question(side, app.recipe, terms.loads, link=terms.link, app=app)
             for side, app in zip(NAMES, found, strict=True)
@@ -59,13 +128,11 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
         blocks=FIRST,
         seed=terms.seed,
         limits=terms.limits,
-        sources=tuple(
-            f"{side}: {one.name}, {one.commit}" for side, one in zip(NAMES, revisions, strict=True)
-        ),
+        sources=tuple(f"{side}: {one.name}, {one.commit}" for side, one in zip(NAMES, both, strict=True)),
     )
 
 
-def _from_its_revision(asked: apps.Asked, revision: Revision) -> App:
+def _from_its_revision(asked: apps.AppSpec, revision: Revision) -> App:
     """Look at an app, all of whose source is to come from its folder: that of both sides would else be the same."""
     app, found = apps.looked(asked, revision.elsewhere)
     for place in (found.origin, *found.imported):
@@ -97,12 +164,12 @@ def raced(
     while True:
         now = replace(study, blocks=wanted)
         heats = matrix.lay_out(now, lab.stacks).heats
-        plan = race.Race(now, heats, folder, resume=there > 0, redo=True, wait_s=wait_s)
+        plan = racing.Race(now, heats, folder, resume=there > 0, redo=True, wait_s=wait_s)
         _run(plan, lab, follower)
         results = store.read(folder)
         if not any(isinstance(one, Measurement) for one in results.trials):
             raise NothingMeasuredError(str(folder))
-        found = diff(sides.revisions(results, lab.stacks), asked)
+        found = differing(sides.revisions(results, lab.stacks), asked)
         if blocks is not None or wanted >= MOST or (settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began
@@ -114,10 +181,10 @@ def raced(
         told(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
 
 
-def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
+def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
     try:
         with giving(plan.out):
-            race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+            racing.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

@@ -20,7 +20,7 @@ from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.racing.trial import run_heat
-from velodrome.usecases.apps import Asked, commands_around, lab_for, look, named, stacks_for
+from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, named, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
 from velodrome.usecases.terms import read, refuse_count, refuse_rate
 
@@ -109,7 +109,7 @@ class On:
 DEFAULT = On()
 
 
-def load_app(asked: Asked, terms: Terms, on: On = DEFAULT) -> Blocks:
+def load_app(asked: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
     """Serve an app between its user's commands, load it, and return all blocks.
 
     Raises AppAnswersWrongError, AppNotServedError, UnknownKnobError, and what `apps.look` does.

@@ -1,4 +1,8 @@
-"""Follows a race or a search without a word, for whoever wants only its results."""
+"""The sink of the events of every use case: what happens while it runs. This one ignores all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from velodrome.model.experiment import Experiment, Finding
 from velodrome.model.measurement import Measurement
@@ -8,9 +12,21 @@ from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
 from velodrome.model.tuning import Candidate, Told
 
+if TYPE_CHECKING:
+    from velodrome.usecases.race import Race, Raced
+
 
 class Quiet:
-    """A `Follower` that does nothing; heir of what wants to hear only some of it."""
+    """Ignores every event; a subclass takes those that it shows."""
+
+    def said(self, sentence: str) -> None:
+        """A sentence on what goes on, outside of a race."""
+
+    def begins(self, race: Race) -> None:
+        """A race is laid out and begins now."""
+
+    def ended(self, raced: Raced) -> None:
+        """A race has ended; what its user asked to be run after it has not run yet."""
 
     def preparing(self, text: str) -> None:
         """Told what is done before the first heat."""

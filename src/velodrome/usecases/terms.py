@@ -1,11 +1,26 @@
-"""Numbers that callers give as the terms of what is measured: a rate, and how many."""
+"""What callers write of a measurement, and what of it makes no sense: rates, counts, the terms of a race, settings.
+
+    Terms(rate=300, seconds=5.0)
+    read(stack, {"workers": "4", "loop": "asyncio"})    -> {"workers": 4, "loop": "asyncio"}
+    Knobs(workers=4, others=("backlog=512",)).of(stack)
+
+Little is imported: the help of commands shows what stands here.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.errors import BadOptionError, UnknownKnobError, UsageError
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
+from velodrome.model.load import Closed, Load, Open
+
+INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
+"""Through which servers call an app that is not velodrome's own; the others are of recipes."""
+LEAST_S = 0.5
+"""Of a measured span."""
 
 
 def refuse_rate(rate: float | None) -> None:
@@ -18,6 +33,44 @@ def refuse_count(name: str, number: int | None) -> None:
     """Raise UsageError for fewer than one; None was not given."""
     if number is not None and number < 1:
         raise UsageError(f"{name}={number}: at least 1 is needed")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Under which conditions apps are compared: plain data. Raises UsageError for what makes no sense."""
+
+    connections: int = 64
+    """Of the closed loop, which ranks."""
+    rate: float | None = None
+    """Of an open loop beside it, which shows what users feel at that rate."""
+    limits: Limits = field(default_factory=Limits)
+    blocks: int = 3
+    seconds: float = 5.0
+    """Of each measured span."""
+    warmup_s: float = 1.0
+    seed: int = 4711
+    link: Link | None = None
+    stacks: tuple[str, ...] = ()
+    """Names of those that race; empty: all that can serve it."""
+    workers: int | None = None
+    """Of each stack; None: one for each CPU of the server."""
+
+    def __post_init__(self) -> None:
+        if not LEAST_S <= self.seconds < math.inf:
+            raise UsageError(
+                f"a measured span of {self.seconds:g} s tells nothing; measure for {LEAST_S:g} s at least"
+            )
+        refuse_rate(self.rate)
+        refuse_count("connections", self.connections)
+        refuse_count("blocks", self.blocks)
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """What each server carries, in order."""
+        closed = Load(Closed(self.connections), self.seconds, self.warmup_s)
+        if self.rate is None:
+            return (closed,)
+        return closed, Load(Open(self.rate), self.seconds, self.warmup_s)
 
 
 def read(stack: Stack, given: Mapping[str, KnobValue]) -> dict[str, KnobValue]:
@@ -43,12 +96,17 @@ class Knobs:
     loop: str | None = None
     others: tuple[str, ...] = ()
     """`name=value` each."""
+    named: Mapping[str, KnobValue] = field(default_factory=dict)
+    """Any of them, by name."""
 
     def of(self, stack: Stack) -> dict[str, KnobValue]:
         """Return those that differ from the stack's defaults. Raises UnknownKnobError, BadOptionError."""
         named = {"workers": self.workers, "threads": self.threads, "loop": self.loop}
         given = {name: value for name, value in named.items() if value is not None}
-        return read(stack, {**given, **_pairs(stack, self.others)})
+        return read(stack, {**given, **_pairs(stack, self.others), **self.named})
+
+
+DEFAULT_KNOBS = Knobs()
 
 
 def _pairs(stack: Stack, words: Sequence[str]) -> dict[str, KnobValue]:

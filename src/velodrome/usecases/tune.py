@@ -1,11 +1,17 @@
-"""The time that a tuning may take: so much for looks, so much for the race, and the rest for its proof."""
+"""Which stack, with which settings, is best for an app or a recipe within limits: the race among settings, measured.
+
+tune(TuneSpec(ServedSpec(app), slo=(condition,)), follower)
+"""
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Protocol, Self
 
+from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
@@ -15,8 +21,8 @@ from velodrome.judge.tuning.racing import tune as raced
 from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model import quantity
 from velodrome.model.app import App
-from velodrome.model.condition import written
-from velodrome.model.errors import AppAnswersWrongError, NoServerError
+from velodrome.model.condition import Condition, written
+from velodrome.model.errors import AppAnswersWrongError, NoServerError, UnknownNameError, UsageError
 from velodrome.model.limits import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
@@ -27,9 +33,12 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.racing.follower import Preparing
 from velodrome.run.racing.opening import opened
-from velodrome.usecases.bench import Bench, Refused, most_telling, not_served
+from velodrome.usecases import apps
+from velodrome.usecases.apps import Served, ServedSpec
+from velodrome.usecases.bench import UNLIMITED, Bench, Refused, most_telling, not_served, trial_of
 from velodrome.usecases.compare import MOST_WRONG
 from velodrome.usecases.load_blocks import common_first
+from velodrome.usecases.quiet import Quiet
 
 RESERVED_S, RESERVED = 20.0, 1 / 3
 """Of the budget, for the first proof: so long, and no more than this part."""
@@ -195,6 +204,8 @@ def _facts(ask: Ask, measured: Measurement) -> Told:
     )
 
 
+DEPLOYED = ("wsgi", "asgi")
+"""Interfaces by which a recipe is tuned, unless stacks are named: apps are written to these."""
 GRID_LOADS = 15
 """A search for the highest rate of one candidate takes about so many loads, and the whole grid that for each."""
 SHARE = 0.2
@@ -209,8 +220,61 @@ KEPT_FREE = 0.5
 
 
 @dataclass(frozen=True)
-class Asked:
+class TuneSpec:
     """What is tuned, by whom it may be served, and for what."""
+
+    served: ServedSpec
+    stacks: tuple[str, ...] = ()
+    """Names, patterns with `*` and `?`, or files; empty: all that can serve it."""
+    goal: Goal = Goal.CAPACITY
+    rate: float = 0.0
+    """Requests a second to be carried, where the goal is the least CPU or memory."""
+    slo: tuple[Condition, ...] = ()
+    """What must hold."""
+    limits: Limits = UNLIMITED
+    budget_s: float = 600.0
+    wait: bool = False
+    """Wait while another velodrome measures."""
+    study: str = "tune"
+    """The study that its trials are of."""
+
+
+def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
+    """Search the stack and settings with the most capacity at the SLO, or the least CPU or memory for a rate.
+
+    Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError and what `best_setting` does.
+    """
+    names, extra = apps.named(spec.stacks)
+    with apps.served(spec.served, extra, follower.said) as one:
+        stacks = _candidates(one, names)
+        apps.say_unread((one.app,), stacks, follower.said)
+        trial = trial_of(spec.study, one.recipe, Contestant(""), spec.limits, app=one.app, python=one.python)
+        search = Search(trial, stacks, spec.goal, Demands(must=spec.slo), spec.rate, spec.budget_s)
+        return best_setting(search, one.lab, follower, None if spec.wait else 0.0)
+
+
+def _candidates(one: Served, names: Sequence[str]) -> tuple[Stack, ...]:
+    """Return the stacks that are tried. Raises UnknownNameError, NoStackFitsError, UsageError."""
+    every = one.lab.stacks
+    for name in names:
+        if not any(fnmatchcase(each, name) for each in every):
+            raise UnknownNameError("stack", name, tuple(every))
+    named = [each for each in every if any(fnmatchcase(each, name) for name in names)]
+    if one.app is not None:
+        able_names = apps.stacks_for(one.app, one.lab)
+        fits = [each for each in able_names if each in named or not names]
+        return tuple(every[each] for each in fits or apps.stacks_for(one.app, one.lab, named))
+    stacks = [every[each] for each in named] or [*apps.servers_of(tuple(every.values()), DEPLOYED)]
+    able = tuple(each for each in stacks if catalog.serves(each, one.recipe) is None)
+    if not able:
+        why = catalog.serves(stacks[0], one.recipe)
+        raise UsageError(f"none of these stacks can serve {one.recipe.name}: {why}")
+    return able
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is measured: a trial, who may serve it, and for what."""
 
     trial: Trial
     """Its contestant and load are not looked at."""
@@ -227,7 +291,7 @@ class Asked:
         return f"{self.trial.recipe.name}: {self.trial.recipe.about}"
 
 
-def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0) -> Recommendation:
+def best_setting(asked: Search, lab: Lab, follower: Follower, wait_s: float | None = 0.0) -> Recommendation:
     """Search the best setting. A stack that does not start is out.
 
     Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError.
@@ -264,7 +328,7 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
     return _recommendation(asked, tuned, proof, cpus, lab, seconds=time.monotonic() - began)
 
 
-def _proof(best: Entry, asked: Asked, benches: Benches, budget: Budget) -> tuple[Measurement | None, str]:
+def _proof(best: Entry, asked: Search, benches: Benches, budget: Budget) -> tuple[Measurement | None, str]:
     """Load the recommended setting once more, longer, at the rate it is for; return why that proves nothing.
 
     Where it does not hold it is loaded again while there is time.
@@ -287,7 +351,7 @@ def _proof(best: Entry, asked: Asked, benches: Benches, budget: Budget) -> tuple
 
 
 def _recommendation(
-    asked: Asked, tuned: Tuned, proof: Measurement | None, cpus: int, lab: Lab, *, seconds: float
+    asked: Search, tuned: Tuned, proof: Measurement | None, cpus: int, lab: Lab, *, seconds: float
 ) -> Recommendation:
     best, second = tuned.best, tuned.runner_up
 

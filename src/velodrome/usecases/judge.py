@@ -1,0 +1,61 @@
+"""The verdict on stored results, without running anything."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from velodrome.guest.stack import Stack
+from velodrome.judge.verdict import judge as judging
+from velodrome.model.errors import BadOptionError
+from velodrome.model.results import Results
+from velodrome.model.study import Study
+from velodrome.model.verdict import Verdict
+from velodrome.plan import finding
+from velodrome.run.racing import store
+from velodrome.usecases.studies import known
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What runs of one study say."""
+
+    verdict: Verdict
+    runs: tuple[Results, ...]
+    folders: tuple[Path, ...]
+    """Where each of them is; reports belong into the first."""
+
+
+def judge(
+    runs: Sequence[Path], stacks: Mapping[str, Stack], finished: str = "", now: Study | None = None
+) -> Judged:
+    """Judge runs of one study together: each a folder or its results.jsonl.
+
+    The claims and published tables of `now` are judged instead of those that were known when it was run; `finished`
+    says how the race ended. Raises ResultsError or DifferentMachinesError.
+    """
+    found = [store.read(one) for one in runs]
+    if now is not None:
+        study = replace(found[0].header.study, claims=now.claims, tables=now.tables)
+        found[0] = replace(found[0], header=replace(found[0].header, study=study))
+    folders = tuple(one if one.is_dir() else one.parent for one in runs)
+    return Judged(judging(found, stacks, finished), tuple(found), folders)
+
+
+def claimed(name: str, run: Path) -> Study:
+    """Return the study of a run as its file has it now, in the form it was run in. Raises ResultsError."""
+    return finding.load(name, known(), quick=store.read(run).header.study.form == "quick")
+
+
+def members(claims: str, by_folder: Mapping[str, str], folders: Sequence[Path]) -> dict[Path, str]:
+    """Return for each folder of a group's run the study of the group `claims` that it is a run of.
+
+    `by_folder` are the group's studies by the name of a run's folder. Raises BadOptionError.
+    """
+    for folder in folders:
+        if folder.name not in by_folder:
+            raise BadOptionError(
+                "--claims",
+                claims,
+                f"{folder} is a run of none of its studies: {', '.join(by_folder.values())}",
+            )
+    return {folder: by_folder[folder.name] for folder in folders}

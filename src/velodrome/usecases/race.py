@@ -1,0 +1,219 @@
+"""A race of a study: from its name, file or value to results on the disk.
+
+    plan = planned(RaceSpec("first-lap", only=("hello/*",)), trust)
+    raced = race(plan, Path("runs/mine"), follower)
+    judge.judge([raced.folder], raced.race.lab.stacks, finished=raced.how)
+
+`compare` and `diff` race studies that they lay out themselves: they make a `Race` and have it `run`.
+"""
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from velodrome.guest import catalog
+from velodrome.model.errors import BadOptionError, ResultsError
+from velodrome.model.link import Link
+from velodrome.model.measurement import Placement
+from velodrome.model.study import Study
+from velodrome.plan import finding, matrix, timing
+from velodrome.plan.matrix import Matrix
+from velodrome.plan.profiled import profiled
+from velodrome.plan.questions import over
+from velodrome.run.account import giving
+from velodrome.run.drivers import choosing
+from velodrome.run.environments import guest_tree
+from velodrome.run.lab import Lab
+from velodrome.run.machine import placement
+from velodrome.run.profiling.taking import take
+from velodrome.run.racing import race as racing
+from velodrome.run.racing import store
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.studies import Trust, known
+from velodrome.usecases.terms import refuse_count
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class RaceSpec:
+    """Which study is raced, and what its user sets over it."""
+
+    study: str | Study
+    """One that ships, a TOML file, or a value."""
+    only: tuple[str, ...] = ()
+    """Patterns of `question/contestant`; empty: all."""
+    quick: bool = False
+    blocks: int | None = None
+    """Repeats, instead of the study's."""
+    seed: int | None = None
+    python: str = ""
+    """Interpreter of the servers: a version or a path; empty: the one velodrome runs on."""
+    profile: bool = False
+    """Profile every cell, also where the study does not ask for it."""
+    link: Link | None = None
+    """For questions without one of their own."""
+    databases: Mapping[str, str] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
+    """Paths of stacks of the user's own."""
+    resume: bool = False
+    redo: bool = False
+    """Resume, and measure again what other programs disturbed."""
+    wait: bool = False
+    """Wait while another velodrome measures."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """A study that is laid out, and the lab that it is raced in."""
+
+    study: Study
+    matrix: Matrix
+    lab: Lab
+    python: str = ""
+    resume: bool = False
+    redo: bool = False
+    wait: bool = False
+    partial: bool = False
+    """Whether a race that is gone on with is only continued in part: it says nothing of the rest then."""
+
+    @property
+    def trials(self) -> int:
+        """How many there are."""
+        return sum(len(heat.trials) for heat in self.matrix.heats)
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes."""
+        return timing.race_s(self.matrix.heats, self.lab.stacks)
+
+    @property
+    def placement(self) -> Placement:
+        """Which CPUs the server, the load generator and third parties get."""
+        return placement.place(self.lab.cpus, self.study.limits)
+
+    @property
+    def version(self) -> str:
+        """Of the interpreter that the servers run on."""
+        return self.python or platform.python_version()
+
+    @property
+    def called(self) -> dict[str, str]:
+        """How contestants read, by label."""
+        return {one.label: one.called(self.lab.stacks[one.stack]) for one in self.study.contestants}
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A race that has ended."""
+
+    race: Race
+    folder: Path
+    how: str
+    """In a sentence; empty: nothing can be said of the whole."""
+
+
+def chosen(study: Study, spec: RaceSpec) -> Study:
+    """Return the study with what its user sets over it. Raises UsageError."""
+    refuse_count("blocks", spec.blocks)
+    study = profiled(study) if spec.profile else study
+    return replace(
+        study,
+        questions=tuple(one if one.link else over(one, spec.link) for one in study.questions),
+        seed=study.seed if spec.seed is None else spec.seed,
+        blocks=study.blocks if spec.blocks is None else spec.blocks,
+    )
+
+
+def planned(spec: RaceSpec, trust: Trust) -> Race:
+    """Lay a study out once its user allows all that it names and that is to be run.
+
+    Raises UnknownNameError, StudyFileError, NothingSelectedError, UntrustedError.
+    """
+    stacks = catalog.stacks(spec.extra)
+    named = spec.study if isinstance(spec.study, str) else ""
+    study = (
+        finding.load(named, known(stacks), quick=spec.quick) if isinstance(spec.study, str) else spec.study
+    )
+    study = chosen(study, spec)
+    laid_out = matrix.lay_out(study, stacks, spec.only, spec.python)
+    if named:
+        trust.see_study(named, matrix.narrowed(study, laid_out))
+    lab = Lab(
+        stacks,
+        guest_tree.export(spec.extra),
+        choosing.choose,
+        databases=spec.databases,
+        extra=spec.extra,
+        profile=take,
+    )
+    partial = bool(spec.only) and spec.resume
+    return Race(study, laid_out, lab, spec.python, spec.resume, spec.redo, spec.wait, partial)
+
+
+def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
+    """Race a study into `out`, or a folder of `runs/`. Raises what `planned` and `run` do."""
+    found = planned(spec, trust)
+    form = "" if found.study.form == "full" else f"-{found.study.form}"
+    where = folder(f"{found.study.name}{form}", out, spec.resume)
+    if spec.only and not (spec.resume and _begun_as(found.study, where)):
+        found = replace(found, study=matrix.narrowed(found.study, found.matrix))
+    return run(found, where, follower)
+
+
+def run(race: Race, where: Path, follower: Quiet) -> Raced:
+    """Race what is laid out into a folder. Raises what `racing.run` does."""
+    with giving(where):
+        follower.begins(race)
+        plan = racing.Race(
+            race.study,
+            race.matrix.heats,
+            where,
+            race.resume,
+            race.redo,
+            None if race.wait else 0.0,
+            race.matrix.experiments,
+            race.matrix.profiles,
+        )
+        ended = racing.run(plan, race.lab, follower, lambda heat: timing.heat_s(heat, race.lab.stacks))
+        raced = Raced(race, where, "" if race.partial else ended.how)
+        follower.ended(raced)
+    return raced
+
+
+def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -> Path:
+    """Return where results go: `out`, or `runs/<date>-<name>`, numbered if there is one already.
+
+    To resume without `out` is to go on with the newest run of that name that `holds` such a file.
+    """
+    plain = name.replace("/", "-")
+    if out is not None:
+        return out
+    if resume:
+        dated = re.compile(rf"\d{{4}}-\d\d-\d\d-{re.escape(plain)}(-\d+)?")
+        found = [path for path in RUNS.glob(f"*/{holds}") if dated.fullmatch(path.relative_to(RUNS).parts[0])]
+        if not found:
+            raise BadOptionError(
+                "--resume", name, "there is no earlier run of it in runs/; name one with --out"
+            )
+        newest = max(found, key=lambda path: path.stat().st_mtime)
+        return RUNS / newest.relative_to(RUNS).parts[0]
+    first = RUNS / f"{date.today().isoformat()}-{plain}"
+    numbered = first
+    number = 2
+    while numbered.exists():
+        numbered = first.with_name(f"{first.name}-{number}")
+        number += 1
+    return numbered
+
+
+def _begun_as(asked: Study, where: Path) -> bool:
+    """Return whether a run was begun as the whole of a study: `only` then chooses what of it goes on."""
+    try:
+        begun = store.begun(where).study
+    except ResultsError:
+        return False  # the resumed race raises it
+    return begun.questions == asked.questions and begun.contestants == asked.contestants
