@@ -81,7 +81,7 @@ def carry(work: Work, idle: int, telling: Telling, interruption: interrupting.In
 
 def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
     """Return in what a load differed from what was asked for."""
-    from velodrome.report import load_notes  # noqa: PLC0415
+    from velodrome.report import load_text as load_notes  # noqa: PLC0415
 
     notes = list(work.notes)
     if interrupted:

@@ -49,9 +49,9 @@ def documents(found: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return the field `conditions` of a load's document."""
     if not found:
         return []
-    from velodrome.report import conditions as told  # noqa: PLC0415
+    from velodrome.report import load_text as told  # noqa: PLC0415
 
-    return told.documents(found)
+    return told.condition_documents(found)
 
 
 def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:

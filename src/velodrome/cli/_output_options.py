@@ -65,13 +65,13 @@ def write(document: Mapping[str, Any], files: Files) -> None:
     from pathlib import Path  # noqa: PLC0415
 
     if files.hdr is not None:
-        from velodrome.report import hlog  # noqa: PLC0415
+        from velodrome.report import load_files  # noqa: PLC0415
 
-        hlog.write(Path(files.hdr), document)
+        load_files.write_hlog(Path(files.hdr), document)
     if files.csv is not None:
-        from velodrome.report import load_csv  # noqa: PLC0415
+        from velodrome.report import load_files  # noqa: PLC0415
 
-        load_csv.write(Path(files.csv), document)
+        load_files.write_csv(Path(files.csv), document)
     if files.percentiles is not None:
         path = Path(files.percentiles)
         _write_percentiles(path, document, "due")
@@ -80,10 +80,10 @@ def write(document: Mapping[str, Any], files: Files) -> None:
 
 def _write_percentiles(path: Path, document: Mapping[str, Any], span: str) -> None:
     from velodrome.judge.histograms import decode  # noqa: PLC0415
-    from velodrome.report import percentile_text  # noqa: PLC0415
+    from velodrome.report import load_files  # noqa: PLC0415
     from velodrome.report.json import save  # noqa: PLC0415
 
     histogram = decode(document["hdr"][span])
     values = [value / 1e6 for value in histogram.highest.tolist()]
     remark = f"from {span}, milliseconds. {document['limit']['sentence']}"
-    save(path, "\n".join(percentile_text.lines(values, histogram.counts.tolist(), remark)) + "\n")
+    save(path, "\n".join(load_files.percentile_lines(values, histogram.counts.tolist(), remark)) + "\n")

@@ -10,7 +10,7 @@ from rich.text import Text
 from velodrome.model.claim import Checked, Judged, Judgement
 from velodrome.model.metric import METRICS, Unit, unit_of
 from velodrome.model.quantity import MISSING, in_unit
-from velodrome.report import folding
+from velodrome.report import typeset
 from velodrome.report.findings import fact
 from velodrome.report.typeset import visible
 
@@ -131,9 +131,9 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     for one in every:
         found += _claim(one, width)
         for row in one.rows:
-            found += [*_check(row, sizes), *folding.paragraph(row.reason, width, INDENT + 2, "dim")]
+            found += [*_check(row, sizes), *typeset.paragraph(row.reason, width, INDENT + 2, "dim")]
         for text in (one.reason if one.judgement is not Judgement.HOLDS else "", *one.remarks):
-            found += folding.paragraph(text, width, INDENT, "dim")
+            found += typeset.paragraph(text, width, INDENT, "dim")
     return found
 
 
@@ -152,7 +152,7 @@ def _claim(one: Told, width: int) -> list[Text]:
 
 def _check(row: Row, sizes: Sequence[int]) -> list[Text]:
     cells = (row.about, row.published, row.here, SHORT[row.judgement])
-    return [Text(" " * INDENT + _columns(line, sizes)) for line in folding.rows(cells, sizes)]
+    return [Text(" " * INDENT + _columns(line, sizes)) for line in typeset.folded(cells, sizes)]
 
 
 def _columns(cells: Sequence[str], sizes: Sequence[int]) -> str:

@@ -8,8 +8,7 @@ from rich.text import Text
 
 from velodrome.model.difference import Change, Diff
 from velodrome.report.diff_rows import HEADS, SIGNS, Row, broken, gate, headline, sections, side
-from velodrome.report.folding import paragraph
-from velodrome.report.typeset import plural, visible
+from velodrome.report.typeset import paragraph, plural, visible
 
 STYLES = {
     Change.REGRESSION: "bold red",

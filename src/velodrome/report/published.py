@@ -8,7 +8,7 @@ from rich.text import Text
 from velodrome.model.metric import METRICS, unit_of
 from velodrome.model.published import Compared, Here, Line
 from velodrome.model.quantity import MISSING, in_unit
-from velodrome.report import folding, names
+from velodrome.report import names, typeset
 from velodrome.report.typeset import visible
 
 FIGURES = {
@@ -102,7 +102,7 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
     """Return the tables for a terminal, no wider than `width`."""
     found: list[Text] = []
     for one in map(section, tables):
-        found += [Text(), *folding.paragraph(f"As published: {one.title}", width, 1, "bold")]
+        found += [Text(), *typeset.paragraph(f"As published: {one.title}", width, 1, "bold")]
         sizes = _sizes(one, width)
         found += [Text(str(line), style="dim") for line in _folded(one.heads, sizes)]
         said: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ def lines(tables: Sequence[Compared], width: int) -> list[Text]:
             found += _folded((row[0] if row[:1] != said else "", *row[1:]), sizes)
             said = row[:1]
         for note in one.notes:
-            found += folding.paragraph(note, width, 1, "dim")
+            found += typeset.paragraph(note, width, 1, "dim")
     return found
 
 
@@ -126,7 +126,7 @@ def _sizes(one: Section, width: int) -> list[int]:
 
 
 def _folded(row: Sequence[str], sizes: Sequence[int]) -> list[Text]:
-    return [Text(_row(cells, sizes)) for cells in folding.rows(row, sizes)]
+    return [Text(_row(cells, sizes)) for cells in typeset.folded(row, sizes)]
 
 
 def _row(cells: Sequence[str], sizes: Sequence[int]) -> str:

@@ -7,8 +7,7 @@ from velodrome.model import quantity
 from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
 from velodrome.report import pasting
-from velodrome.report.columns import columns
-from velodrome.report.typeset import plural, visible
+from velodrome.report.typeset import columns, plural, visible
 
 FOR = {
     Goal.CAPACITY: "the most answers a second",

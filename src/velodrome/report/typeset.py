@@ -1,7 +1,10 @@
 """Text on its way to a reader: columns aligned on the decimal point, a server's words made harmless."""
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Sequence
+
+from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.interval import Interval
@@ -99,3 +102,35 @@ def wrapped(sentence: str, width: int) -> list[str]:
         else:
             line = f"{line} {word}" if line else word
     return [*found, f" {line}"]
+
+
+# --- Plain columns for a terminal: heads, then rows, the numbers under each other.
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str] = ()) -> list[str]:
+    """Return the lines, the first column and those in `left` as words, the others aligned on the decimal point."""
+    lines = [""] * (len(rows) + 1)
+    for number, (head, column) in enumerate(zip(heads, zip(*rows, strict=True), strict=True)):
+        words = number == 0 or head in left
+        cells = [head, *(column if words else aligned(column))]
+        width = max(map(len, cells))
+        gap = "   " if number else " "
+        for at, cell in enumerate(cells):
+            lines[at] += gap + (f"{cell:<{width}}" if words else f"{cell:>{width}}")
+    return [line.rstrip() for line in lines]
+
+
+# --- Text folded to a width: paragraphs, and rows of a table whose cells take several lines.
+
+
+def paragraph(text: str, width: int, indent: int = 3, style: str = "") -> list[Text]:
+    """Return the lines of a text, each with `indent` blanks before it, in a terminal of `width` columns."""
+    margin = " " * indent
+    wrapped = textwrap.wrap(text, width - 1, initial_indent=margin, subsequent_indent=margin)
+    return [Text(line, style=style) for line in wrapped]
+
+
+def folded(cells: Sequence[str], sizes: Sequence[int]) -> list[list[str]]:
+    """Return the lines that a row of a table takes, each as its cells; none is longer than its column's size."""
+    parts = [textwrap.wrap(cell, size) or [""] for cell, size in zip(cells, sizes, strict=True)]
+    return [[part[at] if at < len(part) else "" for part in parts] for at in range(max(map(len, parts)))]
