@@ -23,7 +23,7 @@ def test_text_of_a_server_is_neither_markup_nor_html_nor_a_mention() -> None:
     hostile = (
         "<script>x</script> [click](http://x) @everyone | #12 `code` **b** _i_ ~~s~~ $m$ \\ \x1b\n# head"
     )
-    shown = markdown.escaped(hostile)
+    shown = markdown.markdown_escaped(hostile)
     assert "<" not in shown
     assert "\n" not in shown
     assert "@everyone" not in shown

@@ -22,7 +22,9 @@ from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
-from velodrome.report import capacity_json, capacity_text, search_text
+from velodrome.report import capacity as capacity_json
+from velodrome.report import capacity as capacity_text
+from velodrome.report import capacity as search_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity
 from velodrome.track.bench import SECONDS
@@ -36,11 +38,11 @@ class Told(Numbered):
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         """Tell a rate."""
-        self.tell(search_text.probe(probe, measured.load.due.p99 if measured else None))
+        self.tell(search_text.probe_line(probe, measured.load.due.p99 if measured else None))
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Tell a closed loop."""
-        self.tell(search_text.sample(sample, measured.load.sent.p50 if measured else None))
+        self.tell(search_text.sample_line(sample, measured.load.sent.p50 if measured else None))
 
 
 @dataclass(frozen=True)

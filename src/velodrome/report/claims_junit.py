@@ -27,7 +27,7 @@ def _suite(verdict: Verdict) -> Suite:
 
 
 def _case(study: str, one: Judged) -> Case:
-    told = claims.told(one)
+    told = claims.shown(one)
     rows = (f"{row.about}: {row.here}, published {row.published}. {row.reason}".strip() for row in told.rows)
     parts = [told.reason, *rows]
     message = " ".join(part for part in parts if part)

@@ -9,8 +9,8 @@ from rich.text import Text
 from velodrome.model.verdict import Verdict
 from velodrome.report import claims
 from velodrome.report.json import save
-from velodrome.report.markdown import claims_section, escaped, everything
-from velodrome.report.typeset import visible
+from velodrome.report.markdown import claims_section, everything
+from velodrome.report.typeset import markdown_escaped, visible
 
 
 def inside(study: str) -> str:
@@ -34,13 +34,16 @@ def lines(verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], width: in
 def markdown(group: str, verdicts: Mapping[str, Verdict], trouble: Mapping[str, str]) -> str:
     """Return the page of a group: the claims of each study, with a link to its report."""
     every = [judged for verdict in verdicts.values() for judged in verdict.claims]
-    parts = [f"# {escaped(group)}", "", f"{claims.summary(every) or 'No claims'}."]
+    parts = [f"# {markdown_escaped(group)}", "", f"{claims.summary(every) or 'No claims'}."]
     for study, verdict in verdicts.items():
         link = f"[Report]({inside(study)}/report.md), `{everything(verdict)}`"
-        parts += ["", f"# {escaped(verdict.title)}", "", link]
+        parts += ["", f"# {markdown_escaped(verdict.title)}", "", link]
         parts += claims_section(verdict)
     for study, reason in trouble.items():
-        parts += ["", f"**{escaped(study)}** could not be run to its end: {escaped(reason)}"]
+        parts += [
+            "",
+            f"**{markdown_escaped(study)}** could not be run to its end: {markdown_escaped(reason)}",
+        ]
     return "\n".join([*parts, ""])
 
 

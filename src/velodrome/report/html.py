@@ -19,20 +19,10 @@ from markupsafe import Markup
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.verdict import Answer, Verdict
-from velodrome.report import (
-    by_driver,
-    claims,
-    findings,
-    flames,
-    history,
-    names,
-    page,
-    profiles,
-    proof,
-    published,
-    schedules,
-    why,
-)
+from velodrome.report import claims, history, names, page, profiles, proof, verdict_tables, why
+from velodrome.report import claims as findings
+from velodrome.report import claims as published
+from velodrome.report import profiles as flames
 from velodrome.report.json import save
 from velodrome.report.typeset import plural, visible
 
@@ -54,22 +44,24 @@ def render(
         "study": verdict.study,
         "lead": lead(verdict, results),
         "cards": page.cards(verdict),
-        "claims": [claims.told(one) for one in verdict.claims],
+        "claims": [claims.shown(one) for one in verdict.claims],
         "claims_summary": claims.summary(verdict.claims),
-        "published": [published.section(one) for one in verdict.tables],
-        "findings": findings.rows(verdict.findings),
+        "published": [published.published_table(one) for one in verdict.tables],
+        "findings": findings.finding_rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
         "latency": [page.latency(a, style) for a in verdict.answers],
         "cost": [page.cost(a, style) for a in verdict.answers],
         "cost_heads": COST_HEADS,
-        "drivers": [_by_driver(a) for a in verdict.answers if by_driver.tables(a)],
-        "driver_heads": [(head, head not in by_driver.TEXTS) for head in by_driver.HEADS],
+        "drivers": [_by_driver(a) for a in verdict.answers if verdict_tables.driver_tables(a)],
+        "driver_heads": [(head, head not in verdict_tables.TEXTS) for head in verdict_tables.DRIVER_HEADS],
         "schedules": [
-            (names.sentence_case(a.about), found) for a in verdict.answers if (found := schedules.tables(a))
+            (names.sentence_case(a.about), found)
+            for a in verdict.answers
+            if (found := verdict_tables.step_tables(a))
         ],
-        "schedule_heads": schedules.HEADS,
+        "schedule_heads": verdict_tables.STEP_HEADS,
         "profiles": profiles.sections(verdict, stacks or {}),
         "profile_heads": profiles.HEADS,
         "parts": list(flames.COLOUR.items()),
@@ -173,9 +165,9 @@ def _by_driver(answer: Answer) -> dict[str, Any]:
         "about": names.sentence_case(visible(answer.about)),
         "tables": [
             (table.load, [(page.anchor(answer.question, row.label), row.texts) for row in table.rows])
-            for table in by_driver.tables(answer)
+            for table in verdict_tables.driver_tables(answer)
         ],
-        "reach": by_driver.reach(answer),
+        "reach": verdict_tables.reach(answer),
     }
 
 

@@ -26,7 +26,9 @@ from velodrome.model.profile import Profile
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import by_driver, claims, findings, names, profiles, published
+from velodrome.report import claims, names, profiles, verdict_tables
+from velodrome.report import claims as findings
+from velodrome.report import claims as published
 from velodrome.report.typeset import aligned, estimate, paragraph, plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -70,7 +72,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     found: list[Text] = []
     for answer in verdict.answers:
         found += [*answer_lines(answer, width), Text()]
-    for name, told in findings.rows(verdict.findings):
+    for name, told in findings.finding_rows(verdict.findings):
         found += paragraph(f"Experiment {name}: {told}", width, 1)
     for told in profiles.sentences(verdict):
         found += paragraph(told, width, 1)
@@ -81,7 +83,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
         found += paragraph(f"The race ended: {verdict.finished}.", width, 1, "dim")
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
-    judged = [*claims.lines(verdict.claims, width), *published.lines(verdict.tables, width)]
+    judged = [*claims.lines(verdict.claims, width), *published.published_lines(verdict.tables, width)]
     found += [*([Text()] if judged else []), *judged, Text(), *_paths(verdict, paths)]
     return found
 
@@ -102,9 +104,9 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     for sentence in (names.told(answer), *answer.why, answer.to_settle):
         if sentence:
             found += paragraph(visible(sentence), width)
-    for line in by_driver.lines(answer, width - 3):
+    for line in verdict_tables.driver_lines(answer, width - 3):
         found.append(Text(f"   {line}", style="dim" if line.endswith(":") else ""))
-    for sentence in by_driver.reach(answer):
+    for sentence in verdict_tables.reach(answer):
         found += paragraph(sentence, width, style="dim")
     if answer.deploy:
         # Never broken: it is there to be copied.
@@ -461,7 +463,7 @@ class RaceView:
     def found(self, finding: Finding) -> None:
         """Take in what an experiment came to."""
         self._findings.append(finding)
-        ((name, told),) = findings.rows([finding])
+        ((name, told),) = findings.finding_rows([finding])
         self._plain(f"  experiment {name}: {told}")
 
     def profile_started(self, trial: Trial) -> None:
@@ -501,7 +503,7 @@ class RaceView:
         yield from header_lines(self._header, width)
         yield Text()
         if self._board is not None:
-            above = [cut(f" {name}: {told}", width) for name, told in findings.rows(self._findings)]
+            above = [cut(f" {name}: {told}", width) for name, told in findings.finding_rows(self._findings)]
             yield from above
             yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
         yield self._progress(width)

@@ -1,6 +1,7 @@
 """Text on its way to a reader: columns aligned on the decimal point, a server's words made harmless."""
 
 import math
+import re
 import textwrap
 from collections.abc import Collection, Sequence
 
@@ -85,6 +86,17 @@ LINES = "\n\t"
 
 def _escape(letter: str) -> str:
     return letter.encode("unicode_escape").decode()
+
+
+SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
+MENTION = "@\u200b"
+"""Hosts look for mentions in the finished text, so no escape stops one; a space of no width does."""
+
+
+def markdown_escaped(text: str) -> str:
+    """Return text that means itself in Markdown: no markup, no HTML, no mention of a user, no new line."""
+    harmless = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return SPECIAL.sub(r"\\\1", harmless).replace("@", MENTION)
 
 
 def plural(count: int, noun: str) -> str:
