@@ -8,7 +8,7 @@ from velodrome.model.limits import Limits
 from velodrome.model.recommendation import Growth, Reason, Recommendation
 from velodrome.model.tuning import Ask, Candidate, Goal, Told, TuneEnding, Wanted
 from velodrome.plan.candidates import candidate
-from velodrome.report import tune as tune_text
+from velodrome.report import recommendation as tune_text
 
 STACKS = catalog.stacks()
 GRID = [

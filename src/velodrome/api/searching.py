@@ -22,7 +22,8 @@ from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
-from velodrome.report import capacity, tune
+from velodrome.report import recommendation as recommending
+from velodrome.report import searches
 from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
 from velodrome.track import apps, bench, tuning
@@ -57,7 +58,7 @@ class Capacity(frames.Tabled):
     @property
     def sentence(self) -> str:
         """The answer, for people."""
-        return capacity.sentence(self.found)
+        return searches.sentence(self.found)
 
     def rows(self) -> list[frames.Row]:
         """Return one row for each load that was tried."""
@@ -81,17 +82,17 @@ class Tuning(frames.Tabled):
     @property
     def sentence(self) -> str:
         """The answer, for people."""
-        return tune.sentence(self.recommendation)
+        return recommending.sentence(self.recommendation)
 
     @property
     def command(self) -> str:
         """The command line to deploy; empty: nothing can be recommended."""
-        return tune.command_line(self.recommendation)
+        return recommending.command_line(self.recommendation)
 
     @property
     def text(self) -> str:
         """All of the answer, as `velodrome tune` prints it."""
-        return "\n".join(tune.lines(self.recommendation))
+        return "\n".join(recommending.lines(self.recommendation))
 
     def rows(self) -> list[frames.Row]:
         """Return one row a candidate, the best first."""
@@ -112,7 +113,7 @@ class Tuning(frames.Tabled):
 
     def document(self) -> dict[str, Any]:
         """Return the answer as plain values, as `velodrome tune --json` prints it."""
-        return tune.document(self.recommendation)
+        return recommending.document(self.recommendation)
 
     def __repr__(self) -> str:
         return f"<{self.recommendation.of}: {self.sentence}>"

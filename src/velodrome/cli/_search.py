@@ -10,7 +10,7 @@ from velodrome.cli._numbered import Numbered
 from velodrome.judge.search.holding import Demands
 from velodrome.model.condition import Condition
 from velodrome.model.search import ConnectionsFound, Probe, RateFound, Sample
-from velodrome.report import capacity
+from velodrome.report import searches
 from velodrome.run import engine
 from velodrome.track.searching import Document, Loading, OnEvent, Search
 
@@ -20,11 +20,11 @@ class Told(Numbered):
 
     def tried(self, probe: Probe, document: Document) -> None:
         """Tell a rate."""
-        self.tell(capacity.probe_line(probe, document["latency_ms"]["due"]["p99"]))
+        self.tell(searches.probe_line(probe, document["latency_ms"]["due"]["p99"]))
 
     def sampled(self, sample: Sample, document: Document) -> None:
         """Tell a closed loop."""
-        self.tell(capacity.sample_line(sample, document["latency_ms"]["sent"]["p50"]))
+        self.tell(searches.sample_line(sample, document["latency_ms"]["sent"]["p50"]))
 
 
 def searching(work: Work, seconds: float, conditions: Sequence[Condition]) -> Search:
@@ -46,5 +46,5 @@ def text(
 ) -> str:
     """Return what a search came to."""
     if as_json:
-        return json.dumps(capacity.search_document(found, best, conditions))
-    return "\n".join(capacity.search_lines(found, best, conditions))
+        return json.dumps(searches.search_document(found, best, conditions))
+    return "\n".join(searches.search_lines(found, best, conditions))

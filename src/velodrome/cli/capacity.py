@@ -22,9 +22,9 @@ from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
-from velodrome.report import capacity as capacity_json
-from velodrome.report import capacity as capacity_text
-from velodrome.report import capacity as search_text
+from velodrome.report import searches as capacity_json
+from velodrome.report import searches as capacity_text
+from velodrome.report import searches as search_text
 from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity
 from velodrome.track.bench import SECONDS

@@ -22,7 +22,7 @@ from velodrome.judge.search.holding import Demands
 from velodrome.model.errors import UnknownNameError, UsageError
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Candidate, Goal, Told, TuneEnding
-from velodrome.report import tune
+from velodrome.report import recommendation
 from velodrome.track import apps, tuning
 from velodrome.track.tuning import Asked
 
@@ -36,7 +36,7 @@ class Follower(Numbered):
 
     def told(self, candidate: Candidate, told: Told) -> None:
         """Tell a load."""
-        self.tell(tune.load_line(candidate, told))
+        self.tell(recommendation.load_line(candidate, told))
 
 
 def command(
@@ -108,7 +108,7 @@ def command(
         trial = one.trial(NAME, Contestant(""), limits)
         asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
         found = tuning.tune(asked, one.lab, Follower(), None if wait else 0.0)
-    print(json.dumps(tune.document(found)) if as_json else "\n".join(tune.lines(found)))
+    print(json.dumps(recommendation.document(found)) if as_json else "\n".join(recommendation.lines(found)))
     ending = found.tuned.ending
     sys.exit({TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL))
 

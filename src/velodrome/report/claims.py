@@ -1,4 +1,8 @@
-"""Claims judged again, as rows that every report shows alike: published, here, judgement, reason."""
+"""Claims, experiments and published tables of a study as texts that every report shows alike.
+
+A claim is a row for each of its checks (published, here, judgement, reason); an experiment is a sentence; a published
+table stands figure by figure beside what was measured here.
+"""
 
 import textwrap
 from collections import Counter
@@ -40,9 +44,6 @@ def fact(value: Fact) -> str:
 def finding_rows(findings: Sequence[Finding]) -> list[tuple[str, str]]:
     """Return name and sentence of each finding."""
     return [(visible(finding.experiment.name), finding_sentence(finding)) for finding in findings]
-
-
-# --- Claims judged again, as rows that every report shows alike: published, here, judgement, reason.
 
 
 STYLES = {
@@ -190,9 +191,6 @@ def _columns(cells: Sequence[str], sizes: Sequence[int]) -> str:
     about, published, here, verdict = cells
     a, b, c, d = sizes
     return f"{about:<{a}}  {published:>{b}}  {here:>{c}}  {verdict:<{d}}".rstrip()
-
-
-# --- Published tables beside what was measured here, figure by figure, as rows that every report shows alike.
 
 
 FIGURES = {

@@ -1,4 +1,4 @@
-"""What there is to race, as plain aligned lines: stacks, recipes, studies."""
+"""What there is, as plain aligned lines: stacks, drivers, recipes, studies, and what the cache holds (also as JSON)."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -115,9 +115,6 @@ def studies(every: Iterable[tuple[Study, float, float]], groups: Sequence[str], 
     out.write("\nOne of them:  velodrome run NAME [--quick]      your own:  velodrome run ./mine.toml\n")
     for group in groups:
         out.write(f"All of a group:  velodrome run {group} [--quick]\n")
-
-
-# --- What the cache holds, as plain aligned lines and as JSON.
 
 
 DAY_S = 86400.0

@@ -1,9 +1,21 @@
-"""The seconds of a load as CSV, for a spreadsheet or a plot.
+"""Files of a load for other tools: its seconds as CSV, its latencies as HdrHistogram log or percentile table.
+
+CSV, for a spreadsheet or a plot. A cell is empty where nothing was measured; the last column repeats in every line
+where the limit of the whole load was:
 
     at_s,requests,ok,errors,in_flight,waiting,p50_ms,p99_ms,max_ms,limit
     0,4998,4998,0,2,0,0.31,1.91,4.2,schedule
 
-A cell is empty where nothing was measured. The last column says, in every line, where the limit of the whole load was.
+HdrHistogram log (`.hlog`): a line for each histogram: `Tag=due` and `Tag=sent`, for messages to a room
+`Tag=deliveries`, and the phases that were measured: `connect`, `tls`, `first_byte`, `last_byte`. Values are
+nanoseconds. Format: https://github.com/HdrHistogram/HdrHistogram (HistogramLogWriter, version 1.3).
+
+Percentile table (AbstractHistogram.java, outputPercentileDistribution), five lines for each halving of the remaining
+tail, values in milliseconds:
+
+           Value     Percentile TotalCount 1/(1-Percentile)
+
+           0.308 0.500000000000      25000           2.00
 """
 
 import csv
@@ -41,9 +53,6 @@ def write_csv(path: Path, document: Mapping[str, Any]) -> None:
     save(path, csv_text(document))
 
 
-# --- Latencies as an HdrHistogram log (`.hlog`), the form other tools plot and merge.
-
-
 def hlog_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the lines of the log for a `velodrome/load/1` document."""
     found = [
@@ -73,9 +82,6 @@ def write_hlog(path: Path, document: Mapping[str, Any]) -> None:
         path.write_text("\n".join(hlog_lines(document)) + "\n")
     except OSError as error:
         raise OutputError(str(path), error.strerror or str(error)) from error
-
-
-# --- A histogram as text, the form that HdrHistogram's plotters read.
 
 
 TICKS = 5

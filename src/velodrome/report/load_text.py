@@ -1,4 +1,8 @@
-"""What `velodrome load` shows: one line while it runs, then latency, whose limit it was (`limit`), and outcomes."""
+"""The result of a load as text: `velodrome load` while it runs, and its summary at the end.
+
+The summary is latency, steps and requests (one line each), the limit, notes and flags, failures by example,
+conditions, and the percentile curve. It is made from the `velodrome/load/1` document alone.
+"""
 
 import os
 import re
@@ -291,9 +295,6 @@ def curve(document: Mapping[str, Any], kind: str) -> Curve:
     return [*points, (end, values["max"])]
 
 
-# --- What the requests of a load came to where some failed, by example, with the cure where the cause is plain.
-
-
 REDIRECTED = re.compile(r"status 30[12378] where ")
 """As the engine begins what it says of such an answer; it puts no byte of the server before it."""
 
@@ -337,9 +338,6 @@ def _cure(example: Mapping[str, Any]) -> str:
     return ""
 
 
-# --- Several requests of one load: a line for each, with how often it was sent and what came of it.
-
-
 REQUEST_HEADS = ("request", "share", "sent", "due p50", "p99", "sent p50", "p99", "errors", "what")
 
 
@@ -375,9 +373,6 @@ def _faults(one: Mapping[str, Any]) -> str:
     """Return `bad status 3 · timeout 1`."""
     counts = [(name, count) for name, count in one["outcomes"].items() if count and name != "ok"]
     return " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
-
-
-# --- The steps of a load whose rate changes: a line for each, with what was asked and what came of it.
 
 
 STEP_HEADS = ("step", "asked/s", "answered/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
@@ -421,9 +416,6 @@ def schedule_name(schedule: list[Mapping[str, Any]]) -> str:
     return f"{first} to {last}/s{through}{steps}"
 
 
-# --- In what a load differs from what was asked for, in sentences: the field `notes` of its document.
-
-
 def interrupted(document: Mapping[str, Any], asked_s: float | None) -> str:
     """Say that somebody ended the load, and when."""
     length = quantity.span(document["duration_s"])
@@ -440,9 +432,6 @@ def fewer_connections(document: Mapping[str, Any], asked: int) -> str | None:
         f"Up to {quantity.grouped(had)} connections at once instead of {quantity.grouped(asked)}: the hard limit of "
         "open files (ulimit -Hn) allows no more."
     )
-
-
-# --- What became of conditions on a load: as sentences, and as values for JSON.
 
 
 def condition_sentence(decided: Decided) -> str:

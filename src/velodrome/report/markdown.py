@@ -1,16 +1,22 @@
-"""report.md: the verdict for a pull request: answer first, table, what was set aside, how to repeat."""
+"""report.md: the verdict for a pull request: answer first, table, what was set aside, how to repeat.
+
+A group of studies has a page with the claims of all of them and links to their reports.
+"""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import claims, names, profiles, verdict_tables
-from velodrome.report import claims as findings
-from velodrome.report import claims as published
 from velodrome.report.json import save
 from velodrome.report.terminal import again
-from velodrome.report.typeset import estimate, markdown_escaped as escaped, visible
+from velodrome.report.typeset import estimate, markdown_escaped, visible
+from velodrome.report.typeset import markdown_escaped as escaped
 
 HEAD = (
     "| | stack | requests/s | p50 ms | {far} ms | CPU µs/request | memory MB | blocks | remarks |",
@@ -29,8 +35,7 @@ def text(verdict: Verdict) -> str:
         parts += _question(verdict, answer)
     if verdict.findings:
         told = [
-            f"- **{escaped(name)}**: {escaped(said)}"
-            for name, said in findings.finding_rows(verdict.findings)
+            f"- **{escaped(name)}**: {escaped(said)}" for name, said in claims.finding_rows(verdict.findings)
         ]
         parts += ["", "## Experiments", "", *told]
     parts += _profiles(verdict)
@@ -87,7 +92,7 @@ def claims_section(verdict: Verdict) -> list[str]:
 def published_section(verdict: Verdict) -> list[str]:
     """Return the published tables as lines of Markdown, each figure beside what was measured here."""
     parts = []
-    for one in map(published.published_table, verdict.tables):
+    for one in map(claims.published_table, verdict.tables):
         parts += ["", f"### As published: {escaped(one.title)}", ""]
         parts += [f"| {' | '.join(map(escaped, one.heads))} |", f"|:--|:--|{'--:|' * (len(one.heads) - 2)}"]
         parts += [f"| {' | '.join(map(escaped, row))} |" for row in one.rows]
@@ -175,3 +180,48 @@ def _code(command: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}sh\n{shown}\n{fence}"
+
+
+def inside_group(study: str) -> str:
+    """Return the folder of a study within that of its group."""
+    return study.rpartition("/")[2].removesuffix(".toml")
+
+
+def group_lines(verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], width: int) -> list[Text]:
+    """Return all claims of all studies; `trouble` tells which study could not be run, and why."""
+    every = [judged for verdict in verdicts.values() for judged in verdict.claims]
+    found = [Text(), Text(f" All claims: {claims.summary(every) or 'none'}", style="bold")]
+    for study, verdict in verdicts.items():
+        if verdict.claims:
+            found += [Text(), Text(visible(f" {study}: {verdict.title}"), style="bold")]
+            found += claims.lines(verdict.claims, width)
+    for study, reason in trouble.items():
+        found += [Text(), Text(visible(f" {study} could not be run to its end: {reason}"))]
+    return [*found, Text()]
+
+
+def group_text(group: str, verdicts: Mapping[str, Verdict], trouble: Mapping[str, str]) -> str:
+    """Return the page of a group: the claims of each study, with a link to its report."""
+    every = [judged for verdict in verdicts.values() for judged in verdict.claims]
+    parts = [f"# {markdown_escaped(group)}", "", f"{claims.summary(every) or 'No claims'}."]
+    for study, verdict in verdicts.items():
+        link = f"[Report]({inside_group(study)}/report.md), `{everything(verdict)}`"
+        parts += ["", f"# {markdown_escaped(verdict.title)}", "", link]
+        parts += claims_section(verdict)
+    for study, reason in trouble.items():
+        parts += [
+            "",
+            f"**{markdown_escaped(study)}** could not be run to its end: {markdown_escaped(reason)}",
+        ]
+    return "\n".join([*parts, ""])
+
+
+def show_group(
+    group: str, where: Path, verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], out: Console
+) -> None:
+    """Write all claims to the terminal, and the page into `where`. Raises OutputError when that is impossible."""
+    for line in group_lines(verdicts, trouble, out.width):
+        out.print(line, soft_wrap=True)
+    path = where / f"{inside_group(group)}.md"
+    save(path, group_text(group, verdicts, trouble))
+    out.print(Text(visible(f" report  {path}")), soft_wrap=True)

@@ -1,4 +1,8 @@
-"""What profiles tell, as rows of a table and as flame graphs; those at one rate beside each other."""
+"""Profiles as rows of a table and as flame graphs; profiles at one rate stand beside each other.
+
+Flame graphs are SVG without a script: one for each profile, and one for the difference between two. A box is a
+function, above it what it calls, as wide as its share of the samples at work; waiting is left out.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,9 +154,6 @@ def _differences(
         )
         found.append(Graph(f"{pair[0]} (blue) and {pair[1]} (orange), at the same rate", figure, ""))
     return found
-
-
-# --- Flame graphs as SVG without a script: one of a profile, and one of the difference between two.
 
 
 WIDTH, ROW = 1080.0, 17

@@ -1,6 +1,7 @@
-"""The end of a race in a terminal: the table, then answer, why, what was set aside, how to repeat.
+"""A race in a terminal: the table that fills while it runs, and the verdict at its end.
 
-The answer stands last because the end of the output is what a reader sees first.
+In a pipe the race is one line for each trial. The answer stands last, because the end of the output is what a reader
+sees first.
 """
 
 import errno
@@ -27,8 +28,6 @@ from velodrome.model.study import Question, Study
 from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import claims, names, profiles, verdict_tables
-from velodrome.report import claims as findings
-from velodrome.report import claims as published
 from velodrome.report.typeset import aligned, estimate, paragraph, plural, visible
 
 SET_ASIDE_SHOWN = 6
@@ -72,7 +71,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     found: list[Text] = []
     for answer in verdict.answers:
         found += [*answer_lines(answer, width), Text()]
-    for name, told in findings.finding_rows(verdict.findings):
+    for name, told in claims.finding_rows(verdict.findings):
         found += paragraph(f"Experiment {name}: {told}", width, 1)
     for told in profiles.sentences(verdict):
         found += paragraph(told, width, 1)
@@ -83,7 +82,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
         found += paragraph(f"The race ended: {verdict.finished}.", width, 1, "dim")
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
-    judged = [*claims.lines(verdict.claims, width), *published.published_lines(verdict.tables, width)]
+    judged = [*claims.lines(verdict.claims, width), *claims.published_lines(verdict.tables, width)]
     found += [*([Text()] if judged else []), *judged, Text(), *_paths(verdict, paths)]
     return found
 
@@ -163,9 +162,6 @@ def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
     words += ["--python", python] if python else []
     words += ["--quick"] if verdict.form == "quick" else []
     return shlex.join(words)
-
-
-# --- The table of a race: what is known of each contestant so far, and its lines at any width.
 
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/req", "memory MB", "blocks")
@@ -383,9 +379,6 @@ def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, max(width, 16), max_lines=3, placeholder=" …") or [""]
 
 
-# --- The race while it runs: a table that fills as trials end and the time left; in a pipe, one line a trial.
-
-
 FRAMES_PER_SECOND = 2
 """A frame costs about 2 ms of CPU, which the race would feel if there were many."""
 
@@ -463,7 +456,7 @@ class RaceView:
     def found(self, finding: Finding) -> None:
         """Take in what an experiment came to."""
         self._findings.append(finding)
-        ((name, told),) = findings.finding_rows([finding])
+        ((name, told),) = claims.finding_rows([finding])
         self._plain(f"  experiment {name}: {told}")
 
     def profile_started(self, trial: Trial) -> None:
@@ -503,7 +496,7 @@ class RaceView:
         yield from header_lines(self._header, width)
         yield Text()
         if self._board is not None:
-            above = [cut(f" {name}: {told}", width) for name, told in findings.finding_rows(self._findings)]
+            above = [cut(f" {name}: {told}", width) for name, told in claims.finding_rows(self._findings)]
             yield from above
             yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
         yield self._progress(width)
@@ -530,19 +523,19 @@ def header_lines(header: list[str], width: int) -> list[Text]:
     return [Text(f" {name}", style="bold"), Text(f" {facts}", overflow="fold")]
 
 
-def fitted(table: Board, now: str, width: int, height: int) -> list[Text]:
+def fitted(board: Board, now: str, width: int, height: int) -> list[Text]:
     """Return what `height` lines hold: the whole table, or the question that runs and a line for others."""
-    questions = table.study.questions
-    whole = table([(heading(q), table.lines(q)) for q in questions], width)
+    questions = board.study.questions
+    whole = table([(heading(q), board.lines(q)) for q in questions], width)
     if len(whole) <= height:
         return whole
     current = next((q for q in questions if now.startswith(f"{q.name}/")), questions[0])
     others = [q for q in questions if q is not current]
-    shown = table([(heading(current), table.lines(current))], width)
+    shown = table([(heading(current), board.lines(current))], width)
     room = max(3, height - len(others))
     if len(shown) > room:
         shown = [*shown[: room - 1], Text(f"  … {plural(len(shown) - room + 1, 'more line')}", style="dim")]
-    summary = [f" {names.sentence_case(q.about)}: {table.leader(q)}" for q in others]
+    summary = [f" {names.sentence_case(q.about)}: {board.leader(q)}" for q in others]
     return [*shown, *(cut(line, width) for line in summary)]
 
 

@@ -1,14 +1,18 @@
-"""Text on its way to a reader: columns aligned on the decimal point, a server's words made harmless."""
+"""Text on its way to a reader: columns, paragraphs, and a server's words made harmless."""
+
+from __future__ import annotations
 
 import math
 import re
 import textwrap
 from collections.abc import Collection, Sequence
-
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from velodrome.model import quantity
 from velodrome.model.interval import Interval
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def aligned(column: Sequence[str]) -> list[str]:
@@ -116,9 +120,6 @@ def wrapped(sentence: str, width: int) -> list[str]:
     return [*found, f" {line}"]
 
 
-# --- Plain columns for a terminal: heads, then rows, the numbers under each other.
-
-
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str] = ()) -> list[str]:
     """Return the lines, the first column and those in `left` as words, the others aligned on the decimal point."""
     lines = [""] * (len(rows) + 1)
@@ -132,11 +133,10 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collectio
     return [line.rstrip() for line in lines]
 
 
-# --- Text folded to a width: paragraphs, and rows of a table whose cells take several lines.
-
-
 def paragraph(text: str, width: int, indent: int = 3, style: str = "") -> list[Text]:
     """Return the lines of a text, each with `indent` blanks before it, in a terminal of `width` columns."""
+    from rich.text import Text  # noqa: PLC0415 - `velodrome load` starts without rich
+
     margin = " " * indent
     wrapped = textwrap.wrap(text, width - 1, initial_indent=margin, subsequent_indent=margin)
     return [Text(line, style=style) for line in wrapped]

@@ -1,4 +1,4 @@
-"""The same load by several drivers, row under row: what each says, and how far each reaches."""
+"""Tables of a verdict that terminal, Markdown and HTML share: a load by several drivers, a load step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -125,9 +125,6 @@ def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for cells in zip(*columns, strict=True)
     ]
-
-
-# --- Loads whose rate changes, step by step: what was asked, what was answered, and how late.
 
 
 STEP_HEADS = ("contestant", "step", "asked/s", "answered/s", "p50 ms", "p99 ms", "failed", "")

@@ -1,4 +1,8 @@
-"""What a search tells: a line for each trial, then one sentence; and the `velodrome/search/1` document."""
+"""What searches found, as text and as JSON: the highest rate or throughput of a target, the capacity of an app.
+
+`velodrome load --search` writes `velodrome/search/1` (docs/search.schema.json); `velodrome capacity` adds what the
+answer costs and what bounds it: `velodrome/capacity/1` (docs/capacity.schema.json).
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,9 +130,6 @@ def _within(interval: Interval | None, unit: str) -> str:
     return f"{mid}{unit} [{low}, {high}]"
 
 
-# --- How much a contestant can do, as text: the answer, at what cost, what bounds it.
-
-
 LAW = "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1))"
 
 
@@ -175,9 +176,9 @@ def _law(law: Scalability | None) -> Iterator[str]:
         yield "Too few different numbers of connections for the Universal Scalability Law."
         return
     yield f"Universal Scalability Law, {LAW}, of {plural(law.points, 'closed loop')}:"
-    yield f"  λ {_within_capacity_text(law.rate)}/s   what one connection gets"
-    yield f"  σ {_within_capacity_text(law.contention)}   the part of the work that waits for its turn"
-    yield f"  κ {_within_capacity_text(law.coherency)}   what each costs each other"
+    yield f"  λ {_bounds(law.rate)}/s   what one connection gets"
+    yield f"  σ {_bounds(law.contention)}   the part of the work that waits for its turn"
+    yield f"  κ {_bounds(law.coherency)}   what each costs each other"
     yield f"  {_peak(law)}"
     if not law.fits:
         yield (
@@ -196,14 +197,14 @@ def _peak(law: Scalability) -> str:
             return "No peak."
         case Peak.BEYOND:
             return (
-                f"By the law throughput would peak at {_within_capacity_text(at)} connections, further out than was tried, with "
-                f"{_within_capacity_text(best)}/s."
+                f"By the law throughput would peak at {_bounds(at)} connections, further out than was tried, with "
+                f"{_bounds(best)}/s."
             )
         case _:
-            return f"Throughput peaks at {_within_capacity_text(at)} connections, with {_within_capacity_text(best)}/s, and then falls."
+            return f"Throughput peaks at {_bounds(at)} connections, with {_bounds(best)}/s, and then falls."
 
 
-def _within_capacity_text(interval: Interval) -> str:
+def _bounds(interval: Interval) -> str:
     low, mid, high = (_short(value) for value in (interval.low, interval.mid, interval.high))
     return f"{mid} [{low}, {high}]"
 
@@ -212,9 +213,6 @@ def _short(value: float) -> str:
     if math.isinf(value):
         return "∞"
     return f"{value:.2g}".replace("-", "−") if abs(value) < 0.01 else quantity.number(value)
-
-
-# --- How much a contestant can do, for other programs (`velodrome/capacity/1`, docs/capacity.schema.json).
 
 
 def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:

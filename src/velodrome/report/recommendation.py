@@ -1,4 +1,8 @@
-"""Which setting to deploy, as text: answer, why, what would change it, proof, what to paste."""
+"""Which setting to deploy, as text and as JSON, with the command line and the files to paste.
+
+The text is the answer, why, what would change it, proof, and files. JSON: schema `velodrome/tune/1`,
+docs/tune.schema.json.
+"""
 
 import textwrap
 from collections.abc import Iterator
@@ -9,7 +13,7 @@ from velodrome.model import quantity
 from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.tune_document import SCHEMA
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
-from velodrome.report import capacity, deployment
+from velodrome.report import deployment, searches
 from velodrome.report.deployment import File, Full, Wishes
 from velodrome.report.typeset import columns, plural, visible
 
@@ -162,9 +166,6 @@ def _value(goal: Goal, entry: Entry) -> str:
     return f"{quantity.number(mid)}{unit} [{quantity.number(low)}, {quantity.number(high)}]"
 
 
-# --- Which setting to deploy, for other programs (`velodrome/tune/1`, docs/tune.schema.json).
-
-
 def document(found: Recommendation) -> dict[str, Any]:
     """Return it as plain values."""
     tuned = found.tuned
@@ -184,7 +185,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "looks": {name: asdict(look) for name, look in tuned.looks.items()},
         "mind": [asdict(one) for one in found.mind],
         "growth": asdict(found.growth) if found.growth else None,
-        "proof": capacity.of_measurement(found.proof) if found.proof else None,
+        "proof": searches.of_measurement(found.proof) if found.proof else None,
         "before": found.before,
         "command": command_line(found),
         "files": {one.name: one.text for one in files_to_paste(found)},
@@ -211,9 +212,6 @@ def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
         "grew_bytes": one.grew_bytes,
         "forecast": asdict(one.forecast) if one.forecast else None,
     }
-
-
-# --- What of a recommendation is to be pasted: the command line, and the files that say the same.
 
 
 def command_line(found: Recommendation) -> str:
