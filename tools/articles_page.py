@@ -16,7 +16,6 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import MISSING
 from velodrome.model.verdict import Verdict
 from velodrome.report import claims, json
-from velodrome.report import claims as findings
 from velodrome.report.markdown import claims_section, everything, published_section
 from velodrome.report.typeset import markdown_escaped
 
@@ -89,7 +88,7 @@ def page(verdicts: Mapping[str, Verdict]) -> str:
         parts += published_section(verdict)
         parts += [
             f"- **{markdown_escaped(told)}**: {markdown_escaped(said)}"
-            for told, said in findings.finding_rows(verdict.findings)
+            for told, said in claims.finding_rows(verdict.findings)
         ]
     return "\n".join([*parts, ""])
 

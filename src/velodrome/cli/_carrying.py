@@ -81,13 +81,13 @@ def carry(work: Work, idle: int, telling: Telling, interruption: interrupting.In
 
 def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
     """Return in what a load differed from what was asked for."""
-    from velodrome.report import load_text as load_notes  # noqa: PLC0415
+    from velodrome.report import load_text  # noqa: PLC0415
 
     notes = list(work.notes)
     if interrupted:
-        notes.insert(0, load_notes.interrupted(document, work.spec.get("duration_s")))
+        notes.insert(0, load_text.interrupted(document, work.spec.get("duration_s")))
     if work.spec.get("fewer_connections") and (
-        fewer := load_notes.fewer_connections(document, work.spec["connections"])
+        fewer := load_text.fewer_connections(document, work.spec["connections"])
     ):
         notes.append(fewer)
     return notes

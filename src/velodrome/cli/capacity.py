@@ -22,9 +22,7 @@ from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
-from velodrome.report import searches as capacity_json
-from velodrome.report import searches as capacity_text
-from velodrome.report import searches as search_text
+from velodrome.report import searches
 from velodrome.run.lab import Lab
 from velodrome.track import apps, capacity
 from velodrome.track.bench import SECONDS
@@ -38,11 +36,11 @@ class Told(Numbered):
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         """Tell a rate."""
-        self.tell(search_text.probe_line(probe, measured.load.due.p99 if measured else None))
+        self.tell(searches.probe_line(probe, measured.load.due.p99 if measured else None))
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Tell a closed loop."""
-        self.tell(search_text.sample_line(sample, measured.load.sent.p50 if measured else None))
+        self.tell(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
 
 
 @dataclass(frozen=True)
@@ -135,9 +133,9 @@ def command(
         over = f" · over a link of {between.told}" if between else ""
         title = f"{who.called(server.stacks[who.stack])} · {one.label}{over}"
     if as_json:
-        print(json.dumps(capacity_json.document(found, title)))
+        print(json.dumps(searches.document(found, title)))
     else:
-        print("\n".join(capacity_text.lines(found, title)))
+        print("\n".join(searches.lines(found, title)))
     sys.exit(of_search(found.ending))
 
 

@@ -4,20 +4,22 @@ The summary is latency, steps and requests (one line each), the limit, notes and
 conditions, and the percentile curve. It is made from the `velodrome/load/1` document alone.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from velodrome.model import outcome_counts, quantity
-from velodrome.model.condition import Compared, Decided, written
-from velodrome.model.condition_said import because
-from velodrome.model.metric import Unit
 from velodrome.report import typeset
 from velodrome.report.text_plot import Curve, plot
 from velodrome.report.typeset import columns
+
+if TYPE_CHECKING:
+    from velodrome.model.condition import Compared, Decided
 
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
 CURVE = (("p50", 50.0), ("p75", 75.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
@@ -439,12 +441,18 @@ def condition_sentence(decided: Decided) -> str:
 
     Or `Passes: …`, or `Cannot tell: …` with what is missing.
     """
+    # Most loads have no condition and start without what judges one.
+    from velodrome.model.condition import written  # noqa: PLC0415
+    from velodrome.model.condition_said import because  # noqa: PLC0415
+
     opening = {True: "Fails", False: "Passes", None: "Cannot tell"}[decided.holds]
     return f"{opening}: {written(decided.condition)}. {because(decided)}."
 
 
 def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return the field `conditions` of a load's document."""
+    from velodrome.model.condition import written  # noqa: PLC0415
+
     return [
         {
             "condition": written(one.condition),
@@ -468,5 +476,7 @@ def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
 
 
 def _unit(compared: Compared) -> str:
+    from velodrome.model.metric import Unit  # noqa: PLC0415
+
     unit = Unit.COUNT if compared.comparison.counted else compared.comparison.metric.unit
     return "share" if unit is Unit.SHARE else unit.value

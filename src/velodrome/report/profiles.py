@@ -1,7 +1,9 @@
 """Profiles as rows of a table and as flame graphs; profiles at one rate stand beside each other.
 
 Flame graphs are SVG without a script: one for each profile, and one for the difference between two. A box is a
-function, above it what it calls, as wide as its share of the samples at work; waiting is left out.
+function, above it what it calls, as wide as its share of the samples at work. Waiting is left out, and so is what all
+stacks begin with, start-up and the loop's own frames: what the loop runs stands at the bottom. In a difference a box is
+as wide as both profiles together and coloured by whose it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -123,14 +125,14 @@ def _section(
 
 
 def _graphs(views: Sequence[ProfileView], called: Mapping[str, str], texts: Mapping[str, str]) -> list[Graph]:
-    stacks = {view.contestant: stacks(texts.get(view.collapsed, "")) for view in views}
+    by_contestant = {view.contestant: stacks(texts.get(view.collapsed, "")) for view in views}
     found = []
     for view in views:
         name = visible(called.get(view.contestant, view.contestant))
-        figure = graph(stacks[view.contestant], f"Flame graph of {name}")
+        figure = graph(by_contestant[view.contestant], f"Flame graph of {name}")
         if figure:
             found.append(Graph(name, figure, view.speedscope))
-    return [*found, *_differences(views, called, stacks)]
+    return [*found, *_differences(views, called, by_contestant)]
 
 
 def _differences(
