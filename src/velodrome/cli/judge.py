@@ -20,7 +20,7 @@ from velodrome.plan import finding
 from velodrome.report import html, json, markdown, terminal
 from velodrome.report import junit as junit_report
 from velodrome.run.racing.store import NAME, read
-from velodrome.track.known import known
+from velodrome.usecases.studies import known
 
 
 def judged(
