@@ -19,9 +19,7 @@ from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
-from velodrome.report import recommendation as pasting
-from velodrome.report import recommendation as tune_json
-from velodrome.report import recommendation as tune_text
+from velodrome.report import recommendation as recommending
 from velodrome.report import searches
 from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
@@ -82,17 +80,17 @@ class Tuning(tables.Tabled):
     @property
     def sentence(self) -> str:
         """The answer, for people."""
-        return tune_text.sentence(self.recommendation)
+        return recommending.sentence(self.recommendation)
 
     @property
     def command(self) -> str:
         """The command line to deploy; empty: nothing can be recommended."""
-        return pasting.command_line(self.recommendation)
+        return recommending.command_line(self.recommendation)
 
     @property
     def text(self) -> str:
         """All of the answer, as `velodrome tune` prints it."""
-        return "\n".join(tune_text.lines(self.recommendation))
+        return "\n".join(recommending.lines(self.recommendation))
 
     def rows(self) -> list[tables.Row]:
         """Return one row a candidate, the best first."""
@@ -113,7 +111,7 @@ class Tuning(tables.Tabled):
 
     def document(self) -> dict[str, Any]:
         """Return the answer as plain values, as `velodrome tune --json` prints it."""
-        return tune_json.document(self.recommendation)
+        return recommending.document(self.recommendation)
 
     def __repr__(self) -> str:
         return f"<{self.recommendation.of}: {self.sentence}>"
@@ -196,8 +194,8 @@ def tune(
     with _looked_at(app, requests, extra, of_app) as (one, lab):
         chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, names))
         trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits, app=one)
-        asked = tuning.Search(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
-        return Tuning(tuning.best_setting(asked, lab, Quiet(), None if wait else 0.0))
+        asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
+        return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
 
 
 @contextmanager

@@ -30,8 +30,8 @@ from velodrome.run.apps import revisions
 from velodrome.run.racing import store
 from velodrome.usecases import apps
 from velodrome.usecases import diff as revising
+from velodrome.usecases.compare import Terms
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.terms import Terms
 
 FORMATS = ("text", "markdown", "json", "junit")
 Format = Literal["text", "markdown", "json", "junit"]
@@ -84,15 +84,12 @@ class Telling:
         save(self.out, self._text(diff))
 
     def _show(self, diff: Diff) -> None:
-        from velodrome.report import (
-            differences,
-            terminal,  # noqa: PLC0415
-        )
+        from velodrome.report import differences, terminal  # noqa: PLC0415
 
         differences.show(diff, terminal.console(sys.stdout))
 
     def _text(self, diff: Diff) -> str:
-        from velodrome.report import differences
+        from velodrome.report import differences  # noqa: PLC0415
 
         match self.form:
             case "markdown":
@@ -132,7 +129,7 @@ RunFolder = Annotated[
 class Raced:
     """How two revisions are raced."""
 
-    app: apps.AppSpec
+    app: apps.Asked
     terms: Terms
     budget_s: float
     blocks: int | None

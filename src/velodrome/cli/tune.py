@@ -23,7 +23,7 @@ from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal, TuneEnding
 from velodrome.report import recommendation
 from velodrome.usecases import apps, tune
-from velodrome.usecases.tune import Search
+from velodrome.usecases.tune import Asked
 
 NAME = "tune"
 DEPLOYED = ("wsgi", "asgi")
@@ -97,8 +97,8 @@ def command(
         stacks = _chosen(one, names)
         tell_unread((one.app,), stacks)
         trial = one.trial(NAME, Contestant(""), limits)
-        asked = Search(trial, stacks, goal, demands, rate or 0.0, budget_s)
-        found = tune.best_setting(asked, one.lab, ToldTuning(), None if wait else 0.0)
+        asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
+        found = tune.tune(asked, one.lab, ToldTuning(), None if wait else 0.0)
     print(json.dumps(recommendation.document(found)) if as_json else "\n".join(recommendation.lines(found)))
     ending = found.tuned.ending
     sys.exit({TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL))
