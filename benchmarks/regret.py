@@ -75,7 +75,7 @@ class Aloud:
 
 def served(name: str) -> tuple[App, Lab]:
     upstream = (f"PAYMENTS_URL=latency:{LATENCY[name]}",) if name in LATENCY else ()
-    asked = apps.Asked(
+    asked = apps.AppSpec(
         f"{name}:app",
         python=sys.executable,
         cwd=str(FOLDER),
@@ -119,7 +119,7 @@ def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
 
 def tuned(app: App, lab: Lab) -> dict[str, Any]:
     """Tune once."""
-    asked = tuning.Asked(
+    asked = tuning.TuneSpec(
         trial(app, Contestant("")),
         tuple(lab.stacks[name] for name in STACKS),
         Goal.CAPACITY,

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from velodrome.cli.judge import read as read_results
 from velodrome.model.claim import Judgement
 from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import MISSING
@@ -18,6 +17,7 @@ from velodrome.model.verdict import Verdict
 from velodrome.report import claims, json
 from velodrome.report.markdown import claims_section, everything, published_section
 from velodrome.report.typeset import markdown_escaped
+from velodrome.run.racing.store import read as read_results
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- judged again: written by tools/articles_page.py -->", "<!-- end of judged again -->"

@@ -44,6 +44,15 @@ def test_a_module_imports_only_along_the_arrows(path: Path) -> None:
     assert rooms <= MAY_IMPORT[room], f"{room} may not import {sorted(rooms - MAY_IMPORT[room])}"
 
 
+def test_nobody_imports_a_face() -> None:
+    """The command line, the Python API and the pytest plugin parse, call use cases and render."""
+    for room, others in MAY_IMPORT.items():
+        assert {"cli", "api"} & others <= {room}
+    assert "usecases" in MAY_IMPORT["cli"] & MAY_IMPORT["api"]
+    plugin = set(imported(ast.parse((ROOT / "pytest_plugin.py").read_text())))
+    assert not any(name.startswith("velodrome.cli") for name in plugin)
+
+
 def test_every_room_of_the_package_has_its_arrows() -> None:
     rooms = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
     assert rooms == set(MAY_IMPORT)

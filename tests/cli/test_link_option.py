@@ -3,10 +3,12 @@
 import pytest
 from tests.plan.made import study
 
-from velodrome.cli._racing import Options, chosen
 from velodrome.cli._server_options import between
+from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError
 from velodrome.model.link import Link
+from velodrome.plan import matrix
+from velodrome.usecases.race import RaceSpec, chosen
 
 TWO = """
 contestants = ["uvicorn"]
@@ -22,13 +24,13 @@ loads = [{connections = 1, duration = 1}]
 
 
 def test_questions_without_a_link_get_it_and_its_name() -> None:
-    asked = chosen(study(TWO), Options(link=between("rtt=160ms,loss=1%")))
+    asked = chosen(study(TWO), RaceSpec("", link=between("rtt=160ms,loss=1%")))
     assert [(one.name, one.link) for one in asked.questions] == [
         ("hello-rtt160ms-loss1%", Link(160, loss=0.01)),
         ("far-rtt20ms", Link(20)),
     ]
     assert "over a link of 160 ms, 1 % loss" in asked.questions[0].about
-    assert [one.link for one in chosen(study(TWO), Options()).questions] == [None, Link(20)]
+    assert [one.link for one in chosen(study(TWO), RaceSpec("")).questions] == [None, Link(20)]
 
 
 def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
@@ -36,3 +38,10 @@ def test_a_link_that_makes_no_sense_is_refused_with_what_to_write() -> None:
         BadOptionError, match="--link rtt=160: the rtt of a link, '160', is not a span of time"
     ):
         between("rtt=160")
+
+
+@pytest.mark.parametrize("pattern", ["hello/uvicorn", "hello", "hello-rtt160ms/uvicorn", "hello-*"])
+def test_only_takes_the_name_of_a_question_with_and_without_its_link(pattern: str) -> None:
+    asked = chosen(study(TWO), RaceSpec("", link=between("rtt=160ms")))
+    heats = matrix.lay_out(asked, catalog.stacks(), (pattern,)).heats
+    assert {trial.cell for heat in heats for trial in heat.trials} == {"hello-rtt160ms/uvicorn"}

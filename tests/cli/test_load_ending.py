@@ -128,3 +128,12 @@ def test_a_second_interrupt_ends_everything_at_once() -> None:
         out, errors = load.communicate(timeout=30)
     assert (load.returncode, out) == (130, "")
     assert errors.endswith("velodrome: interrupted\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_right_after_the_first_request_ends_a_load_as_later_ones_do(number: signal.Signals) -> None:
+    with server() as target, begin(target.url, "-R", "200", "-z", "60s") as load:
+        target.await_answers(1)
+        load.send_signal(number)
+        _, errors = load.communicate(timeout=30)
+    assert load.returncode == 130, errors

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.report.test_profiles import verdict, view
 
-from velodrome.cli import judge
+from velodrome.cli._shown import stored_stacks
 
 
 def test_stacks_are_read_from_the_folder_of_the_run_alone(tmp_path: Path) -> None:
@@ -18,4 +18,4 @@ def test_stacks_are_read_from_the_folder_of_the_run_alone(tmp_path: Path) -> Non
         dataclasses.replace(there, collapsed=path)
         for path in ("../secret.txt", "/etc/passwd", "profiles/gone")
     ]
-    assert judge._stacks(verdict(there, *others), [run]) == {"profiles/a.txt": "x (a.py) 1\n"}
+    assert stored_stacks(verdict(there, *others), [run]) == {"profiles/a.txt": "x (a.py) 1\n"}

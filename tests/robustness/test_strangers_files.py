@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import velodrome as vd
-from velodrome.cli.main import application
+from velodrome.cli._application import application
 from velodrome.model.errors import UntrustedError, VelodromeError
 from velodrome.run import cache
 from velodrome.run.environments import interpreter
@@ -80,7 +80,7 @@ def velodrome(*words: str) -> subprocess.CompletedProcess[str]:
 
 def invoked(*words: str) -> tuple[int, str]:
     """Run a command in this process, which has imported all it needs; return its exit code and what it said."""
-    ended = CliRunner().invoke(application(words[0]), words)
+    ended = CliRunner().invoke(application(), words)
     if isinstance(ended.exception, VelodromeError):
         return ended.exception.exit_code, f"{ended.output}{ended.exception}"
     assert ended.exception is None or isinstance(ended.exception, SystemExit), ended.exception

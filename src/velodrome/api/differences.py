@@ -5,29 +5,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from velodrome.api import tables as frames
-from velodrome.api import tables as showing
+from velodrome.api import tables
 from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, seconds_of, terms_of
 from velodrome.api.runs import Run, read
-from velodrome.guest import catalog
-from velodrome.judge.differing import sides
 from velodrome.judge.differing.asking import asked
 from velodrome.judge.differing.diffing import Asked
-from velodrome.judge.differing.diffing import diff as differing
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
 from velodrome.report import differences
-from velodrome.run.apps import revisions
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import scratch
 from velodrome.usecases import apps
 from velodrome.usecases import diff as revising
+from velodrome.usecases.diff import DiffSpec
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.terms import Terms, refuse_count
+from velodrome.usecases.terms import Terms
 
 
 @dataclass(frozen=True)
-class Differences(frames.Tabled):
+class Differences(tables.Tabled):
     """What changed, and whether thresholds were kept."""
 
     diff: Diff
@@ -61,7 +57,7 @@ class Differences(frames.Tabled):
         """Return a JUnit report."""
         return differences.junit_text(self.diff)
 
-    def rows(self) -> list[frames.Row]:
+    def rows(self) -> list[tables.Row]:
         """Return one row a figure."""
         return [
             {
@@ -89,13 +85,13 @@ class Differences(frames.Tabled):
 
     def _repr_html_(self) -> str:
         found, reasons = differences.sections(self.diff)
-        tables = [
-            showing.table(section.title, differences.HEADS, (row.texts for row in section.rows))
+        found_tables = [
+            tables.table(section.title, differences.HEADS, (row.texts for row in section.rows))
             for section in found
         ]
         told = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
         said = [self.diff.sentence, *told, *self.diff.notes]
-        return showing.table(differences.headline(self.diff), (), (), said) + "".join(tables)
+        return tables.table(differences.headline(self.diff), (), (), said) + "".join(found_tables)
 
 
 @refusals()
@@ -124,14 +120,11 @@ def diff(
         return Differences(raced(before, after, app, looked, **how))
     if how:
         raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
-    stacks, first = catalog.stacks(), _run(before)
-    if after is None:
-        both = sides.revisions(first.results, stacks)
-    else:
-        second = _run(after)
-        named = (str(first.path), str(second.path))
-        both = sides.runs(first.results, second.results, stacks, named)
-    return Differences(differing(both, looked))
+    first, second = _run(before), None if after is None else _run(after)
+    if second is None:
+        return Differences(revising.stored(first.results, None, looked))
+    named = (str(first.path), str(second.path))
+    return Differences(revising.stored(first.results, second.results, looked, named))
 
 
 def _run(one: str | Path | Run) -> Run:
@@ -169,7 +162,6 @@ def raced(
     `velodrome.compare`; `cwd` is a folder of the repository. Raises GitError, RevisionError, NotFromRevisionError and
     what a race raises.
     """
-    refuse_count("blocks", blocks)
     names, extra = apps.named(stacks)
     terms = terms_of(
         limits_of(cpus, memory),
@@ -180,20 +172,15 @@ def raced(
         stacks=names,
         workers=workers,
     )
-    asked = asked_of(app, mix_of(requests), **of_app)
-    with (
-        apps.commands_around(asked),
-        revisions.checked_out(apps.folder(asked.cwd), (before, after)) as found,
-    ):
-        lab = apps.lab_for(asked, extra)
-        study = revising.laid_out(asked, found, terms, lab)
-        return revising.raced(
-            study,
-            lab,
-            Path(out) if out is not None else scratch.made("api") / "run",
-            Quiet(),
-            asked=looked,
-            budget_s=seconds_of(budget),
-            blocks=blocks,
-            wait_s=None if wait else 0.0,
-        )
+    spec = DiffSpec(
+        asked_of(app, mix_of(requests), **of_app),
+        before,
+        after,
+        terms,
+        extra,
+        seconds_of(budget),
+        blocks,
+        wait,
+    )
+    where = Path(out) if out is not None else scratch.made("api") / "run"
+    return revising.diff(spec, looked, where, Quiet())

@@ -1,7 +1,7 @@
 """`velodrome.read`: a stored run, its measurements as a table, and what is judged of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,23 +16,18 @@ from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result, Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding, matrix, timing
-from velodrome.plan.matrix import Matrix
 from velodrome.report import names
 from velodrome.report.typeset import estimate
-from velodrome.run.account import giving
-from velodrome.run.environments import guest_tree
 from velodrome.run.faults import refusals
-from velodrome.run.lab import Lab
-from velodrome.run.profiling.taking import take
-from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
 from velodrome.run.supervision import scratch
 from velodrome.usecases import apps
 from velodrome.usecases import compare as comparing
+from velodrome.usecases import race as racing
+from velodrome.usecases.compare import CompareSpec
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.studies import known
-from velodrome.usecases.terms import Terms, refuse_count
+from velodrome.usecases.race import RaceSpec
+from velodrome.usecases.terms import Terms
 
 HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")
 
@@ -150,35 +145,21 @@ def race(
     executables and packages. Raises StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError
     and what else keeps a race from being run; a contestant that fails is a result.
     """
-    refuse_count("blocks", blocks)
-    asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
-    asked = replace(
-        asked,
-        blocks=asked.blocks if blocks is None else blocks,
-        seed=asked.seed if seed is None else seed,
+    spec = RaceSpec(
+        study if isinstance(study, Study) else str(study),
+        tuple(only),
+        quick,
+        blocks,
+        seed,
+        python,
+        wait=wait,
     )
-    stacks = catalog.stacks()
-    laid_out = matrix.lay_out(asked, stacks, only, python)
-    if not isinstance(study, Study):
-        trusting(trust).see_study(str(study), matrix.narrowed(asked, laid_out))
-    asked = matrix.narrowed(asked, laid_out) if only else asked
-    return raced(asked, laid_out, Lab(stacks, guest_tree.export(), profile=take), out, wait)
+    return read(racing.race(spec, trusting(trust), _folder(out), Quiet()).folder)
 
 
-def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait: bool) -> Run:
-    """Race what was laid out of a study into a folder, a temporary one without `out`, and return the run."""
-    folder = Path(out) if out is not None else scratch.made("api") / "run"
-    plan = racing.Race(
-        study,
-        laid_out.heats,
-        folder,
-        wait_s=None if wait else 0.0,
-        experiments=laid_out.experiments,
-        profiles=laid_out.profiles,
-    )
-    with giving(folder):
-        racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
-    return read(folder)
+def _folder(out: str | Path | None) -> Path:
+    """Return where results go: without `out` a folder that is gone when this process ends."""
+    return Path(out) if out is not None else scratch.made("api") / "run"
 
 
 DEFAULTS = Terms()
@@ -224,9 +205,5 @@ def compare(
         blocks=blocks,
         seed=seed,
     )
-    with apps.commands_around(asked[0]):
-        found = [apps.look(one) for one in asked]
-        lab = apps.lab_for(asked[0], extra)
-        comparison = comparing.laid_out(found, terms, lab)
-        comparing.rehearse(comparison, lab, wait_s=None if wait else 0.0)
-        return raced(comparison.study, comparison.matrix, lab, out, wait)
+    spec = CompareSpec(tuple(asked), terms, extra, wait=wait)
+    return read(comparing.compare(spec, _folder(out), Quiet()).folder)

@@ -1,15 +1,12 @@
 """`velodrome.capacity` and `velodrome.tune`: how much an app can do on a stack, and which setting to deploy."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from velodrome.api import tables
 from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
-from velodrome.judge.search.holding import Demands
-from velodrome.model.app import App
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.condition import Condition
 from velodrome.model.condition_text import read
@@ -17,19 +14,17 @@ from velodrome.model.errors import UsageError
 from velodrome.model.interval import Interval
 from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
-from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
 from velodrome.report import recommendation as recommending
 from velodrome.report import searches
 from velodrome.run.faults import refusals
-from velodrome.run.lab import Lab
-from velodrome.usecases import apps, bench
 from velodrome.usecases import capacity as searching
-from velodrome.usecases import terms as settings
 from velodrome.usecases import tune as tuning
-from velodrome.usecases.load_blocks import common
+from velodrome.usecases.apps import ServedSpec
+from velodrome.usecases.capacity import CapacitySpec
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.terms import refuse_rate
+from velodrome.usecases.terms import Knobs, refuse_rate
+from velodrome.usecases.tune import TuneSpec
 
 STUDY = "api"
 """The study that trials of a search are of."""
@@ -146,21 +141,20 @@ def capacity(
     """
     if closed and slo:
         raise UsageError("closed=True shows throughput alone: leave slo out, or leave closed out")
-    demands, limits, between = Demands(must=_conditions(slo)), limits_of(cpus, memory), link_of(link)
-    names, extra = apps.named((stack,) if stack else ())
-    wait_s = None if wait else 0.0
-    found: RateCapacity | Knee
-    with _looked_at(app, requests, extra, of_app) as (one, lab):
-        name = common(apps.stacks_for(one, lab, names))
-        who = Contestant(name, settings.read(lab.stacks[name], knobs or {}))
-        trial = bench.trial_of(STUDY, one.recipe, who, limits, app=one, link=between)
-        if closed:
-            length = searching.KNEE_S if duration is None else seconds_of(duration)
-            found = searching.knee(trial, lab, Quiet(), seconds=length, wait_s=wait_s)
-        else:
-            length = bench.SECONDS if duration is None else seconds_of(duration)
-            found = searching.highest(trial, lab, demands, Quiet(), seconds=length, wait_s=wait_s)
-    return Capacity(f"{who.called(lab.stacks[name])} · {one.path}", found)
+    spec = CapacitySpec(
+        ServedSpec(asked_of(app, mix_of(requests), **of_app)),
+        stack,
+        Knobs(named=knobs or {}),
+        _conditions(slo),
+        closed,
+        limits_of(cpus, memory),
+        link_of(link),
+        None if duration is None else seconds_of(duration),
+        wait,
+        STUDY,
+    )
+    found = searching.capacity(spec, Quiet())
+    return Capacity(f"{found.called} · {found.served.recipe.name}", found.found)
 
 
 @refusals()
@@ -189,23 +183,18 @@ def tune(
     wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY
     if (wanted is Goal.CAPACITY) == bool(rate):
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
-    demands, limits = Demands(must=_conditions(slo)), limits_of(cpus, memory)
-    names, extra = apps.named(stacks)
-    with _looked_at(app, requests, extra, of_app) as (one, lab):
-        chosen = tuple(lab.stacks[name] for name in apps.stacks_for(one, lab, names))
-        trial = bench.trial_of(STUDY, one.recipe, Contestant(""), limits, app=one)
-        asked = tuning.Asked(trial, chosen, wanted, demands, rate or 0.0, seconds_of(budget))
-        return Tuning(tuning.tune(asked, lab, Quiet(), None if wait else 0.0))
-
-
-@contextmanager
-def _looked_at(
-    app: object, requests: Asks, extra: Sequence[str], of_app: Mapping[str, Any]
-) -> Iterator[tuple[App, Lab]]:
-    """Look at an app between the commands of its user, and yield it with a lab that serves it."""
-    asked = asked_of(app, mix_of(requests), **of_app)
-    with apps.commands_around(asked):
-        yield apps.look(asked), apps.lab_for(asked, extra)
+    spec = TuneSpec(
+        ServedSpec(asked_of(app, mix_of(requests), **of_app)),
+        tuple(stacks),
+        wanted,
+        rate or 0.0,
+        _conditions(slo),
+        limits_of(cpus, memory),
+        seconds_of(budget),
+        wait,
+        STUDY,
+    )
+    return Tuning(tuning.tune(spec, Quiet()))
 
 
 def _conditions(slo: str | Sequence[str]) -> tuple[Condition, ...]:

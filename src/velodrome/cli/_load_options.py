@@ -14,6 +14,50 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+GROUPS = {
+    "Load": (
+        *(
+            "connections",
+            "span",
+            "requests",
+            "rate",
+            "step",
+            "every",
+            "ramp",
+            "arrivals",
+            "seed",
+            "warmup",
+            "drain",
+            "timeout",
+        ),
+        *("idle_connections", "allow_target"),
+    ),
+    "HTTP": (
+        *(
+            "method",
+            "body",
+            "header",
+            "header_file",
+            "requests_file",
+            "trust",
+            "template",
+            "cookies",
+            "http2",
+            "expect_status",
+        ),
+        *("expect_body", "expect_contains"),
+    ),
+    "gRPC": ("streams", "call", "proto", "include", "data", "messages", "expect_data"),
+    "WebSockets": ("ws_mode", "message", "ws_at_once"),
+    "Connections and TLS": (
+        *("keepalive", "unix", "connect_to", "sni", "alpn", "cert", "key", "tls_min", "insecure", "cacert"),
+    ),
+    "Load generator": ("threads", "transport"),
+    "Results": ("as_json", "hdr", "csv", "percentiles", "fail_if", "secret"),
+}
+"""Parameters of the command by the heading under which its help shows them."""
+
+
 Url = Annotated[
     str,
     Argument(
@@ -25,18 +69,20 @@ Connections = Annotated[
     Option(
         "-c",
         "--connections",
-        help="Connections; in open loop, the most that may be open at once (50; open loop 1000, gRPC 10). auto: "
-        "search from how many on throughput rises no more.",
+        help="Number of connections; of an open loop, the maximum (50; open loop 1000, gRPC 10). auto: find the number "
+        "at which throughput stops rising.",
     ),
 ]
-Span = Annotated[str | None, Option("-z", "--duration", help="How long: 10s, 500ms, 2m (10s).")]
-Requests = Annotated[int | None, Option("-n", "--requests", help="How many requests, instead of how long.")]
-Arrivals = Annotated[str, Option(one_of=("constant", "poisson"), help="Spacing of an open loop.")]
-Threads = Annotated[int, Option("-t", "--threads", help="Threads of the generator.")]
-Keepalive = Annotated[bool, Option("--keepalive/--no-keepalive", help="Use a connection again.")]
+Span = Annotated[str | None, Option("-z", "--duration", help="Duration: 10s, 500ms, 2m (10s).")]
+Requests = Annotated[
+    int | None, Option("-n", "--requests", help="Number of requests, instead of a duration.")
+]
+Arrivals = Annotated[str, Option(one_of=("constant", "poisson"), help="Arrival process of an open loop.")]
+Threads = Annotated[int, Option("-t", "--threads", help="Threads of the load generator.")]
+Keepalive = Annotated[bool, Option("--keepalive/--no-keepalive", help="Reuse connections.")]
 Header = Annotated[
     list[str] | None,
-    Option("-H", "--header", help="'Name: value', of gRPC metadata; repeatable."),
+    Option("-H", "--header", help="Header, or gRPC metadata: 'Name: value'; repeatable."),
 ]
 HeaderFile = Annotated[
     list[str] | None,
@@ -47,59 +93,59 @@ Secret = Annotated[
     Option(
         "--secret",
         metavar="NAME",
-        help="Mask what stands under this name, however short: a header, a parameter, a field; repeatable.",
+        help="Mask the value of this header, parameter or field, however short; repeatable.",
     ),
 ]
-Timeout = Annotated[str, Option(help="An answer later than this is a failure; gRPC: the deadline.")]
-Transport = Annotated[str, Option(one_of=("auto", "io_uring", "epoll"))]
-Warmup = Annotated[str, Option(help="Load this long before measuring.")]
-Drain = Annotated[str, Option(help="Wait this long for answers at the end.")]
-Seed = Annotated[int, Option(help="Draws Poisson arrivals, and {{random}}.")]
-Idle = Annotated[
-    int, Option("--idle", min=0, help="Hold so many more connections open, on which nothing is sent.")
+Timeout = Annotated[str, Option(help="Count a response later than this as an error; gRPC: the deadline.")]
+Transport = Annotated[
+    str, Option(one_of=("auto", "io_uring", "epoll"), help="How the engine talks to the kernel.")
 ]
-AsJson = Annotated[bool, Option("--json", help="Print the velodrome/load/1 document.")]
-AllowTarget = Annotated[list[str] | None, Option(help="Permit load on this host; repeatable.")]
-Insecure = Annotated[bool, Option("--insecure", help="https, grpcs: accept any certificate.")]
+Warmup = Annotated[str, Option(help="Load this long before measuring.")]
+Drain = Annotated[str, Option(help="Wait this long for responses at the end.")]
+Seed = Annotated[int, Option(help="Seed of Poisson arrivals and {{random}}.")]
+Idle = Annotated[int, Option("--idle", min=0, help="Hold this many idle connections open as well.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON document (schema velodrome/load/1).")]
+AllowTarget = Annotated[
+    list[str] | None, Option(help="Allow load on this host, not only on this machine; repeatable.")
+]
+Insecure = Annotated[bool, Option("--insecure", help="Accept any certificate.")]
 CaCert = Annotated[
     str | None,
-    Option(
-        "--cacert", metavar="PATH", help="https, grpcs: trust this authority; else those the system trusts."
-    ),
+    Option("--cacert", metavar="PATH", help="Trust this certificate authority (those of the system)."),
 ]
 
-Method = Annotated[str | None, Option("--method", "-X", help="HTTP: the method (GET; with --body POST).")]
+Method = Annotated[str | None, Option("--method", "-X", help="Method (GET; with --body POST).")]
 Body = Annotated[
-    str | None, Option(help="HTTP: body of the request, or @file; sent by POST unless -X says else.")
+    str | None, Option(help="Body of the request, or @file; sent by POST unless -X names another method.")
 ]
-ExpectStatus = Annotated[int | None, Option(help="HTTP: the right status (any 2xx).")]
-ExpectBody = Annotated[str | None, Option(help="HTTP: the right body, or @file; compared whole.")]
+ExpectStatus = Annotated[int | None, Option(help="Expected status (any 2xx).")]
+ExpectBody = Annotated[str | None, Option(help="Expected body, or @file; compared as a whole.")]
 
 
 Unix = Annotated[
     str | None,
-    Option(metavar="PATH", help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
+    Option(metavar="PATH", help="Connect to this Unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
 ]
 ConnectTo = Annotated[
     list[str] | None,
-    Option(help="HOST:PORT:ADDRESS:PORT: connect there instead, as curl does; repeatable."),
+    Option(help="Connect elsewhere, as curl does: HOST:PORT:ADDRESS:PORT; repeatable."),
 ]
 Http2 = Annotated[
-    bool, Option("--http2", help="HTTP: speak HTTP/2, over http:// without asking; -m streams at once.")
+    bool, Option("--http2", help="Use HTTP/2, over http:// with prior knowledge; -m sets the streams.")
 ]
-Sni = Annotated[str | None, Option(help="TLS: the name asked for, which the certificate must have.")]
+Sni = Annotated[str | None, Option(help="Server name to request, which the certificate must have.")]
 Alpn = Annotated[
     list[str] | None,
-    Option(help="TLS: a protocol offered (the one spoken); repeatable; 'none' offers nothing."),
+    Option(help="Protocol to offer (the one in use); repeatable; 'none' offers nothing."),
 ]
 Cert = Annotated[
     str | None,
-    Option(metavar="PATH", help="TLS: our own certificate (PEM), for a server that wants one."),
+    Option(metavar="PATH", help="Client certificate (PEM)."),
 ]
 Key = Annotated[
-    str | None, Option(metavar="PATH", help="TLS: its key (PEM); in the same file where left out.")
+    str | None, Option(metavar="PATH", help="Key of the client certificate (PEM; in the same file).")
 ]
-TlsMin = Annotated[str | None, Option(one_of=("1.2", "1.3"), help="TLS: the least version (1.2).")]
+TlsMin = Annotated[str | None, Option(one_of=("1.2", "1.3"), help="Minimum version (1.2).")]
 
 
 def connection_spec(
@@ -144,34 +190,32 @@ def _is_secure(url: str) -> bool:
 Streams = Annotated[
     int | None,
     Option(
-        "-m", "--streams", help="gRPC, HTTP/2: requests each connection carries at once (1; open loop 100)."
+        "-m", "--streams", help="Concurrent streams of each connection, gRPC and HTTP/2 (1; open loop 100)."
     ),
 ]
-Call = Annotated[str | None, Option(help="gRPC: package.Service/Method, where the URL does not say it.")]
+Call = Annotated[str | None, Option(help="package.Service/Method, if it is not in the URL.")]
 Proto = Annotated[
     list[str] | None,
     Option(
         metavar="PATH",
-        help="gRPC: file that describes the call; without one the server is asked (reflection).",
+        help="File that describes the call (the server, by reflection); repeatable.",
     ),
 ]
 Include = Annotated[
     list[str] | None,
-    Option("-I", "--include", metavar="PATH", help="gRPC: folder where imports are; repeatable."),
+    Option("-I", "--include", metavar="PATH", help="Folder of imports; repeatable."),
 ]
 Data = Annotated[
     str | None,
     Option(
-        help="gRPC: the message as JSON, or @file; a list where a call sends several. {{n}}, {{i}} and {{random}} "
-        "in its strings are the number of the call, that of the message in it, and a random number."
+        help="Message as JSON, or @file; a list if a call sends several. {{n}}, {{i}} and {{random}} in its strings "
+        "become the number of the call, that of the message in it, and a random number."
     ),
 ]
-Messages = Annotated[int | None, Option(min=1, help="gRPC: send the message so many times in each call.")]
+Messages = Annotated[int | None, Option(min=1, help="Send the message so many times in each call.")]
 ExpectData = Annotated[
     str | None,
-    Option(
-        help="gRPC: the right answer as JSON, or @file; of several messages all as a list, or what each is like."
-    ),
+    Option(help="Expected response as JSON, or @file; of several messages a list, or what each of them is."),
 ]
 
 
@@ -222,24 +266,22 @@ RequestsFile = Annotated[
     Option(
         "--requests-file",
         metavar="PATH",
-        help="HTTP: several requests by weight, TOML or JSON: name, weight, method, path, headers, body, expect-….",
+        help="File of requests with weights (TOML, JSON): name, weight, method, path, headers, body, expect-….",
     ),
 ]
-Trust = Annotated[bool, Option("--trust", help="HTTP: the file may name files that are not beside it.")]
+Trust = Annotated[bool, Option("--trust", help="Allow the file of requests to name files elsewhere.")]
 Template = Annotated[
     bool,
     Option(
         "--template/--no-template",
-        help="HTTP: fill in {{n}}, {{random 1..100}}, {{hex 16}}, {{uuid}}, {{pick a|b}} in paths, headers and bodies.",
+        help="Fill in {{n}}, {{random 1..100}}, {{hex 16}}, {{uuid}}, {{pick a|b}} in paths, headers and bodies.",
     ),
 ]
 Cookies = Annotated[
     bool,
-    Option(
-        "--cookies", help="HTTP: each connection keeps the cookies the server sets, and tells them again."
-    ),
+    Option("--cookies", help="Keep the cookies that the server sets, for each connection."),
 ]
-ExpectContains = Annotated[str | None, Option(help="HTTP: what the right body has in it.")]
+ExpectContains = Annotated[str | None, Option(help="Text that the response body must contain.")]
 
 
 class HttpOptions:
@@ -329,15 +371,11 @@ WsMode = Annotated[
     str | None,
     Option(
         one_of=("echo", "connect", "broadcast"),
-        help="ws://: a message until it is back, a connection until it stands, or a message to all (echo).",
+        help="Measure a message until it is echoed, a connection until it is open, or a message to all (echo).",
     ),
 ]
-Message = Annotated[
-    str | None, Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
-]
-WsAtOnce = Annotated[
-    int | None, Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
-]
+Message = Annotated[str | None, Option(help="Message, @file, or its size in bytes; {id} becomes a number.")]
+WsAtOnce = Annotated[int | None, Option(help="broadcast: messages in flight at once (1; open loop 1000).")]
 
 
 class Conversation:
@@ -377,14 +415,12 @@ Rate = Annotated[
         "-q",
         "--rate",
         help="Open loop: requests per second, whatever the server does; 100..5000 with --step or --ramp, or "
-        "pieces with their spans: 500:10s,500..4000:60s. auto: search the highest without a --fail-if.",
+        "pieces with durations: 500:10s,500..4000:60s. auto: find the highest at which no --fail-if is met.",
     ),
 ]
-Step = Annotated[
-    float | None, Option(help="-R A..B: go from A to B in steps of so many requests per second.")
-]
-Every = Annotated[str | None, Option(help="--step: how long each step takes (10s).")]
-Ramp = Annotated[str | None, Option(help="-R A..B: go from A to B in a straight line, in this time.")]
+Step = Annotated[float | None, Option(help="-R A..B: step from A to B by this many requests per second.")]
+Every = Annotated[str | None, Option(help="--step: duration of each step (10s).")]
+Ramp = Annotated[str | None, Option(help="-R A..B: go from A to B linearly in this time.")]
 
 
 class Pace:

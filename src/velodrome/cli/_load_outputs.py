@@ -31,8 +31,8 @@ FailIf = Annotated[
     list[str] | None,
     Option(
         "--fail-if",
-        help="'p99 > 50ms', 'errors > 0.1% or rate < 950/s': end with exit code 1 where it holds, 4 where that "
-        "cannot be told; repeatable.",
+        help="Exit with code 1 if this condition is met, 4 if that cannot be decided: 'p99 > 50ms', "
+        "'errors > 0.1% or rate < 950/s'; repeatable.",
     ),
 ]
 
@@ -78,7 +78,8 @@ Percentiles = Annotated[
     Option(
         "--percentiles",
         metavar="PATH",
-        help="Write percentiles from due as HdrHistogram's plotters read them and, as NAME.sent.txt, from sent.",
+        help="Write percentiles from the due time for HdrHistogram's plotters and, as NAME.sent.txt, from the "
+        "sent time.",
     ),
 ]
 
@@ -206,8 +207,18 @@ EXIT_CODE = 130
 """As of a program that SIGINT ended: 128 and its number."""
 
 
+def end_on_signals() -> None:
+    """Have SIGTERM and SIGHUP end the command as Ctrl-C does, until the load listens for them itself."""
+    # What `signal` is made of: that itself takes longer to import than the engine to send.
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    for number in (_signal.SIGTERM, _signal.SIGHUP):
+        if _signal.getsignal(number) == _signal.SIG_DFL:
+            _signal.signal(number, _signal.default_int_handler)
+
+
 class Interruption:
-    """Whether somebody has interrupted; `listen` from when on it is noticed."""
+    """Whether the user has interrupted; `listen` from when on it is noticed."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -1,6 +1,10 @@
-"""Reads the command line of a command where nothing is wrong with it, without the parser that takes long to import.
+"""Options of a command, declared without importing what parses them, and read without it where nothing is wrong.
 
-Whatever is not plainly right is not read here: then typer is asked, which says what is wrong in its own words.
+    Connections = Annotated[int | None, Option("-c", "--connections", help="…")]
+
+says what typer's own would say: `typed` hands it to typer, which takes longer to import than a load to start, and
+`read` reads a command line by itself. Whatever is not plainly right it leaves to typer, which says what is wrong.
+`Annotated` is typing's for the type checker alone, because typing takes as long to import as the engine to send.
 """
 
 from __future__ import annotations
@@ -68,23 +72,33 @@ def parameters(command: Callable[..., None]) -> dict[str, Declared]:
     return found
 
 
-def typed(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command as typer wants it."""
+def typed(
+    command: Callable[..., None], groups: Mapping[str, Sequence[str]] | None = None
+) -> Callable[..., None]:
+    """Return a command as typer wants it; its help shows parameters of each group under the group's name."""
     import inspect  # noqa: PLC0415 - see the module
     import typing  # noqa: PLC0415
     from functools import wraps  # noqa: PLC0415
 
     import typer  # noqa: PLC0415
 
-    def ours(declared: Declared) -> object:
-        kind, told = declared.kind, declared.told
+    of_group = {parameter: group for group, inside in (groups or {}).items() for parameter in inside}
+
+    def ours(name: str) -> object:
+        kind, told = declared[name].kind, declared[name].told
         if isinstance(told, Argument):
             return typing.Annotated[kind, typer.Argument(help=told.help)]
         if told.one_of:
             optional = kind is not str
             kind = typing.Literal[told.one_of]
             kind = kind | None if optional else kind
-        option = typer.Option(*told.names, help=told.help, min=told.min, metavar=told.metavar)
+        option = typer.Option(
+            *told.names,
+            help=told.help,
+            min=told.min,
+            metavar=told.metavar,
+            rich_help_panel=of_group.get(name),
+        )
         return typing.Annotated[kind, option]
 
     @wraps(command)
@@ -93,7 +107,7 @@ def typed(command: Callable[..., None]) -> Callable[..., None]:
 
     signature = inspect.signature(command)
     declared = parameters(command)
-    told = [one.replace(annotation=ours(declared[name])) for name, one in signature.parameters.items()]
+    told = [one.replace(annotation=ours(name)) for name, one in signature.parameters.items()]
     run.__annotations__ = {one.name: one.annotation for one in told} | {"return": None}
     # What `inspect.signature` looks for first.
     vars(run)["__signature__"] = signature.replace(parameters=told)

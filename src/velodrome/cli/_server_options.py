@@ -1,109 +1,111 @@
-"""The options that say what is served, by whom and within which limits.
+"""Options that describe a server, the load on it and the network between, and how their texts are read.
 
-Of `velodrome capacity` and `tune`; `compare` and `diff` have some of them.
+Help imports this module, so what carries a command out is imported in functions.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from velodrome.guest import catalog
-from velodrome.guest.stack import Stack
-from velodrome.model import duration
-from velodrome.model.condition import Condition
-from velodrome.model.condition_text import read
-from velodrome.model.errors import BadOptionError, UnknownNameError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.trial import Contestant
-from velodrome.plan import link_text
-from velodrome.usecases import apps
-from velodrome.usecases.terms import Knobs
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
+    from velodrome.model.condition import Condition
+    from velodrome.model.limits import Limits
+    from velodrome.model.link import Link
+
+SERVER, LOAD, RESULTS = "The server", "Load", "Run and results"
+"""Groups of options in the help."""
+
+
+def of_server(*names: str, **more: Any) -> Any:
+    """Return an option of the server."""
+    return typer.Option(*names, rich_help_panel=SERVER, **more)
+
+
+def of_load(*names: str, **more: Any) -> Any:
+    """Return an option of the load."""
+    return typer.Option(*names, rich_help_panel=LOAD, **more)
+
+
+def of_results(*names: str, **more: Any) -> Any:
+    """Return an option on how a command runs, and what comes out of it."""
+    return typer.Option(*names, rich_help_panel=RESULTS, **more)
+
+
+Workers = Annotated[int | None, of_server(help="Worker processes.")]
+Threads = Annotated[int | None, of_server(help="Threads of each worker.")]
+Loop = Annotated[str | None, of_server(help="Event loop: uvloop, asyncio.")]
+Knob = Annotated[list[str] | None, of_server(help="Another setting of the stack: backlog=512; repeatable.")]
+Cpus = Annotated[int | None, of_server(help="CPUs of the server (as many as placement gives it).")]
+Memory = Annotated[str, of_server(help="Memory limit of the server: 512MB, 1g.")]
 Slo = Annotated[
     list[str] | None,
-    typer.Option("--slo", help="What must hold: 'p99 < 200ms and errors < 0.1%'; repeatable."),
+    of_load("--slo", help="Condition that must hold: 'p99 < 200ms and errors < 0.1%'; repeatable."),
 ]
-Workers = Annotated[int | None, typer.Option(help="Worker processes.")]
-Threads = Annotated[int | None, typer.Option(help="Threads of each worker.")]
-Loop = Annotated[str | None, typer.Option(help="Event loop: uvloop, asyncio.")]
-Knob = Annotated[
-    list[str] | None, typer.Option(help="Another setting of the stack: backlog=512; repeatable.")
+Connections = Annotated[int, of_load("-c", "--connections", min=1, help="Connections of the closed loop.")]
+Rate = Annotated[
+    float | None, of_load(help="Requests per second of an additional open loop (the peak of an access log).")
 ]
-Cpus = Annotated[int | None, typer.Option(help="CPUs of the server (what placement gives it).")]
-Memory = Annotated[str, typer.Option(help="Memory of the server: 512MB, 1g.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Length = Annotated[str, of_load("-z", "--duration", help="Duration of each measurement.")]
+Between = Annotated[
+    str,
+    of_load("--link", help="Emulate a network between client and server: rtt=160ms,rate=100mbit,loss=1%."),
+]
+Wait = Annotated[bool, of_results("--wait", help="Wait while another velodrome measures.")]
+AsJson = Annotated[bool, of_results("--json", help="Print one JSON document.")]
 
 
-@dataclass(frozen=True)
-class Server:
-    """The stack that `--stack` names, among all there are."""
+def between(text: str) -> Link | None:
+    """Return the link of `--link`; None: it was not given. Raises BadOptionError."""
+    from velodrome.plan import link_text  # noqa: PLC0415
 
-    name: str
-    stacks: Mapping[str, Stack]
-    extra: tuple[str, ...] = ()
-    """Its file, where it does not ship."""
-
-    def contestant(self, knobs: Knobs) -> Contestant:
-        """Return it with its knobs set. Raises UnknownKnobError, BadOptionError."""
-        return Contestant(self.name, knobs.of(self.stacks[self.name]))
-
-
-def server(name: str) -> Server:
-    """Return the stack of that name, or the one in the file `./mine.py`. Raises UnknownNameError, BrokenPluginError."""
-    (found,), extra = apps.named((name,))
-    stacks = catalog.stacks(extra)
-    if found not in stacks:
-        raise UnknownNameError("stack", found, tuple(stacks))
-    return Server(found, stacks, extra)
+    try:
+        return link_text.read(text) if text else None
+    except ValueError as error:
+        raise _bad("--link", text, error) from error
 
 
 def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
     """Return what must hold. Raises ConditionError, UnknownLoadMetricError."""
+    from velodrome.model.condition_text import read  # noqa: PLC0415
+
     return tuple(map(read, texts or ()))
 
 
 def limits(cpus: int | None, memory: str = "") -> Limits:
     """Return the limits of the server. Raises BadOptionError."""
+    from velodrome.model.limits import Limits  # noqa: PLC0415
+
     if cpus is not None and cpus < 1:
-        raise BadOptionError("--cpus", str(cpus), "at least 1 is needed")
+        raise _bad("--cpus", str(cpus), "at least 1 is needed")
     try:
         return Limits.of(cpus, memory)
     except ValueError as error:
-        raise BadOptionError("--memory", memory, str(error)) from error
+        raise _bad("--memory", memory, error) from error
 
 
 def rate(option: str, value: float | None) -> float | None:
     """Return requests a second; None: not given. Raises BadOptionError."""
     if value is not None and not 0 < value < math.inf:
-        raise BadOptionError(option, f"{value:g}", "give requests a second, above 0")
+        raise _bad(option, f"{value:g}", "give requests a second, above 0")
     return value
 
 
 def seconds(option: str, text: str) -> float:
-    """Return a span of time. Raises BadOptionError."""
+    """Return a duration. Raises BadOptionError."""
+    from velodrome.model import duration  # noqa: PLC0415
+
     try:
         return duration.seconds(text)
     except ValueError as error:
-        raise BadOptionError(option, text, str(error)) from error
+        raise _bad(option, text, error) from error
 
 
-# --- The options that say what each server carries, of `velodrome compare` and `velodrome diff`; some of `capacity`.
+def _bad(option: str, value: str, why: object) -> Exception:
+    from velodrome.model.errors import BadOptionError  # noqa: PLC0415
 
-
-Connections = Annotated[int, typer.Option("-c", "--connections", min=1, help="Of the closed loop.")]
-Rate = Annotated[float | None, typer.Option(help="Requests a second of an open loop beside it.")]
-Length = Annotated[str, typer.Option("-z", "--duration", help="Of each measured span.")]
-Between = Annotated[str, typer.Option("--link", help="Network between: rtt=160ms,rate=100mbit,loss=1%.")]
-
-
-def between(text: str) -> Link | None:
-    """Return the link of `--link`; None: it was not given. Raises BadOptionError."""
-    try:
-        return link_text.read(text) if text else None
-    except ValueError as error:
-        raise BadOptionError("--link", text, str(error)) from error
+    return BadOptionError(option, value, str(why))

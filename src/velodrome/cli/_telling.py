@@ -11,9 +11,7 @@ TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
     from typing import Any
 
-    from velodrome.model.measurement import Measurement
     from velodrome.model.search import Ending, Probe, Sample
-    from velodrome.model.tuning import Candidate, Told
 
 FAILED = 1
 """A condition holds, a threshold is broken, a claim does not hold, or an SLO never holds."""
@@ -67,29 +65,3 @@ class ToldUrlSearch(Numbered):
         from velodrome.report import searches  # noqa: PLC0415 - see the module
 
         self.line(searches.sample_line(sample, document["latency_ms"]["sent"]["p50"]))
-
-
-class ToldCapacity(Numbered):
-    """Writes each load of a capacity search."""
-
-    def tried(self, probe: Probe, measured: Measurement | None) -> None:
-        """Write a rate."""
-        from velodrome.report import searches  # noqa: PLC0415 - see the module
-
-        self.line(searches.probe_line(probe, measured.load.due.p99 if measured else None))
-
-    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
-        """Write a closed loop."""
-        from velodrome.report import searches  # noqa: PLC0415 - see the module
-
-        self.line(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
-
-
-class ToldTuning(Numbered):
-    """Writes each load of a tuning."""
-
-    def told(self, candidate: Candidate, told: Told) -> None:
-        """Write a load."""
-        from velodrome.report import recommendation  # noqa: PLC0415 - see the module
-
-        self.line(recommendation.load_line(candidate, told))

@@ -8,22 +8,23 @@ import typer
 
 from velodrome.cli import _server_options as serving
 from velodrome.cli._telling import FAILED
-from velodrome.model.errors import BadOptionError
-from velodrome.model.memory_text import memory_bytes
-from velodrome.report import listing
-from velodrome.run import cache
-from velodrome.run.environments import verifying
 
 OlderThan = Annotated[
-    str, typer.Option("--older-than", help="What no run used for so long (30d unless --to-size is given).")
+    str,
+    typer.Option(
+        "--older-than", help="Remove what no run has used for this long (30d unless --to-size is given)."
+    ),
 ]
 ToSize = Annotated[
-    str, typer.Option("--to-size", help="What was used longest ago, until no more than this is left: 2GB.")
+    str, typer.Option("--to-size", help="Remove what was used longest ago until this much is left: 2GB.")
 ]
 
 
 def show(as_json: bool) -> None:
-    """Show what velodrome keeps: environments, overlays, copies, bytecode; how large, when last used, for what."""
+    """Show what velodrome keeps between runs: environments, overlays, copies, bytecode; size, last use, purpose."""
+    from velodrome.report import listing  # noqa: PLC0415
+    from velodrome.run import cache  # noqa: PLC0415
+
     stock, folder = cache.inventory(), str(cache.folder(""))
     print(
         listing.cache_document(stock, folder)
@@ -33,7 +34,12 @@ def show(as_json: bool) -> None:
 
 
 def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
-    """Remove what was not used for long; it is made again when it is needed. What is used now stays."""
+    """Remove what was not used for long. It is made again when needed; what is in use stays."""
+    from velodrome.model.errors import BadOptionError  # noqa: PLC0415
+    from velodrome.model.memory_text import memory_bytes  # noqa: PLC0415
+    from velodrome.report import listing  # noqa: PLC0415
+    from velodrome.run import cache  # noqa: PLC0415
+
     try:
         to_bytes = memory_bytes(to_size) if to_size else None
     except ValueError as error:
@@ -45,7 +51,10 @@ def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
 
 
 def verify() -> None:
-    """Compare every file kept with its hash; exit code 1 if one differs."""
+    """Compare every file kept with its hash; exit with code 1 if one differs."""
+    from velodrome.report import listing  # noqa: PLC0415
+    from velodrome.run.environments import verifying  # noqa: PLC0415
+
     found = list(verifying.verified())
     damages = [damage for _, damage in found if damage is not None]
     print("\n".join(listing.verified(len(found), damages)))

@@ -1,22 +1,13 @@
 """`velodrome compare`: serve an app of the user's own on every stack that can, and say which one to deploy."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from velodrome.cli import _app_options as app_options
-from velodrome.cli import _app_options as asked_options
-from velodrome.cli import _app_options as trusting
-from velodrome.cli import _server_options as raced_options
-from velodrome.cli import _server_options as serving
-from velodrome.cli._racing import Options, folder, raced
-from velodrome.cli._telling import tell
-from velodrome.run.environments import interpreter
-from velodrome.usecases import apps, compare
-from velodrome.usecases.apps import AppSpec
+from velodrome.cli import _app_options as apps
+from velodrome.cli import _server_options as server
+from velodrome.cli.main import heavy
 from velodrome.usecases.terms import Terms
 
 NAME = "compare"
@@ -24,97 +15,78 @@ DEFAULTS = Terms()
 
 
 def command(
+    context: typer.Context,
     app: Annotated[
         list[str],
         typer.Argument(
-            help="module:attribute, module:factory, a Django settings module; several are ranked each."
+            help="module:attribute, module:factory, a Django settings module; each of several is ranked separately."
         ),
     ],
-    request: asked_options.Lines = None,
-    requests: asked_options.File = None,
-    access_log: asked_options.AccessLog = None,
-    openapi: asked_options.OpenApi = None,
-    methods: asked_options.Methods = "",
-    trust: trusting.TrustGiven = False,
-    header: app_options.Header = None,
-    header_file: app_options.HeaderFile = None,
-    python: app_options.Python = "",
-    cwd: app_options.Cwd = "",
-    env: app_options.Env = None,
-    env_file: app_options.EnvFile = None,
-    secret: app_options.Secret = None,
-    interface: app_options.Interface = "",
-    upstream: app_options.Upstream = None,
-    proto: app_options.Proto = "",
-    setup: app_options.Setup = "",
-    teardown: app_options.Teardown = "",
-    user: app_options.User = "",
-    allow_sdist: app_options.AllowSdist = False,
-    connections: raced_options.Connections = DEFAULTS.connections,
-    rate: raced_options.Rate = None,
-    length: raced_options.Length = "5s",
-    blocks: Annotated[int, typer.Option(min=1, help="Repeats of everything.")] = DEFAULTS.blocks,
+    request: apps.Lines = None,
+    requests: apps.File = None,
+    access_log: apps.AccessLog = None,
+    openapi: apps.OpenApi = None,
+    methods: apps.Methods = "",
+    trust: apps.TrustGiven = False,
+    header: apps.Header = None,
+    header_file: apps.HeaderFile = None,
+    python: apps.Python = "",
+    cwd: apps.Cwd = "",
+    env: apps.Env = None,
+    env_file: apps.EnvFile = None,
+    secret: apps.Secret = None,
+    interface: apps.Interface = "",
+    upstream: apps.Upstream = None,
+    proto: apps.Proto = "",
+    setup: apps.Setup = "",
+    teardown: apps.Teardown = "",
+    user: apps.User = "",
+    allow_sdist: apps.AllowSdist = False,
+    connections: server.Connections = DEFAULTS.connections,
+    rate: server.Rate = None,
+    length: server.Length = "5s",
+    blocks: Annotated[
+        int, server.of_load(min=1, help="Repeat every measurement so often.")
+    ] = DEFAULTS.blocks,
     stack: Annotated[
         list[str] | None,
-        typer.Option(help="Only this stack, or yours in ./mine.py (all that can serve it); repeatable."),
+        server.of_server(help="Only this stack, or yours in ./mine.py (all that can serve it); repeatable."),
     ] = None,
-    cpus: serving.Cpus = None,
-    memory: serving.Memory = "",
-    link: raced_options.Between = "",
-    seed: Annotated[int, typer.Option(help="Order of the trials.")] = DEFAULTS.seed,
+    cpus: server.Cpus = None,
+    memory: server.Memory = "",
+    link: server.Between = "",
+    seed: Annotated[int, server.of_load(help="Seed of the order of trials.")] = DEFAULTS.seed,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results and report (runs/<date>-compare-…).")
+        Path | None,
+        server.of_results(help="Folder for results and report (runs/<date>-compare-…)."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted comparison.")] = False,
-    wait: serving.Wait = False,
+    resume: Annotated[
+        bool, server.of_results("--resume", help="Continue an interrupted comparison.")
+    ] = False,
+    wait: server.Wait = False,
 ) -> None:
-    """Serve APP on every stack that can, on its own interpreter and packages, and say which one to deploy."""
-    mix = asked_options.mix(request, requests, access_log, openapi, methods, trust)
-    given = app_options.Given(
-        python,
-        cwd,
-        env,
-        interface,
-        upstream,
-        proto,
-        mix.requests,
-        header,
-        setup,
-        teardown,
-        user,
-        allow_sdist,
-        env_file,
-        header_file,
-    )
-    asked = [given.asked(one) for one in app]
-    names, extra = apps.named(stack or ())
+    """Serve APP on every stack that can, with its own interpreter and packages, and rank the stacks."""
+    with heavy:
+        from velodrome.cli._shown import Shown  # noqa: PLC0415
+        from velodrome.usecases import compare  # noqa: PLC0415
+        from velodrome.usecases.apps import named  # noqa: PLC0415
+
+    mix = apps.mix(context.params)
+    asked = [apps.app_spec(one, context.params, mix.requests) for one in app]
+    names, extra = named(stack or ())
     terms = Terms(
         connections,
-        serving.rate("--rate", rate) or mix.peak_rps,
-        serving.limits(cpus, memory),
+        server.rate("--rate", rate) or mix.peak_rps,
+        server.limits(cpus, memory),
         blocks,
-        serving.seconds("-z", length),
+        server.seconds("-z", length),
         seed=seed,
-        link=raced_options.between(link),
+        link=server.between(link),
         stacks=names,
     )
-    options = Options(resume=resume, wait=wait)
-    with apps.commands_around(asked[0], tell):
-        _compare(asked, terms, extra, out, options)
-
-
-def _compare(
-    asked: Sequence[AppSpec], terms: Terms, extra: Sequence[str], out: Path | None, options: Options
-) -> None:
-    found = [apps.look(one) for one in asked]
-    lab = apps.lab_for(asked[0], extra)
-    comparison = compare.laid_out(found, terms, lab)
-    for one in found:
-        tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-    compare.rehearse(comparison, lab, tell, None if options.wait else 0.0)
-    where = folder(comparison.study.name, out, options.resume)
-    version = interpreter.find(found[0].python).version
-    raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))
+    spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait)
+    with Shown() as shown:
+        compare.compare(spec, out, shown)
 
 
 def register(app: typer.Typer) -> None:

@@ -81,6 +81,7 @@ def command(
     fail_if: outputs.FailIf = None,
 ) -> None:
     """Load URL in closed loop, or with -R in open loop, and report latency from due and from sent."""
+    outputs.end_on_signals()
     headers = [_header(text) for text in _headers(header, header_file)]
     if headers or secret or body or data or message or requests_file or "?" in url or "@" in url:
         _make_known(secret or (), url, headers, (body, data, message))
@@ -253,4 +254,4 @@ def _whole_text(text: str | None) -> str:
 
 def register(app: "typer.Typer") -> None:
     """Add this command to the command line."""
-    app.command("load")(typed(command))
+    app.command("load")(typed(command, options.GROUPS))

@@ -13,77 +13,34 @@ import sys
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
-
-    import typer
 
 ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
-ABOUT = "Race Python network services under controlled conditions and learn which server to deploy."
 
 
-def _names() -> list[str]:
-    import pkgutil  # noqa: PLC0415 - a load does without
+class Heavy:
+    """Around the imports of a command that bring numerical libraries: `with heavy: from velodrome.usecases import …`.
 
-    import velodrome.cli  # noqa: PLC0415
-
-    found = (module.name for module in pkgutil.iter_modules(velodrome.cli.__path__))
-    return sorted(name for name in found if name != "main" and not name.startswith("_"))
-
-
-def application(asked: str | None) -> "typer.Typer":
-    """Return the command line with the command `asked` for, or with all of them.
-
-    Only what is asked for is imported: `velodrome load` must not wait for what draws reports.
+    OpenBLAS starts as many threads as there are CPUs; where it may not, it prints so and sends us SIGINT. The variable
+    is gone again afterwards: processes that are started later are not to see it.
     """
-    import importlib  # noqa: PLC0415 - see `_at_once`
 
-    import typer  # noqa: PLC0415
-    import typer.core  # noqa: PLC0415
+    def __enter__(self) -> None:
+        self._unset = ALGEBRA_THREADS not in os.environ
+        os.environ.setdefault(ALGEBRA_THREADS, "1")
 
-    class Commands(typer.core.TyperGroup):
-        """typer ends by itself with 1 whatever breaks a pipe or lacks input, and that says something else here."""
+    def __exit__(self, *_error: object) -> None:
+        if self._unset:
+            os.environ.pop(ALGEBRA_THREADS, None)
 
-        def invoke(self, ctx: "Any") -> "Any":
-            try:
-                return super().invoke(ctx)
-            except (OSError, EOFError, KeyboardInterrupt) as error:
-                raise _CarriedError from error
 
-    app = typer.Typer(
-        name="velodrome",
-        cls=Commands,
-        help=ABOUT,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-    )
+heavy = Heavy()
 
-    @app.callback(invoke_without_command=True)
-    def root(
-        show_version: bool = typer.Option(
-            False, "--version", is_eager=True, help="Print the version and end."
-        ),
-    ) -> None:
-        if show_version:
-            # Takes longer than all else a load waits for.
-            from importlib.metadata import version  # noqa: PLC0415
 
-            typer.echo(f"velodrome {version('velodrome')}")
-            raise typer.Exit
+def print_version() -> None:
+    """Print the version."""
+    from importlib.metadata import version  # noqa: PLC0415 - a load does without
 
-    names = _names()
-    # OpenBLAS starts as many threads as there are CPUs; where it may not, it prints so and sends us SIGINT.
-    unset = ALGEBRA_THREADS not in os.environ
-    os.environ.setdefault(ALGEBRA_THREADS, "1")
-    try:
-        for name in [asked] if asked in names else names:
-            register = importlib.import_module(f"velodrome.cli.{name}").register
-            register(app)
-    finally:
-        if unset:
-            del os.environ[ALGEBRA_THREADS]  # what is started later is not to see it
-    return app
+    print(f"velodrome {version('velodrome')}")
 
 
 def _at_once(arguments: "Sequence[str]") -> bool:
@@ -99,10 +56,6 @@ def _at_once(arguments: "Sequence[str]") -> bool:
     if given is not None:
         load.command(**given)
     return given is not None
-
-
-class _CarriedError(Exception):
-    """Carries its cause past whoever would take it for something else."""
 
 
 def main() -> None:
@@ -136,12 +89,18 @@ def _run(arguments: "Sequence[str]") -> None:
     asked = next((word for word in arguments if not word.startswith("-")), None)
     if _at_once(arguments):
         return
-    _watch_threads()
-    if asked != "load":  # which ends its span, and tells of it
+    if arguments in (["--version"], ["version"]):  # typer takes longer to import than this takes
+        print_version()
+        return
+    if "--help" not in arguments:
+        _watch_threads()
+    if asked != "load" and "--help" not in arguments:  # which ends its span, and tells of it
         from velodrome.run.supervision import undisturbed  # noqa: PLC0415
 
         undisturbed.stoppable_to_the_end()
-    application(asked)(prog_name="velodrome")
+    from velodrome.cli._application import application  # noqa: PLC0415 - a load does without
+
+    application()(prog_name="velodrome")
 
 
 def _code_of(end: SystemExit) -> "int | str | None":
@@ -181,7 +140,7 @@ def _drop_output() -> None:
 
 def _ended(error: BaseException) -> int:
     """Say in a sentence what ended the command; return its exit code."""
-    if isinstance(error, _CarriedError) and error.__cause__ is not None:
+    if type(error).__name__ == "CarriedError" and error.__cause__ is not None:
         error = error.__cause__
     code = getattr(error, "exit_code", None)
     if code is not None:

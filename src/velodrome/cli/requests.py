@@ -4,30 +4,29 @@ import sys
 
 import typer
 
-from velodrome.cli import _app_options as app_options
-from velodrome.cli import _app_options as options
-from velodrome.cli import _app_options as trusting
-from velodrome.model import secrets
-from velodrome.model.errors import NoSourceError
-from velodrome.model.withheld import known, withheld
-from velodrome.plan.asked import asking, headers, written
-from velodrome.report.typeset import LINES, visible
+from velodrome.cli import _app_options as apps
 
 
 def command(
-    access_log: options.AccessLog = None,
-    openapi: options.OpenApi = None,
-    file: options.File = None,
-    methods: options.Methods = "",
-    trust: trusting.TrustGiven = False,
-    header: app_options.Header = None,
-    header_file: app_options.HeaderFile = None,
-    secret: app_options.Secret = None,
+    access_log: apps.AccessLog = None,
+    openapi: apps.OpenApi = None,
+    file: apps.File = None,
+    methods: apps.Methods = "",
+    trust: apps.TrustGiven = False,
+    header: apps.Header = None,
+    header_file: apps.HeaderFile = None,
+    secret: apps.Secret = None,
 ) -> None:
     """Print the requests of an access log or an OpenAPI document as a file for --requests.
 
-    Secrets are left out; --header gives those of headers again where the file is asked, others are put in by hand.
+    Secrets are left out. Give those in headers by --header when the file is used; enter others by hand.
     """
+    from velodrome.model import secrets  # noqa: PLC0415
+    from velodrome.model.errors import NoSourceError  # noqa: PLC0415
+    from velodrome.model.withheld import known, withheld  # noqa: PLC0415
+    from velodrome.plan.asked import asking, headers, written  # noqa: PLC0415
+    from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
+
     if access_log is None and openapi is None and file is None:
         raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
     lines = [line for path in header_file or () for line in headers.lines_of(path)]
@@ -37,8 +36,8 @@ def command(
         file=file,
         access_log=access_log,
         openapi=openapi,
-        methods=options.methods(methods),
-        see=trusting.trust(trust).see,
+        methods=apps.methods(methods),
+        see=apps.trust(trust).see,
     )
     asked = headers.added(found.requests, given)
     known(asked, names)

@@ -4,81 +4,27 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
-from velodrome.cli import _app_options as app_options
-from velodrome.cli import _app_options as trusting
-from velodrome.cli import _server_options as raced_options
-from velodrome.cli._racing import Options, allowed, folder, race_study
+from velodrome.cli import _app_options as apps
+from velodrome.cli import _server_options as server
 from velodrome.cli._telling import tell
-from velodrome.cli.stacks import Extra
-from velodrome.guest import catalog
-from velodrome.model.claim import Judgement
-from velodrome.model.errors import (
-    BadOptionError,
-    ClaimsFailedError,
-    RaceInterruptedError,
-    StudyFileError,
-    TooLargeError,
-    VelodromeError,
-)
-from velodrome.model.secrets import mask
-from velodrome.model.verdict import Verdict
-from velodrome.plan import finding
-from velodrome.report import json, terminal
-from velodrome.report import markdown as report
-from velodrome.report.typeset import LINES, visible
-from velodrome.run.companions.given import databases_of
-from velodrome.run.faults import told
-from velodrome.run.racing import store
-from velodrome.usecases import apps
+from velodrome.cli.lists import Extra
+from velodrome.cli.main import heavy
+
+if TYPE_CHECKING:
+    from velodrome.model.errors import VelodromeError
+    from velodrome.model.verdict import Verdict
+    from velodrome.usecases.race import RaceSpec
+    from velodrome.usecases.studies import Trust
+
+STUDY = "The study"
 
 
-def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
-    """Race the studies of a group into `out`/<study>/; return their verdicts.
-
-    A study that cannot be run is told and the others go on; an interruption ends the group. Raises UntrustedError
-    before the first where one names what the user does not allow, and the error of the last study that could not be
-    run, after all.
-    """
-    if options.only:
-        raise BadOptionError("--only", options.only[0], f"it is for one study; run one of: {_listed(name)}")
-    form = "-quick" if options.quick else ""
-    where = folder(f"{name}{form}", out, options.resume, f"*/{store.NAME}")
-    members = finding.members(name)
-    stacks = catalog.stacks(options.extra)
-    for study in members:
-        # Before the first, which may take hours; what else is wrong is told in its turn.
-        with suppress(StudyFileError, TooLargeError):
-            allowed(study, stacks, options)
-    screen = terminal.console(sys.stdout)
-    trouble: dict[str, VelodromeError] = {}
-    verdicts: dict[str, Verdict] = {}
-    for number, (study, _) in enumerate(members.items(), 1):
-        screen.print(Text(f"{study} ({number} of {len(members)})", style="bold"))
-        inside = where / report.inside_group(study)
-        again = options.resume and (inside / store.NAME).exists()
-        try:
-            verdicts[study] = race_study(study, inside, replace(options, resume=again))
-        except RaceInterruptedError:
-            raise
-        except Exception as error:  # also what nobody foresaw: the other studies are no worse for it
-            trouble[study] = told(error)
-            screen.print(Text(f"velodrome: {visible(mask(str(trouble[study])), LINES)}"), soft_wrap=True)
-            if (inside / "verdict.json").exists():
-                verdicts[study] = json.read(inside / "verdict.json")
-    reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}
-    report.show_group(name, where, verdicts, reasons, screen)
-    if trouble:
-        raise list(trouble.values())[-1]
-    return list(verdicts.values())
-
-
-def _listed(name: str) -> str:
-    return ", ".join(finding.members(name))
+def _of_study(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=STUDY, **more)
 
 
 def command(
@@ -86,61 +32,140 @@ def command(
         str, typer.Argument(help="A study or group that ships (`velodrome studies`), or ./mine.toml.")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results and report (runs/<date>-<study>).")
+        Path | None, server.of_results(help="Folder for results and report (runs/<date>-<study>).")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="question/contestant, a question or experiment; * and ? allowed.")
+        list[str] | None,
+        _of_study(
+            help="Run only question/contestant, a question or an experiment; * and ? allowed; repeatable."
+        ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, server.of_results("--resume", help="Continue an interrupted run.")] = False,
     redo: Annotated[
         bool,
-        typer.Option("--redo", help="Go on with a run, and measure again what the machine spoilt meanwhile."),
+        server.of_results(
+            "--redo", help="Continue a run, and repeat the trials that other programs disturbed."
+        ),
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="The study's quick form: minutes, not hours.")
+        bool, _of_study("--quick", help="Run the study's quick form: minutes, not hours.")
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Sample the stacks of every server under load, after the race.")
+        bool, _of_study("--profile", help="Sample the stacks of every server under load, after the race.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a claim does not hold.")] = False,
-    blocks: Annotated[int | None, typer.Option(help="Repeats, instead of the study's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Order of the trials, instead of the study's.")] = None,
+    strict: Annotated[
+        bool, server.of_results("--strict", help="Exit with code 1 if a claim does not hold.")
+    ] = False,
+    blocks: Annotated[int | None, _of_study(help="Number of repeats, instead of the study's.")] = None,
+    seed: Annotated[
+        int | None, _of_study(help="Seed of the order of trials, instead of the study's.")
+    ] = None,
     link: Annotated[
-        str, typer.Option(help="Network of questions without one: rtt=160ms,rate=100mbit,loss=1%.")
+        str, server.of_load(help="Network of questions without one: rtt=160ms,rate=100mbit,loss=1%.")
     ] = "",
-    python: Annotated[str, typer.Option(help="Interpreter of the servers: a version or a path.")] = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Wait while another velodrome measures.")] = False,
+    python: Annotated[str, server.of_server(help="Interpreter of the servers: a version or a path.")] = "",
+    wait: server.Wait = False,
     database: Annotated[
         list[str] | None,
-        typer.Option(help="A database of yours for a recipe that asks one: mariadb=mysql://…."),
+        server.of_server(help="Your own database for recipes that query one: mariadb=mysql://…; repeatable."),
     ] = None,
-    user: app_options.User = "",
+    user: apps.User = "",
     stack: Extra = None,
-    trust: trusting.TrustGiven = False,
+    trust: apps.TrustGiven = False,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
-    options = Options(
-        only=tuple(only or ()),
-        resume=resume or redo,
-        redo=redo,
-        quick=quick,
-        blocks=blocks,
-        seed=seed,
-        python=python,
-        wait=wait,
-        profile=profile,
-        link=raced_options.between(link),
-        databases=databases_of(database or ()),
-        extra=tuple(stack or ()),
-        trust=trusting.trust(trust),
+    with heavy:
+        from velodrome.model.claim import Judgement  # noqa: PLC0415
+        from velodrome.model.errors import ClaimsFailedError  # noqa: PLC0415
+        from velodrome.plan import finding  # noqa: PLC0415
+        from velodrome.run.companions.given import databases_of  # noqa: PLC0415
+        from velodrome.usecases.apps import served_as  # noqa: PLC0415
+        from velodrome.usecases.race import RaceSpec  # noqa: PLC0415
+
+    spec = RaceSpec(
+        study,
+        tuple(only or ()),
+        quick,
+        blocks,
+        seed,
+        python,
+        profile,
+        server.between(link),
+        databases_of(database or ()),
+        tuple(stack or ()),
+        resume or redo,
+        redo,
+        wait,
     )
-    group = finding.is_group(study)
-    with apps.served_as(user, "", tell):
-        verdicts = race_group(study, out, options) if group else [race_study(study, out, options)]
+    decides = apps.trust(trust)
+    with served_as(user, "", tell):
+        verdicts = _race_group(spec, decides, out) if finding.is_group(study) else [_race(spec, decides, out)]
     claims = [one for verdict in verdicts for one in verdict.claims]
     failed = [one.claim.name for one in claims if one.judgement is Judgement.FAILS]
     if strict and failed:
         raise ClaimsFailedError(study, failed)
+
+
+def _race(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "Verdict":
+    from velodrome.cli._shown import Shown  # noqa: PLC0415
+    from velodrome.usecases import race  # noqa: PLC0415
+
+    with Shown() as shown:
+        race.race(spec, trust, out, shown)
+    assert shown.verdict is not None
+    return shown.verdict
+
+
+def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Verdict]":
+    """Race the studies of a group into `out`/<study>/; return their verdicts.
+
+    A study that cannot be run is reported and the others go on; an interruption ends the group. Raises UntrustedError
+    before the first where one names what the user does not allow, and the error of the last study that could not be
+    run, after all.
+    """
+    from rich.text import Text  # noqa: PLC0415
+
+    from velodrome.model import errors  # noqa: PLC0415
+    from velodrome.model.secrets import mask  # noqa: PLC0415
+    from velodrome.plan import finding  # noqa: PLC0415
+    from velodrome.report import json, markdown, terminal  # noqa: PLC0415
+    from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
+    from velodrome.run.faults import told  # noqa: PLC0415
+    from velodrome.run.racing import store  # noqa: PLC0415
+    from velodrome.usecases import race  # noqa: PLC0415
+    from velodrome.usecases.judge import inside_group  # noqa: PLC0415
+
+    name, members = str(spec.study), finding.members(str(spec.study))
+    if spec.only:
+        listed = ", ".join(members)
+        raise errors.BadOptionError("--only", spec.only[0], f"it is for one study; run one of: {listed}")
+    form = "-quick" if spec.quick else ""
+    where = race.folder(f"{name}{form}", out, spec.resume, f"*/{store.NAME}")
+    for study in members:
+        # Before the first, which may take hours; what else is wrong is raised in its turn.
+        with suppress(errors.StudyFileError, errors.TooLargeError):
+            race.planned(replace(spec, study=study), trust)
+    screen = terminal.console(sys.stdout)
+    trouble: dict[str, VelodromeError] = {}
+    verdicts: dict[str, Verdict] = {}
+    for number, study in enumerate(members, 1):
+        screen.print(Text(f"{study} ({number} of {len(members)})", style="bold"))
+        inside = where / inside_group(study)
+        again = spec.resume and (inside / store.NAME).exists()
+        try:
+            verdicts[study] = _race(replace(spec, study=study, resume=again), trust, inside)
+        except errors.RaceInterruptedError:
+            raise
+        except Exception as error:  # also what nobody foresaw: the other studies are no worse for it
+            trouble[study] = told(error)
+            screen.print(Text(f"velodrome: {visible(mask(str(trouble[study])), LINES)}"), soft_wrap=True)
+            if (inside / "verdict.json").exists():
+                verdicts[study] = json.read(inside / "verdict.json")
+    reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}
+    markdown.show_group(name, where, verdicts, reasons, screen)
+    if trouble:
+        raise list(trouble.values())[-1]
+    return list(verdicts.values())
 
 
 def register(app: typer.Typer) -> None:

@@ -10,11 +10,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from velodrome.model.errors import UsageError
-from velodrome.model.third_party import ThirdParty
-from velodrome.plan import third_party_text
-from velodrome.run.third_party import in_process, upstream_spec
-
 Read = TypeVar("Read")
 NOTICED_S = 0.2
 """How often it is looked whether somebody has interrupted."""
@@ -24,6 +19,8 @@ def _read(option: str, reader: Callable[..., Read], *told: object) -> Read:
     try:
         return reader(*told)
     except ValueError as error:
+        from velodrome.model.errors import UsageError  # noqa: PLC0415
+
         raise UsageError(f"{option}: {error}") from error
 
 
@@ -31,25 +28,35 @@ def command(
     latency: Annotated[
         str,
         typer.Option(
-            help="200ms, lognormal(50ms,0.4), uniform(10ms,20ms), exponential(50ms), or a file with one latency a line."
+            help="Latency of each response: 200ms, lognormal(50ms,0.4), uniform(10ms,20ms), exponential(50ms), or a "
+            "file with one latency a line."
         ),
     ] = "0ms",
-    errors: Annotated[str, typer.Option(help="Share answered with status 500: 1% or 0.01.")] = "0%",
+    errors: Annotated[str, typer.Option(help="Share of responses with status 500: 1% or 0.01.")] = "0%",
     stall: Annotated[
-        str | None, typer.Option(help="1s/10s: answer nothing for one second in every ten.")
+        str | None, typer.Option(help="Stop responding at intervals: 1s/10s is one second in every ten.")
     ] = None,
     body: Annotated[
-        str, typer.Option(help="Of each answer: its size in bytes, text such as '{\"ok\": true}', or @file.")
+        str,
+        typer.Option(help="Body of each response: a size in bytes, text such as '{\"ok\": true}', or @file."),
     ] = "64",
     kind: Annotated[
-        str | None, typer.Option("--type", help="Its content type (JSON, HTML or text, by what it is).")
+        str | None,
+        typer.Option("--type", help="Content type of the body (JSON, HTML or text, by its content)."),
     ] = None,
-    host: Annotated[str, typer.Option()] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 0,
-    threads: Annotated[int, typer.Option("-t", "--threads")] = 1,
-    seed: Annotated[int, typer.Option(help="Draws latencies and errors.")] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one and prints it.")] = 0,
+    threads: Annotated[int, typer.Option("-t", "--threads", help="Threads of the simulator.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of latencies and errors.")] = 1,
 ) -> None:
-    """Answer every request after LATENCY until interrupted; one may have its own: GET /?velodrome-latency=75ms."""
+    """Respond to every request after LATENCY until interrupted.
+
+    A request can set its own: GET /?velodrome-latency=75ms.
+    """
+    from velodrome.model.third_party import ThirdParty  # noqa: PLC0415
+    from velodrome.plan import third_party_text  # noqa: PLC0415
+    from velodrome.run.third_party import in_process, upstream_spec  # noqa: PLC0415
+
     size, content = _read("--body", third_party_text.content, body)
     third = ThirdParty(
         "",

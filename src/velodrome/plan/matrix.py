@@ -46,11 +46,16 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
     """
     pairs, left_out = _pairs(study, stacks)
     cells = [f"{question.name}/{contestant.label}" for question, contestant in pairs]
+    # Over a link a question is called after both; its own name is meant, too.
+    plain = [f"{_own_name(question)}/{contestant.label}" for question, contestant in pairs]
     experiments = [one for one in study.experiments if not study.skips(one.name)]
     for pattern in only:
-        if not any(matches(name, pattern) for name in (*cells, *(one.name for one in experiments))):
+        if not any(matches(name, pattern) for name in (*cells, *plain, *(one.name for one in experiments))):
             raise NothingSelectedError(pattern, cells)
-    chosen = [not only or any(matches(cell, pattern) for pattern in only) for cell in cells]
+    chosen = [
+        not only or any(matches(name, pattern) for pattern in only for name in names)
+        for names in zip(cells, plain, strict=True)
+    ]
     heats = [
         _heat(study, pairs[index], block, python)
         for block in range(study.blocks)
@@ -103,6 +108,11 @@ def order(seed: int, block: int, count: int) -> list[int]:
     """
     draw = Random(f"{seed}/{block}")
     return [index for _, index in sorted((draw.random(), index) for index in range(count))]
+
+
+def _own_name(question: Question) -> str:
+    """Return the name of a question without that of its link."""
+    return question.name.removesuffix(f"-{question.link.label}") if question.link else question.name
 
 
 def _pairs(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+VERSION = _native.VERSION
+
 
 def load(
     spec: Mapping[str, Any],

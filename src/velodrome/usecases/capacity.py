@@ -84,12 +84,9 @@ def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
 
     Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
     """
+    if spec.stack:
+        refuse_unknown(spec.stack, spec.knobs)
     names, extra = apps.named((spec.stack,) if spec.stack else ())
-    stacks = catalog.stacks(extra)
-    for name in names:  # before the app is looked at
-        if name not in stacks:
-            raise UnknownNameError("stack", name, tuple(stacks))
-        spec.knobs.of(stacks[name])
     wait_s = None if spec.wait else 0.0
     with apps.served(spec.served, extra, follower.said) as one:
         name = names[0] if one.app is None else common(apps.stacks_for(one.app, one.lab, names))
@@ -107,6 +104,15 @@ def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
             demands = Demands(must=spec.slo)
             found = highest(trial, one.lab, demands, follower, seconds=spec.seconds or SECONDS, wait_s=wait_s)
     return Searched(found, who.called(stack), one, spec.link)
+
+
+def refuse_unknown(stack: str, knobs: Knobs) -> None:
+    """Raise UnknownNameError, BrokenPluginError, UnknownKnobError or BadOptionError for what no stack is or has."""
+    (name,), extra = apps.named((stack,))
+    stacks = catalog.stacks(extra)
+    if name not in stacks:
+        raise UnknownNameError("stack", name, tuple(stacks))
+    knobs.of(stacks[name])
 
 
 class Follower(Preparing, Protocol):

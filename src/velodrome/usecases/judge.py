@@ -46,11 +46,16 @@ def claimed(name: str, run: Path) -> Study:
     return finding.load(name, known(), quick=store.read(run).header.study.form == "quick")
 
 
-def members(claims: str, by_folder: Mapping[str, str], folders: Sequence[Path]) -> dict[Path, str]:
+def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
     """Return for each folder of a group's run the study of the group `claims` that it is a run of.
 
-    `by_folder` are the group's studies by the name of a run's folder. Raises BadOptionError.
+    Raises BadOptionError.
     """
+    if not finding.is_group(claims):
+        raise BadOptionError(
+            "--claims", claims, "this is a run of a group: name a group, or judge one study of it"
+        )
+    by_folder = {inside_group(member): member for member in finding.members(claims)}
     for folder in folders:
         if folder.name not in by_folder:
             raise BadOptionError(
@@ -59,3 +64,8 @@ def members(claims: str, by_folder: Mapping[str, str], folders: Sequence[Path]) 
                 f"{folder} is a run of none of its studies: {', '.join(by_folder.values())}",
             )
     return {folder: by_folder[folder.name] for folder in folders}
+
+
+def inside_group(study: str) -> str:
+    """Return the folder of a study within that of its group."""
+    return study.rpartition("/")[2].removesuffix(".toml")

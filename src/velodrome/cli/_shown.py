@@ -1,0 +1,162 @@
+"""How a race or a search is shown while it runs, and the reports of a race when it has ended."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from velodrome.cli._telling import Numbered, tell
+from velodrome.model import quantity, results
+from velodrome.model.errors import NothingMeasuredError
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.results import Result
+from velodrome.model.search import Probe, Sample
+from velodrome.model.tuning import Candidate, Told
+from velodrome.model.verdict import Verdict
+from velodrome.report import recommendation, searches
+from velodrome.report.terminal import RaceView
+from velodrome.run.racing.store import NAME
+from velodrome.usecases import judge
+from velodrome.usecases.judge import Judged
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.race import Race, Raced
+
+
+class Shown(Quiet):
+    """Shows a race on standard output; its verdict and reports follow when it has ended."""
+
+    def __init__(self) -> None:
+        self._view = RaceView(sys.stdout)
+        self.verdict: Verdict | None = None
+        for name in (
+            "preparing",
+            "heat_started",
+            "experiment_started",
+            "found",
+            "profile_started",
+            "profiled",
+        ):
+            setattr(self, name, getattr(self._view, name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._view.close()
+
+    def said(self, sentence: str) -> None:
+        """Write it to standard error."""
+        tell(sentence)
+
+    def begins(self, race: Race) -> None:
+        """Show the header."""
+        self._view.started(
+            race.study,
+            placement=race.placement,
+            python=race.version,
+            trials=race.trials,
+            seconds=race.seconds,
+            called=race.called,
+        )
+
+    def finished(self, result: Result) -> None:
+        """Show a trial that ended."""
+        self._view.finished(result)
+
+    def ended(self, raced: Raced) -> None:
+        """Judge the run, write its reports and show them. Raises NothingMeasuredError."""
+        judged = judge.judge([raced.folder], raced.race.lab.stacks, raced.how)
+        self.verdict = verdict = judged.verdict
+        paths = write_reports(judged)
+        self._view.verdict(verdict, paths)
+        standings = [standing for answer in verdict.answers for standing in answer.standings]
+        if all(one.failed for one in standings) and (standings or not verdict.findings):
+            raise NothingMeasuredError(paths["results"])
+
+
+class ToldBlocks(Quiet):
+    """Writes a line for each result to standard error, where a report on standard output is not disturbed."""
+
+    def __init__(self) -> None:
+        self._told: set[Any] = set()
+
+    def said(self, sentence: str) -> None:
+        """Write it."""
+        tell(sentence)
+
+    def preparing(self, text: str) -> None:
+        """Write it."""
+        tell(text)
+
+    def finished(self, result: Result) -> None:
+        """Write a result; those of earlier blocks come again."""
+        trial = result.trial
+        if trial.key in self._told:
+            return
+        self._told.add(trial.key)
+        if isinstance(result, Failed):
+            said = f"failed: {result.reason}"
+        else:
+            aside = "" if result.valid else ", set aside"
+            said = f"{quantity.rate(result.load.throughput_rps)}{aside}"
+        tell(
+            f"block {trial.block + 1}  {trial.question:6}  {trial.contestant.label}  {trial.load.label}  {said}"
+        )
+
+
+class ToldCapacity(Numbered, Quiet):
+    """Writes each load of a capacity search to standard error."""
+
+    def said(self, sentence: str) -> None:
+        """Write it."""
+        tell(sentence)
+
+    def tried(self, probe: Probe, measured: Measurement | None) -> None:
+        """Write a rate."""
+        self.line(searches.probe_line(probe, measured.load.due.p99 if measured else None))
+
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
+        """Write a closed loop."""
+        self.line(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
+
+
+class ToldTuning(Numbered, Quiet):
+    """Writes each load of a tuning to standard error."""
+
+    def said(self, sentence: str) -> None:
+        """Write it."""
+        tell(sentence)
+
+    def told(self, candidate: Candidate, told: Told) -> None:
+        """Write a load."""
+        self.line(recommendation.load_line(candidate, told))
+
+
+def write_reports(judged: Judged) -> dict[str, str]:
+    """Write verdict.json, report.md and report.html into the first folder; return what is where, by its name.
+
+    Raises OutputError.
+    """
+    from velodrome.report import html, json, markdown  # noqa: PLC0415 - a search writes none
+
+    out, verdict = judged.folders[0], judged.verdict
+    json.write(out / "verdict.json", verdict)
+    markdown.write(out / "report.md", verdict)
+    every = [trial for run in judged.runs for trial in run.trials]
+    stored = stored_stacks(verdict, judged.folders)
+    html.write(out / "report.html", verdict, every, results.plain_header(judged.runs[0].header), stored)
+    return {"report": str(out / "report.html"), "results": str(out / NAME)}
+
+
+def stored_stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
+    """Return the stored stacks of the profiles by the path each names; one that is gone has no graph."""
+    found = {}
+    for path in (view.collapsed for view in verdict.profiles if view.collapsed):
+        for folder in folders:
+            file = folder / path
+            if not file.resolve().is_relative_to(folder.resolve()):
+                continue  # results may come from others
+            with suppress(OSError):
+                found[path] = file.read_text(encoding="utf-8", errors="replace")
+    return found
