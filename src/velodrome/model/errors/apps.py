@@ -282,8 +282,8 @@ def _of_failure(third_parties: Sequence[str]) -> str:
         return needs
     names = " and ".join(third_parties)
     return (
-        f"{needs}. The URL in {names} is that of a simulated third party: if the app parses its responses, give their body: "
-        f"--upstream '{third_parties[0]}=latency:50ms,body:@answer.json'"
+        f"{needs}. The URL in {names} is that of a simulated third party: if the app parses its responses, give their "
+        f"body: --upstream '{third_parties[0]}=latency:50ms,body:@answer.json'"
     )
 
 
