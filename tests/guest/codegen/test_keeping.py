@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from velodrome.guest.codegen.steps import place
 from velodrome.guest.recipe import PLACES, Body, Keep, ReadBody, Recipe
-from velodrome.guest.weave.keeping import place
 
 
 def test_threads_share_a_global_place_alone() -> None:

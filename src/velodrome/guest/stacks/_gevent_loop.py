@@ -10,10 +10,8 @@ import os
 import signal
 from typing import Any, Dict
 
-from velodrome.guest.raw.connection import Connection
-from velodrome.guest.raw.dialogue import GONE, LINGER, READ, WRITE
-from velodrome.guest.raw.reception import Reception
-from velodrome.guest.weave.wire import LINGER_S
+from velodrome.guest.codegen.wire import LINGER_S
+from velodrome.guest.raw.connection import GONE, LINGER, READ, WRITE, Connection, Reception
 
 READABLE, WRITABLE = 1, 2
 """What watchers of both loops take for events."""

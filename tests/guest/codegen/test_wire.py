@@ -2,9 +2,9 @@
 
 import pytest
 
+from velodrome.guest.codegen.wire import answers, field, head_bytes, split, told
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.guest.services.hello import recipe as hello
-from velodrome.guest.weave.wire import answers, field, head_bytes, split, told
 
 
 def test_hello_is_84_bytes_on_the_wire_whether_the_connection_is_kept_or_not() -> None:

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from velodrome.guest.codegen.steps import TURN_VARIABLE, calibrated
 from velodrome.guest.interfaces import wsgi
 from velodrome.guest.recipe import Body, Cpu, Recipe
-from velodrome.guest.weave.busy import TURN_VARIABLE, calibrated
 
 PATIENCE_S = 30.0
 
@@ -43,7 +43,7 @@ def test_servers_that_are_told_the_cost_of_a_turn_do_the_same_work(monkeypatch: 
 
 
 def test_the_cost_of_a_turn_can_be_asked_for() -> None:
-    command = [sys.executable, "-m", "velodrome.guest.weave.busy"]
+    command = [sys.executable, "-m", "velodrome.guest.codegen.steps"]
     assert 1 < float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) < 1000
 
 

@@ -1,13 +1,22 @@
-"""The spelling of steps: each becomes lines of source and the names those lines use."""
+"""The spelling of steps: each becomes lines of source and the names those lines use, compiled once at start.
+
+`python -m velodrome.guest.codegen.steps` prints the nanoseconds that one turn of the loop of a `cpu` step takes here.
+"""
 
 from __future__ import annotations
 
+import itertools
+import linecache
 import os
 import sys
+import threading
+import time
+from contextvars import ContextVar
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from velodrome.guest.recipe import (
     GRPC_VARIABLE,
+    PLACES,
     Body,
     Call,
     Chat,
@@ -24,9 +33,6 @@ from velodrome.guest.recipe import (
     filler,
     kind_of,
 )
-from velodrome.guest.weave.busy import calibrated
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.keeping import place
 
 if sys.version_info >= (3, 8):
     from typing import Protocol
@@ -69,7 +75,7 @@ class Idiom(Protocol):
         """Return what calls all branches at once and gives the list of their results when all have ended."""
 
 
-class Weave:
+class HandlerCode:
     """The lines of a handler's steps and the names they use; the frame adds its own to both.
 
     `refuse(status)` gives the lines with which this frame answers a status with an empty body and ends;
@@ -233,3 +239,93 @@ class Weave:
 def indented(lines: Sequence[str]) -> Lines:
     """Return the lines one level deeper."""
     return ["    " + line for line in lines]
+
+
+_number = itertools.count(1)
+
+
+def compiled(name: str, lines: Sequence[str], names: Dict[str, Any], title: str) -> Any:
+    """Return what `lines` define as `name`; `names` become its globals.
+
+    Tracebacks and profilers show the lines, under the file name `<velodrome title n>`.
+    """
+    source = "\n".join(lines) + "\n"
+    filename = "<velodrome %s %d>" % (title, next(_number))
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    names["__name__"] = "velodrome.guest.handler"
+    exec(compile(source, filename, "exec", dont_inherit=True), names)  # noqa: S102 - our own lines, see steps.py
+    return names[name]
+
+
+TURN_VARIABLE = "VELODROME_TURN_NS"
+"""Environment variable that may carry the nanoseconds of one turn of the loop into a server process."""
+
+ROUND = 10_000
+"""Turns of one calibration run: a fraction of a millisecond, so that some runs meet no interrupt at all."""
+
+ROUNDS = 200
+"""The fastest of so many runs counts: noise (an interrupt, a cold cache, a busy sibling core) only adds."""
+
+
+def _turn(count: int) -> float:
+    """Return the seconds of this thread's CPU time that the loop of a handler takes for `count` turns."""
+    started = time.thread_time()
+    for _ in range(count):
+        pass
+    return time.thread_time() - started
+
+
+def seconds_per_turn() -> float:
+    """Return the CPU seconds of one turn of the loop on this interpreter and machine, now."""
+    _turn(ROUND)  # lets an adaptive interpreter specialise the loop
+    return min(_turn(ROUND) for _ in range(ROUNDS)) / ROUND
+
+
+def calibrated(us: float) -> int:
+    """Return how many turns of the loop keep the CPU busy for `us` microseconds."""
+    if not us:
+        return 0
+    told = os.environ.get(TURN_VARIABLE)
+    return round(us / 1e6 / (float(told) / 1e9 if told else seconds_per_turn()))
+
+
+Place = Tuple[Callable[[bytes], object], Callable[[], bytes]]
+"""How to put a marker in, and how to read it back."""
+
+
+class Global:
+    """One place for all: the marker of whoever came last."""
+
+
+def place(name: str) -> Place:
+    """Return a place by its name. Raises ValueError for one that there is not, or not in this process."""
+    if name == "global":
+        return _attribute_of(Global())
+    if name == "thread-local":
+        return _attribute_of(threading.local())
+    if name == "context-local":
+        variable: ContextVar[bytes] = ContextVar("marker", default=b"")
+        return variable.set, variable.get
+    if name not in PLACES:
+        raise ValueError("no place is called %r; there are: %s" % (name, ", ".join(PLACES)))
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("threading"):
+        raise ValueError("%s is a place where gevent has patched the standard library" % name)
+    if name == "greenlet-local":
+        from gevent.local import local
+
+        return _attribute_of(local())
+    # What a library has that took it before the patching, or that keeps its own in C.
+    return _attribute_of(monkey.get_original("threading", "local")())
+
+
+def _attribute_of(holder: Any) -> Place:
+    def get() -> bytes:
+        marker: bytes = getattr(holder, "marker", b"")
+        return marker
+
+    return (lambda marker: setattr(holder, "marker", marker)), get
+
+
+if __name__ == "__main__":
+    print("%.4g" % (seconds_per_turn() * 1e9))

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for interfaces that are given a bare connection: heads of answers, and what a request's head says.
+"""HTTP/1.1 for interfaces that are given a bare connection: heads of answers, what a request's head says, handlers.
 
     HTTP/1.1 200 OK
     Content-Length: 26
@@ -10,8 +10,18 @@ closed, so «84 bytes on the wire» holds for both, and no stack needs to be ask
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Any, Callable, Tuple
 
+from velodrome.guest.codegen.steps import (
+    BAD_GATEWAY,
+    BAD_REQUEST,
+    SERVER_ERROR,
+    HandlerCode,
+    Idiom,
+    Lines,
+    compiled,
+    indented,
+)
 from velodrome.guest.recipe import Body, Recipe, filler
 
 BLANK_LINE = b"\r\n\r\n"
@@ -116,3 +126,54 @@ def field(lowered: bytes, name: bytes) -> bytes:
     at += len(name)
     end = lowered.find(b"\r\n", at)
     return (lowered[at:] if end < 0 else lowered[at:end]).strip()
+
+
+def responder(recipe: Recipe, upstream: str, idiom: Idiom, title: str) -> Any:
+    """Return `respond` for a recipe, a coroutine function if the idiom awaits, a generator if it delegates.
+
+    `respond(connection, body, closing)`: the connection is a socket, an asyncio `StreamWriter`, or what generators,
+    greenlets and events have for one; `body` is the request's, read whole; with `closing` the answer says that the
+    connection ends behind it.
+    """
+    awaits = idiom.wait == "await "
+
+    def send(data: str) -> Lines:
+        if awaits:
+            return ["connection.write(%s)" % data, "await connection.drain()"]
+        return ["%s(%s)" % ("yield from connection.send" if idiom.wait else "connection.sendall", data)]
+
+    def refuse(status: int) -> Lines:
+        return [*send("CLOSING_%d if closing else KEPT_%d" % (status, status)), "return"]
+
+    code = HandlerCode(
+        recipe, upstream, idiom, refuse
+    )  # the body is read whoever wants it: no lines for that
+    for status in (BAD_REQUEST, SERVER_ERROR, BAD_GATEWAY):
+        code.names["KEPT_%d" % status] = refusal(status, False)
+        code.names["CLOSING_%d" % status] = refusal(status, True)
+    if code.streams:
+        end = _streamed(code, send)
+    else:
+        code.names["KEPT"], code.names["CLOSING"] = answers(recipe)
+        end = send("CLOSING if closing else KEPT")
+    define = "async def" if awaits else "def"
+    lines = ["%s respond(connection, body, closing):" % define, *indented([*code.lines, *end])]
+    return compiled("respond", lines, code.names, "%s %s" % (title, recipe.name))
+
+
+def _streamed(code: HandlerCode, send: Callable[[str], Lines]) -> Lines:
+    """Return the lines of a stream: chunked where the connection is kept, else ended by its close."""
+    plain = code.over_time(send("CHUNK"))
+    chunked = code.over_time(send("FRAMED"))
+    chunk = code.names["CHUNK"]
+    code.names["FRAMED"] = (
+        b"%x\r\n%s\r\n" % (len(chunk), chunk) if chunk else b""
+    )  # an empty chunk would end it
+    code.names["CLOSING_HEAD"] = head(200, b"", True)
+    code.names["KEPT_HEAD"] = head(200, b"Transfer-Encoding: chunked\r\n", False)
+    return [
+        "if closing:",
+        *indented([*send("CLOSING_HEAD"), *plain]),
+        "else:",
+        *indented([*send("KEPT_HEAD"), *chunked, *send("b'0\\r\\n\\r\\n'")]),
+    ]

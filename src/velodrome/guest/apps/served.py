@@ -1,8 +1,11 @@
-"""The application that a user's factory makes, or one of ASGI 2 as one of ASGI 3: made when a server asks for it.
+"""What a server loads where it cannot load a user's app by itself; made when the server first reads it.
 
-A factory that has to be awaited is, over ASGI, awaited on the server's own loop, when it calls for the first time.
+`app` is what a factory makes, or an application of ASGI 2 as one of ASGI 3. A factory that has to be awaited is, over
+ASGI, awaited on the server's own loop, when it calls for the first time. `django_wsgi` and `django_asgi` are the
+applications of a Django site without `wsgi.py` or `asgi.py`; its settings are named in the environment. `servicer` is
+a function that adds a gRPC servicer to a `grpc.Server` or `grpc.aio.Server`.
 
-    VELODROME_APP=shop:create_app VELODROME_APP_FORM=factory python -m gunicorn velodrome.guest.apps.made:app
+    VELODROME_APP=shop:create_app VELODROME_APP_FORM=factory python -m gunicorn velodrome.guest.apps.served:app
 
 So every server can serve it, whether or not it has a switch for factories.
 """
@@ -11,15 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from inspect import isclass
 from typing import Any, Awaitable, Callable, List
 
-from velodrome.guest.apps.finding import found
+from velodrome.guest.apps.finding import adder, found
 from velodrome.guest.interface import lazily
 
 APP_VARIABLE = "VELODROME_APP"
 """What the user named, as `finding.found` takes it."""
 FORM_VARIABLE = "VELODROME_APP_FORM"
-"""What it is: see `kind.Kind.form`; or AWAITED."""
+"""What it is: see `finding.Kind.form`; or AWAITED."""
 AWAITED = "awaited"
 """A `coroutine` factory that is served over ASGI."""
 
@@ -60,4 +65,30 @@ def as_awaiting(coming: Awaitable[Any]) -> Any:
     return later
 
 
-__getattr__ = lazily(make_app, globals())
+def make_django_wsgi() -> Any:
+    """Return the application. Needs Django installed."""
+    from django.core.wsgi import get_wsgi_application
+
+    return get_wsgi_application()
+
+
+def make_django_asgi() -> Any:
+    """Return the application. Needs Django 3.0 or newer installed."""
+    from django.core.asgi import get_asgi_application
+
+    return get_asgi_application()
+
+
+def make_servicer() -> Callable[[Any], Any]:
+    """Return what adds the servicer to a server."""
+    _, thing, _ = found(os.environ[APP_VARIABLE])
+    where = adder(thing)
+    if where is None:  # a function that adds, written by the user
+        add: Callable[[Any], Any] = thing
+        return add
+    module, _, name = where.partition(":")
+    servicer = thing() if isclass(thing) else thing
+    return lambda server: getattr(sys.modules[module], name)(servicer, server)
+
+
+__getattr__ = lazily(globals())
