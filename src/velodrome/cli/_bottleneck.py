@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from velodrome.run.measuring.served import Serving
+    from velodrome.run.measuring.listeners import Serving
 
 
 class Watch:
@@ -36,7 +36,7 @@ class Watch:
         return self._on_event(event)
 
     def _look(self) -> None:
-        from velodrome.run.measuring.served import who_serves  # noqa: PLC0415
+        from velodrome.run.measuring.listeners import who_serves  # noqa: PLC0415
 
         self._looked = True
         self._serving = None if self._elsewhere else who_serves(self._url)
@@ -48,7 +48,7 @@ class Watch:
         from dataclasses import asdict  # noqa: PLC0415
 
         from velodrome.judge.bottleneck import bottleneck, evidence  # noqa: PLC0415
-        from velodrome.run.machine.placement import usable_cpus  # noqa: PLC0415
+        from velodrome.run.machine.facts import usable_cpus  # noqa: PLC0415
 
         use = self._serving.use() if self._serving is not None else None
         found = bottleneck(evidence(document, use, len(usable_cpus())))

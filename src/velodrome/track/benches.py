@@ -17,7 +17,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Ask, Candidate, Told
 from velodrome.run.lab import Lab
-from velodrome.run.racing.follower import Preparing
+from velodrome.run.racing.opening import Preparing
 from velodrome.track.bench import Bench
 from velodrome.track.comparing import MOST_WRONG
 from velodrome.track.refusing import Refused, most_telling, not_served

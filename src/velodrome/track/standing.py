@@ -13,7 +13,7 @@ from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
-from velodrome.run.racing.boot import Booted, ImpossibleError, boot
+from velodrome.run.racing.session import Booted, ImpossibleError, boot
 from velodrome.track.refusing import refused
 
 QUESTION = "app"

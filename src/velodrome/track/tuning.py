@@ -24,7 +24,7 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Entry, Goal, Tuned, TuneEnding, Wanted
 from velodrome.plan.candidates import grid, refined
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
+from velodrome.run.machine import facts
 from velodrome.run.racing.opening import opened
 from velodrome.track.benches import Benches, Follower
 from velodrome.track.budget import Budget
@@ -71,7 +71,7 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
     limits = asked.trial.limits
     # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
     template = replace(asked.trial, limits=Limits(limits.cpus))
-    cpus = len(placement.place(lab.cpus, template.limits).server_cpus)
+    cpus = len(facts.place(lab.cpus, template.limits).server_cpus)
     every = grid(common_first(asked.stacks), cpus)
     firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in every}
     most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(every)))

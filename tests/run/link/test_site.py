@@ -16,11 +16,9 @@ from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.link import Link
-from velodrome.run.link import namespace, relay
-from velodrome.run.link.joint import DEVICE
-from velodrome.run.link.namespace import SETTINGS, entered, settings
-from velodrome.run.link.relay import open_device
-from velodrome.run.link.site import Site, opened
+from velodrome.run import link as namespace
+from velodrome.run import link as relay
+from velodrome.run.link import DEVICE, SETTINGS, Site, entered, open_device, opened, settings
 
 FAST = Link(2.0)
 
@@ -139,7 +137,7 @@ def test_settings_of_the_machine_hold_at_both_ends(site: Site, monkeypatch: pyte
         assert settings() == before
         assert (SETTINGS / "ipv4/tcp_no_metrics_save").read_text().strip() == "1"
     other = {"core/somaxconn": "77", "ipv4/no_such_setting": "1"}
-    monkeypatch.setattr("velodrome.run.link.site.settings", lambda: other)
+    monkeypatch.setattr("velodrome.run.link.settings", lambda: other)
     with opened(FAST, joined_by="relay") as other_site, entered(other_site.server):
         assert (SETTINGS / "core/somaxconn").read_text().strip() == "77"
     assert SETTINGS.joinpath("core/somaxconn").read_text().strip() == before["core/somaxconn"]
@@ -198,8 +196,8 @@ KILLED = """
 import os, sys, time
 from velodrome.model.link import Link
 from velodrome.run.link import namespace
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.site import opened
+from velodrome.run.link import entered
+from velodrome.run.link import opened
 with opened(Link(2.0), joined_by="relay") as site:
     networks = []
     for end in (site.client, site.server):

@@ -1,4 +1,4 @@
-"""The simulated third party's process: `python -m velodrome.run.third_party.upstream_process --cpus 1 --user ""`.
+"""The simulated third party's process: `python -m velodrome.run.upstream_process --cpus 1 --user ""`.
 
 The first line of standard input is the spec (JSON); the answer is `{"port": N}` or `{"error": "sentence"}`.
 Each line after that is answered with the facts so far. The end of standard input, which is also the end of

@@ -1,30 +1,48 @@
-"""The simulated third party in a process of its own, pinned, with what it did over the measured span.
+"""The simulated third party that recipes and apps call: what it answers, and its process, pinned to CPUs of its own.
 
 with start(cpus=(1,), latency="200ms") as upstream:
     ... VELODROME_UPSTREAM=upstream.url ...
     upstream.begin(); ...; facts = upstream.end()
+
+`served_here` serves one in this process: for the command `upstream`, and to see whether one can be had.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
-from velodrome.model.errors import UpstreamError
+from velodrome import _native
+from velodrome.model.errors import EngineError, UpstreamError, UsageError
 from velodrome.model.measurement import UpstreamFacts
 from velodrome.model.third_party import Stall, ThirdParty
-from velodrome.run.supervision import lifeline
-from velodrome.run.third_party.upstream_spec import answering
+from velodrome.run.supervision import python
 
-MODULE = "velodrome.run.third_party.upstream_process"
+MODULE = "velodrome.run.upstream_process"
 PATIENCE_S = 10.0
-"""To start or to tell its facts; both take milliseconds on an idle machine."""
+"""To start or to report its facts; both take milliseconds on an idle machine."""
+
+
+def answering(third: ThirdParty) -> dict[str, Any]:
+    """Return the fields of a specification that say what its answers are and when they come."""
+    body: int | dict[str, str] = third.size
+    if third.body is not None:
+        body = {"base64": third.body.base64} if third.body.base64 else {"text": third.body.text}
+    return {
+        "latency": third.latency,
+        "errors": third.errors,
+        "stall": None if third.stall is None else asdict(third.stall),
+        "body": body,
+        "type": third.content_type,
+    }
 
 
 class Upstream:
     """A running third party; leaving the `with` block stops it."""
 
-    def __init__(self, child: lifeline.Child, host: str) -> None:
+    def __init__(self, child: python.Child, host: str) -> None:
         self._child, self._host = child, host
         self.port = int(self._answer()["port"])
 
@@ -132,7 +150,7 @@ def start_as(
 ) -> Upstream:
     """Start one that answers as `third` says. Raises UpstreamError."""
     spec = {"host": host, "port": 0, **answering(third), "threads": 1, "seed": seed}
-    child = lifeline.start(MODULE, cpus=cpus)
+    child = python.start_own(MODULE, cpus=cpus)
     try:
         child.input.write(json.dumps(spec).encode() + b"\n")
         return Upstream(child, host)
@@ -141,3 +159,21 @@ def start_as(
             if isinstance(error, BrokenPipeError):
                 raise UpstreamError("its process ended at once", child.last_lines()) from error
             raise
+
+
+@contextmanager
+def served_here(spec: Mapping[str, Any]) -> Iterator[_native.Upstream]:
+    """Serve as the simulated third party in this process while the context lasts.
+
+    Raises UsageError for a specification that makes no sense, EngineError when the port cannot be had.
+    """
+    try:
+        running = _native.Upstream(json.dumps(dict(spec)))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise EngineError(str(error)) from error
+    try:
+        yield running
+    finally:
+        running.stop()

@@ -1,4 +1,4 @@
-"""The process the relay runs in: `python -m velodrome.run.link.relay_process --cpus 1 --user "" CLIENT SERVER`.
+"""The process the relay runs in: `python -m velodrome.run.relay_process --cpus 1 --user "" CLIENT SERVER`.
 
 CLIENT and SERVER are inherited descriptors of TUN devices. The first line of standard input is the spec (JSON); the
 answer is `{"realtime": …}` or `{"error": "sentence"}`. Each line after that is answered with the facts since the line
