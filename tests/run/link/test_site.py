@@ -25,7 +25,7 @@ FAST = Link(2.0)
 
 def network() -> int:
     """Tell the network this thread is in."""
-    return os.stat(namespace.OWN).st_ino
+    return os.stat(OWN).st_ino
 
 
 def devices() -> set[str]:
@@ -195,14 +195,12 @@ def test_nothing_is_left_of_a_site() -> None:
 KILLED = """
 import os, sys, time
 from velodrome.model.link import Link
-from velodrome.run.link import namespace
-from velodrome.run.link import entered
-from velodrome.run.link import opened
+from velodrome.run.link import OWN, entered, opened
 with opened(Link(2.0), joined_by="relay") as site:
     networks = []
     for end in (site.client, site.server):
         with entered(end):
-            networks.append(os.stat(namespace.OWN).st_ino)
+            networks.append(os.stat(OWN).st_ino)
     print(site.joint.pid, *networks, flush=True)
     time.sleep(60)
 """
@@ -237,9 +235,9 @@ def test_a_killed_velodrome_leaves_no_process_no_network_and_no_device() -> None
 
 NOBODY = """
 import os
-from velodrome.run.link import site
+from velodrome.run.link import refuse_impossible
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-site.refuse_impossible()
+refuse_impossible()
 """
 
 
