@@ -18,7 +18,7 @@ from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.link import Link
 from velodrome.run import link as namespace
 from velodrome.run import link as relay
-from velodrome.run.link import DEVICE, SETTINGS, Site, entered, open_device, opened, settings
+from velodrome.run.link import DEVICE, OWN, SETTINGS, Site, entered, open_device, opened, settings
 
 FAST = Link(2.0)
 
