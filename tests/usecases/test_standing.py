@@ -133,7 +133,10 @@ def test_every_form_of_an_app_stands(
 def test_a_django_site_is_raced_on_servers_of_both_kinds() -> None:
     said = Asked("mall.settings", python_with(DJANGO), str(SHOP))
     found = look(said)
-    assert found.served == {"wsgi": "mall.wsgi:application", "asgi": "velodrome.guest.apps.django_asgi:app"}
+    assert found.served == {
+        "wsgi": "mall.wsgi:application",
+        "asgi": "velodrome.guest.apps.served:django_asgi",
+    }
     assert {"gunicorn-sync", "uvicorn"} <= set(stacks_for(found, lab_for(said)))
 
 

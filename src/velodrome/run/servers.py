@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from velodrome.guest import catalog
+from velodrome.guest.codegen.steps import TURN_VARIABLE
 from velodrome.guest.grpc.greeter import method_of
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
