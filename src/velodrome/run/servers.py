@@ -30,7 +30,6 @@ from velodrome.guest.codegen.steps import TURN_VARIABLE
 from velodrome.guest.grpc.greeter import method_of
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
-from velodrome.guest.weave.busy import TURN_VARIABLE
 from velodrome.model.errors import NoPortError
 from velodrome.model.measurement import FailureKind
 from velodrome.run.account import acting
