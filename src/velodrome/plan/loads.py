@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from velodrome.model.load import Closed, Load, Open, Schedule
-from velodrome.plan import schedule_text
+from velodrome.plan import option_text
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.known import Known
 from velodrome.plan.schema import DAY, MOST_RATE, LoadTable
@@ -79,7 +79,7 @@ def _pace(table: LoadTable, at: Path, findings: Findings) -> Closed | Open | Sch
     """Return when requests are due, or None after recording why that cannot be."""
     text = table.rate if table.rate is None or isinstance(table.rate, str) else f"{table.rate!r}"
     try:
-        found = schedule_text.read(schedule_text.OF_STUDIES, text, table.step, table.every, table.ramp)
+        found = option_text.read_schedule(option_text.OF_STUDIES, text, table.step, table.every, table.ramp)
     except ValueError as error:
         findings.add((*at, "rate"), str(error).removeprefix("rate: "))
         return None

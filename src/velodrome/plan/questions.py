@@ -7,7 +7,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.study import Question
-from velodrome.plan import link_text
+from velodrome.plan import surroundings
 from velodrome.plan.findings import Findings, nearest, shown
 from velodrome.plan.known import Known
 from velodrome.plan.loads import read_load, read_loads
@@ -86,9 +86,9 @@ def _link(entry: object, at: Path, findings: Findings) -> Link | None:
         return None
     try:
         if isinstance(entry, str):
-            return link_text.read(entry)
+            return surroundings.read_link(entry)
         if isinstance(entry, dict):
-            return link_text.of(entry)
+            return surroundings.link_of(entry)
         findings.add(at, f'{shown(entry)} is not a link; give one such as {{rtt = "160ms"}}, or "loopback"')
     except ValueError as error:
         findings.add(at, str(error))

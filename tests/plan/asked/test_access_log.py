@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from velodrome.model.errors import AccessLogError
 from velodrome.model.request import Request
-from velodrome.plan.asked import access_log, faults
-from velodrome.plan.asked.access_log import AccessLog
-from velodrome.plan.asked.logs import sample
+from velodrome.plan.requests import access_log, lines, mix
+from velodrome.plan.requests.access_log import AccessLog
 
 BEGIN = 1_760_000_000
 
@@ -106,7 +105,7 @@ def test_targets_that_are_some_of_many_are_told(tmp_path: Path) -> None:
 def test_where_memory_for_samples_is_used_up_the_rest_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample, "BYTES", 19)
+    monkeypatch.setattr(mix, "BYTES", 19)
     path = tmp_path / "access.log"
     path.write_text(line("GET /a") * 5 + line("GET /b/c/d/e/f") * 9)
     found = access_log.read(path)
@@ -171,7 +170,7 @@ def test_any_file_of_lines_is_an_answer_or_one_clear_error(tmp_path: Path, piece
 
 
 def assert_whole(found: AccessLog) -> None:
-    assert [*faults.of_all(found.requests)] == []
+    assert [*lines.faults_of_all(found.requests)] == []
     assert found.asked == sum(request.weight for request in found.requests)
     assert found.told == found.asked + sum(one.requests for one in found.left_out)
 

@@ -6,17 +6,17 @@ import pytest
 
 from velodrome.model.errors import RequestLineError, TwoSourcesError
 from velodrome.model.request import Request
-from velodrome.plan.asked import asking
+from velodrome.plan.requests import sources
 
 LOG = '::1 - - [10/Oct/2000:13:55:{:02} -0700] "{} HTTP/1.1" 200 5\n'
 
 
 def test_where_nothing_is_said_the_root_is_asked() -> None:
-    assert asking.of().requests == (Request("GET /"),)
+    assert sources.of().requests == (Request("GET /"),)
 
 
 def test_a_line_that_is_given_twice_is_asked_twice_as_often() -> None:
-    found = asking.of(["/cart", "GET /cart", "POST /orders a=1", "POST /orders a=2"])
+    found = sources.of(["/cart", "GET /cart", "POST /orders a=1", "POST /orders a=2"])
     assert [(one.name, one.weight) for one in found.requests] == [
         ("GET /cart", 2),
         ("POST /orders", 1),
@@ -28,21 +28,21 @@ def test_each_form_is_read(tmp_path: Path) -> None:
     (tmp_path / "mix.toml").write_text("[[request]]\nname = 'a'\n")
     (tmp_path / "access.log").write_text(LOG.format(7, "GET /cart") * 3 + LOG.format(8, "POST /"))
     (tmp_path / "openapi.json").write_text('{"openapi": "3.1.0", "paths": {"/a": {"get": {}, "put": {}}}}')
-    assert asking.of(file=tmp_path / "mix.toml").requests == (Request("a"),)
-    logged = asking.of(access_log=tmp_path / "access.log")
+    assert sources.of(file=tmp_path / "mix.toml").requests == (Request("a"),)
+    logged = sources.of(access_log=tmp_path / "access.log")
     assert logged.requests == (Request("GET /cart", "/cart", weight=3),)
     assert logged.peak_rps == 3
     assert logged.told == (
         "4 requests in 2 s: 2 a second on average, 3 in the second that has most",
         "left out: POST, 1 of them (25.0%): not among the methods asked for; a log has no bodies",
     )
-    told = asking.of(openapi=tmp_path / "openapi.json", methods=["GET", "PUT"])
+    told = sources.of(openapi=tmp_path / "openapi.json", methods=["GET", "PUT"])
     assert [one.name for one in told.requests] == ["GET /a", "PUT /a"]
     assert told.told == ("2 of 2 operations, each as often as the others",)
 
 
 def test_only_one_form_says_what_is_asked(tmp_path: Path) -> None:
     with pytest.raises(TwoSourcesError, match=r"^--request and --openapi each say what is asked; give one"):
-        asking.of(["/"], openapi=tmp_path)
+        sources.of(["/"], openapi=tmp_path)
     with pytest.raises(RequestLineError):
-        asking.of(["nothing"])
+        sources.of(["nothing"])

@@ -9,7 +9,7 @@ import pytest
 from velodrome.model.errors import RequestsFileError, UntrustedError, UsageError
 from velodrome.model.named import Deed, Named
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import file
+from velodrome.plan.requests import file
 
 MIX = """
 [[request]]

@@ -4,11 +4,11 @@ import pytest
 
 from velodrome.model.errors import HeaderError
 from velodrome.model.request import Request
-from velodrome.plan.asked.headers import added, checked, read
+from velodrome.plan.requests.lines import checked, read_headers, with_headers
 
 
 def test_a_header_is_a_name_and_a_value() -> None:
-    assert read(["Host: shop.example", "Cookie:a=1; b=2:3"]) == (
+    assert read_headers(["Host: shop.example", "Cookie:a=1; b=2:3"]) == (
         ("Host", "shop.example"),
         ("Cookie", "a=1; b=2:3"),
     )
@@ -28,14 +28,14 @@ def test_a_header_is_a_name_and_a_value() -> None:
 )
 def test_what_is_none_is_told_without_its_value(text: str, said: str) -> None:
     with pytest.raises(HeaderError) as caught:
-        read([text])
+        read_headers([text])
     assert said in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 
 def test_one_takes_the_place_of_a_requests_own_of_that_name() -> None:
     own = Request("a", headers=(("Content-Type", "text/plain"), ("host", "other")))
-    (found,) = added([own], (("Host", "shop.example"), ("Cookie", "a=1"), ("Cookie", "b=2")))
+    (found,) = with_headers([own], (("Host", "shop.example"), ("Cookie", "a=1"), ("Cookie", "b=2")))
     assert found.headers == (
         ("Content-Type", "text/plain"),
         ("Host", "shop.example"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from velodrome.model.errors import RequestLineError, UsageError
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import line, methods
+from velodrome.plan.requests import lines
 
 JSON = (("Content-Type", "application/json"),)
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
@@ -53,7 +53,7 @@ TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
     ],
 )
 def test_a_line_is_read(text: str, request_: Request) -> None:
-    assert line.read(text) == request_
+    assert lines.read_line(text) == request_
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_line_is_read(text: str, request_: Request) -> None:
 )
 def test_what_is_no_request_is_told_with_an_example(text: str, sentence: str) -> None:
     with pytest.raises(RequestLineError) as caught:
-        line.read(text)
+        lines.read_line(text)
     assert sentence in str(caught.value)
     assert "Write it as 'GET /cart?id=7' or 'POST /orders" in str(caught.value)
 
@@ -88,19 +88,19 @@ def test_what_is_no_request_is_told_with_an_example(text: str, sentence: str) ->
 def test_a_body_may_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"id": 1}')
     (tmp_path / "picture").write_bytes(b"\xff\xd8\xff")
-    order, picture = (line.read(f"POST / @{name}", tmp_path) for name in ("order.json", "picture"))
+    order, picture = (lines.read_line(f"POST / @{name}", tmp_path) for name in ("order.json", "picture"))
     assert (order.headers, order.body) == (JSON, Content('{"id": 1}'))
     assert picture.headers == (("Content-Type", "application/octet-stream"),)
     assert picture.body is not None
     assert picture.body.data == b"\xff\xd8\xff"
     with pytest.raises(UsageError, match="cannot read none"):
-        line.read("POST / @none", tmp_path)
+        lines.read_line("POST / @none", tmp_path)
 
 
 @given(st.text(max_size=40) | st.text("GETPOS /{}->@2x &=random1..", max_size=40))
 def test_any_text_is_a_request_or_one_clear_error(text: str) -> None:
     with suppress(UsageError):
-        found = line.read(text, Path("/nowhere"))
+        found = lines.read_line(text, Path("/nowhere"))
         assert found.path.startswith("/")
         assert found.path.isascii()
-        assert found.method in methods.ALL
+        assert found.method in lines.ALL

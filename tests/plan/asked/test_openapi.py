@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from velodrome.model.errors import OpenApiError
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import faults, openapi
-from velodrome.plan.asked.methods import SAFE
-from velodrome.plan.asked.openapi import OpenApi
+from velodrome.plan.requests import lines, openapi
+from velodrome.plan.requests.lines import SAFE
+from velodrome.plan.requests.openapi import OpenApi
 
 ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 7}}
 JSON = (("Content-Type", "application/json"),)
@@ -291,7 +291,7 @@ def test_any_document_is_an_answer_or_one_clear_error(tmp_path: Path, data: st.D
     }  # fmt: skip
     with suppress(OpenApiError):
         found = read(tmp_path, document, "GET", "POST")
-        assert [*faults.of_all(found.requests)] == []
+        assert [*lines.faults_of_all(found.requests)] == []
         json.dumps([request.path for request in found.requests]).encode()
         for text in (found.title, *(one.why + one.what for one in found.left_out)):
             text.encode()
@@ -302,7 +302,7 @@ def test_of_many_operations_that_are_left_out_some_are_told(tmp_path: Path) -> N
         f"/{number}": {"get": {}, "post": {}} for number in range(openapi.MOST_TOLD + 20)
     }
     found = read(tmp_path, {"openapi": "3.0.0", "paths": paths})
-    assert len(found.requests) == faults.MOST
+    assert len(found.requests) == lines.MOST
     told = [*found.sentences()]
     assert len(told) == openapi.MOST_TOLD + 2
     assert told[-1] == f"left out: {len(found.left_out) - openapi.MOST_TOLD} more"

@@ -3,7 +3,7 @@
 import pytest
 
 from velodrome.model.errors import UsageError
-from velodrome.plan.asked import places
+from velodrome.plan.requests import lines
 from velodrome.run import engine
 
 PLACES = [
@@ -48,4 +48,4 @@ def taken_by_the_engine(text: str) -> bool:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_place_is_known_where_the_engine_knows_it(place: str) -> None:
     text = f"a{{{{{place}}}}}b"
-    assert (places.unknown(text) is None) == taken_by_the_engine(text)
+    assert (lines.unknown_places(text) is None) == taken_by_the_engine(text)

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import file, written
+from velodrome.plan.requests import file
+from velodrome.plan.requests import file as written
 
 ORDER = Request(
     "POST /orders",
@@ -38,7 +39,7 @@ expect-contains = "made"
 
 def test_a_file_is_written_as_people_write_it() -> None:
     item = Request("GET /items/*", "/items/{{random 1..500}}", weight=812)
-    assert written.text([item, ORDER], ["7 requests\nin 2 s\x1b"]) == TEXT
+    assert written.file_text([item, ORDER], ["7 requests\nin 2 s\x1b"]) == TEXT
 
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -66,5 +67,5 @@ def test_what_is_written_is_read_again_as_the_same(
     tmp_path: Path, requests: list[Request], told: list[str]
 ) -> None:
     path = tmp_path / "mix.toml"
-    path.write_text(written.text(requests, told), encoding="utf-8", newline="")
+    path.write_text(written.file_text(requests, told), encoding="utf-8", newline="")
     assert file.read(path) == tuple(requests)

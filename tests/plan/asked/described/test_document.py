@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.plan.asked.described import document
-from velodrome.plan.asked.described.document import OverflowingError, UnreadableError, parsed
+from velodrome.plan.requests import document
+from velodrome.plan.requests.document import OverflowingError, UnreadableError, parsed
 
 MERGES = "\n".join(
     [

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.plan.asked.described.references import MOST_VALUES, References, TooMuchError, UnfillableError
-from velodrome.plan.asked.described.values import Filling
+from velodrome.plan.requests.document import MOST_VALUES, References, TooMuchError, UnfillableError
+from velodrome.plan.requests.openapi import Filling
 
 ROOT: dict[str, Any] = {
     "components": {

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from velodrome.plan.asked.logs import lines
-from velodrome.plan.asked.logs.lines import Line
+from velodrome.plan.requests import access_log
+from velodrome.plan.requests.access_log import Line
 
 SECOND = 971_211_336  # 2000-10-10T20:55:36Z
 CART = Line("GET", "/cart?id=7", 200, SECOND)
@@ -28,7 +28,7 @@ TIMELESS = Line("GET", "/cart?id=7", 200, None)
     ],
 )
 def test_a_line_of_text_is_read(text: str, line: Line) -> None:
-    assert lines.read(text) == line
+    assert access_log.read_log_line(text) == line
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_line_of_text_is_read(text: str, line: Line) -> None:
     ],
 )
 def test_a_line_of_json_is_read(document: object) -> None:
-    assert lines.read(json.dumps(document)) == CART
+    assert access_log.read_log_line(json.dumps(document)) == CART
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_line_of_json_is_read(document: object) -> None:
 )
 def test_a_time_that_is_none_is_missing(ts: object) -> None:
     document = {"ts": ts, "method": "GET", "uri": "/cart?id=7", "status": 200}
-    assert lines.read(json.dumps(document)) == TIMELESS
+    assert access_log.read_log_line(json.dumps(document)) == TIMELESS
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_a_time_that_is_none_is_missing(ts: object) -> None:
     ],
 )
 def test_what_is_no_request_is_no_line(text: str) -> None:
-    assert lines.read(text) is None
+    assert access_log.read_log_line(text) is None

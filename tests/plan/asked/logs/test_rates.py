@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from velodrome.plan.asked.logs.rates import OPEN_S, Rates
+from velodrome.plan.requests.access_log import OPEN_S, Rates
 
 
 def rates(seconds: list[int]) -> Rates:

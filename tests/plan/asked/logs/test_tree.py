@@ -4,9 +4,8 @@ import uuid
 
 import pytest
 
-from velodrome.plan.asked.logs import segments
-from velodrome.plan.asked.logs.sample import MOST, Budget
-from velodrome.plan.asked.logs.tree import MOST_KINDS, MOST_NAMES, Tree
+from velodrome.plan.requests import mix
+from velodrome.plan.requests.mix import MOST, MOST_KINDS, MOST_NAMES, Budget, Tree
 
 
 def shapes(tree: Tree) -> dict[str, int]:
@@ -99,7 +98,7 @@ def test_all_samples_share_one_budget() -> None:
     ],
 )
 def test_a_target_is_written_as_it_is_sent_again(text: str, target: str | None) -> None:
-    assert segments.target(text) == target
+    assert mix.target(text) == target
 
 
 @pytest.mark.parametrize(
@@ -120,4 +119,4 @@ def test_a_target_is_written_as_it_is_sent_again(text: str, target: str | None) 
     ],
 )
 def test_the_only_number_is_found(asked: str, found: object) -> None:
-    assert segments.around_number(asked) == found
+    assert mix.around_number(asked) == found

@@ -4,16 +4,15 @@ import random
 
 import pytest
 
-from velodrome.plan.asked.logs import varying
-from velodrome.plan.asked.logs.sample import Budget, Sample
-from velodrome.plan.asked.logs.tree import Kind
+from velodrome.plan.requests import mix
+from velodrome.plan.requests.mix import Budget, Kind, Sample
 
 
 def path(*asked: str) -> str:
     kind = Kind(Sample(Budget(), random.Random(1)))
     for one in asked:
         kind.add(one, 200)
-    return varying.path(kind)
+    return mix.path(kind)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ expect-status = 201
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from velodrome.model.errors import RequestsFileError, UsageError
 from velodrome.model.named import Deed, Named
 from velodrome.model.request import Content, Request
-from velodrome.plan.asked import faults
 from velodrome.plan.budget import contents, see_written
 from velodrome.plan.named import See, refuse
+from velodrome.plan.requests import lines
 
 MOST_BYTES = 16_000_000
 """Of the file; bodies may be in files of their own."""
@@ -76,7 +77,7 @@ def read(
         raise RequestsFileError(str(path), [_sentence(fault) for fault in error.errors()]) from error
     see(str(path), [*_not_beside(found.request, path.resolve().parent)])
     requests = tuple(_plain(one, path.resolve().parent, default_path) for one in found.request)
-    if wrong := [*faults.of_all(requests, templates=templates)]:
+    if wrong := [*lines.faults_of_all(requests, templates=templates)]:
         raise RequestsFileError(str(path), wrong)
     return requests
 
@@ -155,3 +156,50 @@ def _not_beside(requests: Sequence[_Request], folder: Path) -> Iterator[Named]:
             inside = found.parts[len(folder.parts) :] if found.is_relative_to(folder) else None
             if inside is None or any(part.startswith(".") for part in inside):
                 yield Named(Deed.READS, text[1:], f"request {request.name}, {field}")
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
+
+
+def file_text(requests: Sequence[Request], told: Sequence[str] = ()) -> str:
+    """Return a file, with sentences before it as comments. Bodies have to be text."""
+    head = "".join(f"# {_one_line(sentence)}\n" for sentence in told)
+    return "\n".join([*([head] if head else []), *("\n".join(_lines(one)) + "\n" for one in requests)])
+
+
+def _lines(request: Request) -> Iterator[str]:
+    yield "[[request]]"
+    yield f"name = {_string(request.name)}"
+    if request.weight != 1:
+        yield f"weight = {request.weight:.17g}"
+    if request.method != "GET":
+        yield f"method = {_string(request.method)}"
+    yield f"path = {_string(request.path)}"
+    if request.headers:
+        pairs = ", ".join(f"{_key(name)} = {_string(value)}" for name, value in request.headers)
+        yield f"headers = {{ {pairs} }}"
+    if request.body is not None:
+        yield f"body = {_string(request.body.text)}"
+    if request.expect_status is not None:
+        yield f"expect-status = {request.expect_status}"
+    if request.expect_body is not None:
+        yield f"expect-body = {_string(request.expect_body.text)}"
+    if request.expect_contains is not None:
+        yield f"expect-contains = {_string(request.expect_contains)}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _string(name)
+
+
+def _string(value: str) -> str:
+    """Return a string of TOML: as it stands in single quotes where it has double ones in it, else escaped."""
+    if '"' in value and _LITERAL.fullmatch(value):
+        return f"'{value}'"
+    # JSON escapes what TOML wants escaped, but for the one control character above the blank.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _one_line(sentence: str) -> str:
+    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", sentence).split())

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from velodrome.model.errors import TwoSourcesError
 from velodrome.model.request import Request
-from velodrome.plan.asked import access_log as logs
-from velodrome.plan.asked import file as files
-from velodrome.plan.asked import line
-from velodrome.plan.asked import openapi as documents
-from velodrome.plan.asked.methods import SAFE
 from velodrome.plan.named import See, refuse
+from velodrome.plan.requests import access_log as logs
+from velodrome.plan.requests import file as files
+from velodrome.plan.requests import lines as line
+from velodrome.plan.requests import openapi as documents
+from velodrome.plan.requests.lines import SAFE
 
 ROOT = Request("GET /")
 """What is asked where nothing is said."""
@@ -57,7 +57,7 @@ def of(
     if openapi is not None:
         document = documents.read(openapi, methods)
         return Asking(document.requests, tuple(document.sentences()))
-    return Asking(tuple(_together(line.read(text) for text in lines)) or (ROOT,))
+    return Asking(tuple(_together(line.read_line(text) for text in lines)) or (ROOT,))
 
 
 def _together(requests: Iterator[Request]) -> Iterator[Request]:

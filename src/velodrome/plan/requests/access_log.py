@@ -9,24 +9,247 @@ that is packed by gzip is unpacked. What a log does not tell cannot be asked: it
 """
 
 import gzip
+import json
+import math
+import re
 import sys
 import zlib
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from velodrome.model.errors import AccessLogError, TooLargeError
 from velodrome.model.request import Request
-from velodrome.plan.asked.left_out import LeftOut, sentence
-from velodrome.plan.asked.logs import lines, segments, varying
-from velodrome.plan.asked.logs.rates import Rates
-from velodrome.plan.asked.logs.sample import MOST
-from velodrome.plan.asked.logs.tree import Kind, Tree
-from velodrome.plan.asked.methods import ALL, SAFE
+from velodrome.plan.requests import mix
+from velodrome.plan.requests.lines import ALL, SAFE, LeftOut, left_out_sentence
+from velodrome.plan.requests.mix import MOST, Kind, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What was asked, and how it was answered."""
+
+    method: str
+    target: str
+    """Path and query as they stand, escaped as the log does it."""
+    status: int
+    second: int | None
+    """Of the epoch; None: the line says no time."""
+
+
+_REQUEST = (
+    r'"(?P<method>[A-Z]{1,20}) (?P<target>(?:[^"\\\s]|\\.)+)(?: HTTP/[0-9.]+)?" (?P<status>[1-9][0-9][0-9])\b'
+)
+_COMMON = re.compile(r"\[(?P<time>[^\]\[]{1,64})\] " + _REQUEST)
+_UVICORN = re.compile(r"[A-Z]+: +\S+ - " + _REQUEST)
+_REQUEST_LINE = re.compile(r"(?P<method>[A-Z]{1,20}) (?P<target>\S+)(?: HTTP/[0-9.]+)?")
+_METHOD = re.compile(r"[A-Z]{1,20}")
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "line": ("request", "request_line", "r"),
+    "method": ("method", "request_method", "http_method", "requestMethod", "verb", "m"),
+    "target": ("uri", "request_uri", "url", "requestUrl", "path", "request_path", "url_path", "U"),
+    "query": ("query", "query_string", "request_querystring", "args", "q"),
+    "status": ("status", "status_code", "response_code", "response_status", "s"),
+    "time": ("ts", "time", "timestamp", "@timestamp", "time_local", "time_iso8601", "msec", "asctime", "t"),
+}
+"""Where JSON has what: Caddy, nginx ($names), gunicorn (its atoms, and the format most handed around), uvicorn under
+structlog, Google's httpRequest.
+"""
+_WITHIN = ("request", "http", "httpRequest", "response", "scope")
+"""Objects in which a line may have them too."""
+
+
+def read_log_line(text: str) -> Line | None:
+    """Return what the line says, or None when it is of no form that is known."""
+    if text.startswith("{"):
+        return _of_json(text)
+    found = _COMMON.search(text) or _UVICORN.match(text)
+    if found is None:
+        return None
+    given = found.groupdict()
+    return Line(given["method"], given["target"], int(given["status"]), epoch_seconds(given.get("time")))
+
+
+def _of_json(text: str) -> Line | None:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(whole, dict):
+        return None
+    places = [whole, *(whole[name] for name in _WITHIN if isinstance(whole.get(name), dict))]
+    line = _REQUEST_LINE.fullmatch(_text(_first(places, "line")))
+    method, target = line.groups() if line else (_text(_first(places, "method")), _target(places))
+    status = _status(_first(places, "status"))
+    if not _METHOD.fullmatch(method) or not target or status is None:
+        return None
+    return Line(method, target, status, epoch_seconds(_first(places, "time")))
+
+
+def _target(places: list[dict[str, Any]]) -> str:
+    target, query = _text(_first(places, "target")), _text(_first(places, "query"))
+    return target if "?" in target or not query else f"{target}?{query.removeprefix('?')}"
+
+
+def _first(places: list[dict[str, Any]], what: str) -> object:
+    """Return the first plain value under one of the names."""
+    values = (place.get(name) for place in places for name in _NAMES[what])
+    return next((value for value in values if isinstance(value, str | int | float)), None)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _status(value: object) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{3}( .*)?", value):
+        value = int(value[:3])
+    is_one = isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 999
+    return int(value) if is_one and isinstance(value, int) else None
+
+
+MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+"""Not by `strptime`, whose names of months are those of the locale."""
+LAST = 253_402_300_800
+"""Year 10000: what is later is a finer unit."""
+LONGEST = 64
+"""Characters of a time."""
+
+
+def epoch_seconds(value: object) -> int | None:
+    """Return the second, or None for what tells no time."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return _of_number(value)
+    return _of_text(value) if isinstance(value, str) and len(value) <= LONGEST else None
+
+
+def _of_number(value: float) -> int | None:
+    if not math.isfinite(value) or value < 0:
+        return None
+    for unit in (1, 1_000, 1_000_000, 1_000_000_000):
+        # Ten digits are seconds until the year 2286; milliseconds have had thirteen since 2001.
+        if value / unit < 1e11:
+            return int(value / unit)
+    return None
+
+
+@lru_cache(1024)  # lines of a second say the same
+def _of_text(text: str) -> int | None:
+    text = text.strip().strip("[]")
+    try:
+        return _of_number(float(text)) if text[:1].isdigit() and _is_number(text) else _of_date(text)
+    except (ValueError, KeyError, OverflowError):
+        return None
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
+
+
+def _of_date(text: str) -> int:
+    if text[2:3] == "/":
+        day, month, rest = text.split("/", 2)
+        year, hour, minute, second = rest[:4], rest[5:7], rest[8:10], rest[11:13]
+        zone = rest.rpartition(" ")[2] if " " in rest else "+0000"
+        text = f"{year}-{MONTHS[month]:02}-{int(day):02}T{hour}:{minute}:{second}{zone[:3]}:{zone[3:5]}"
+    found = datetime.fromisoformat(text.replace(",", "."))
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)  # one log has one zone, so spans come out right
+    return int(found.timestamp())
+
+
+OPEN_S = 120
+"""Apache writes a line when the request has ended, with the time when it began."""
+LONG_S = 10
+
+
+@dataclass
+class Rates:
+    """Counts as lines come in."""
+
+    timed: int = 0
+    """Lines that say a time."""
+    first: int | None = None
+    last: int | None = None
+    _peak: int = 0
+    _long_peak: int = 0
+    _open: dict[int, int] = field(default_factory=dict)
+    _latest: int = 0
+    _closed: deque[tuple[int, int]] = field(default_factory=deque)
+    """Of the last ten seconds that were closed, and their counts."""
+
+    def add(self, second: int | None) -> None:
+        """Count a request."""
+        if second is None:
+            return
+        self.timed += 1
+        self.first = second if self.first is None else min(self.first, second)
+        self.last = second if self.last is None else max(self.last, second)
+        if second not in self._open:
+            self._move_to(second)
+        self._open[second] = self._open.get(second, 0) + 1
+
+    @property
+    def seconds(self) -> int:
+        """From the first second to the last, both counted; 0 where no line says a time."""
+        return 0 if self.first is None or self.last is None else self.last - self.first + 1
+
+    @property
+    def mean_rps(self) -> float | None:
+        """Requests per second of the whole span."""
+        return self.timed / self.seconds if self.seconds else None
+
+    @property
+    def peak_rps(self) -> float | None:
+        """In the second that has most."""
+        self._close(until=None)
+        return float(self._peak) if self.timed else None
+
+    @property
+    def long_peak_rps(self) -> float | None:
+        """In the ten seconds on end that have most; None for a log that is shorter."""
+        self._close(until=None)
+        return self._long_peak / LONG_S if self.seconds >= LONG_S else None
+
+    def _move_to(self, second: int) -> None:
+        """Make room for a second that has no count yet."""
+        if not self._open or second < self._latest - OPEN_S:
+            # Another log behind the first, which is older: it is begun anew.
+            self._close(until=None)
+            self._latest = second
+        elif second > self._latest:
+            self._latest = second
+            if len(self._open) > OPEN_S:
+                self._close(until=second - OPEN_S)
+
+    def _close(self, until: int | None) -> None:
+        """Count the seconds before `until` for good, all where it is None."""
+        for second in sorted(self._open):
+            if until is not None and second >= until:
+                return
+            count = self._open.pop(second)
+            self._peak = max(self._peak, count)
+            if self._closed and self._closed[-1][0] >= second:
+                self._closed.clear()
+            self._closed.append((second, count))
+            while self._closed[0][0] <= second - LONG_S:
+                self._closed.popleft()
+            self._long_peak = max(self._long_peak, sum(count for _, count in self._closed))
+
 
 MOST_REQUESTS = 100
 """Of the mix; each has a line in every report."""
@@ -163,7 +386,7 @@ class _Reading:
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, text: str) -> None:
-        line = lines.read(text)
+        line = read_log_line(text)
         if line is None:
             self.unreadable += 1
             self.unreadable_bytes += len(text)
@@ -174,7 +397,7 @@ class _Reading:
         if why is not None:
             self.left_out[why] += 1
 
-    def _why_not(self, line: lines.Line) -> tuple[str, str] | None:
+    def _why_not(self, line: Line) -> tuple[str, str] | None:
         if line.method not in self.methods:
             # Any word in capitals may stand there; only those that are methods are told apart.
             method = line.method if line.method in KNOWN else "other methods"
@@ -185,8 +408,8 @@ class _Reading:
             return f"answers of status {line.status}", "a load asks for what is there"
         return None
 
-    def _keep(self, line: lines.Line) -> tuple[str, str] | None:
-        target = segments.target(line.target)
+    def _keep(self, line: Line) -> tuple[str, str] | None:
+        target = mix.target(line.target)
         if target is None:
             return "what is no path, or a very long one", "it cannot be asked again"
         # Asked without If-None-Match or Range, what was 304 or 206 is 200.
@@ -209,7 +432,7 @@ class _Reading:
             self.left_out["rare kinds of requests", f"a mix has {MOST_REQUESTS} at most"] += kind.sample.seen
         left_out = tuple(LeftOut(what, count, why) for (what, why), count in self.left_out.most_common())
         if not kept:
-            raise AccessLogError(str(path), f"it leaves nothing to ask: {sentence(left_out)}")
+            raise AccessLogError(str(path), f"it leaves nothing to ask: {left_out_sentence(left_out)}")
         requests = _named(kept)
         return AccessLog(
             requests=requests,
@@ -248,7 +471,7 @@ def _named(kinds: list[tuple[str, str, Kind]]) -> tuple[Request, ...]:
         status = kind.statuses.most_common(1)[0][0]
         found[name] = Request(
             name,
-            varying.path(kind),
+            mix.path(kind),
             method,
             weight=float(kind.sample.seen),
             expect_status=None if status == 200 else status,

@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import math
+import os
 
 from velodrome.model import duration
+from velodrome.model.errors import UsageError
 
 TYPE_CHECKING = False  # typing's own, without typing: a load must not wait for it
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ OF_OPTIONS = Names("-R", "--step", "--every", "--ramp", "-R 100..5000")
 OF_STUDIES = Names("rate", "step", "every", "ramp", 'rate = "100..5000"')
 
 
-def read(
+def read_schedule(
     names: Names, rate: str | None, step: float | None, every_s: float | None, ramp_s: float | None
 ) -> float | tuple[Step, ...] | None:
     """Return one rate, the steps of a schedule, or None where no rate is given.
@@ -124,3 +126,28 @@ def _ramp(low: float, high: float, over_s: float) -> tuple[Step, ...]:
 
     part_s = over_s / PARTS_OF_A_RAMP
     return tuple(_step(at(part), part_s, at(part + 1)) for part in range(PARTS_OF_A_RAMP))
+
+
+def read_content(option: str, text: str | None, folder: os.PathLike[str] | str = "") -> bytes | None:
+    """Return what `text` stands for: itself, or after `@` the contents of a file in `folder`.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    if text is None:
+        return None
+    if not text.startswith("@"):
+        return text.encode()
+    try:
+        with open(os.path.join(folder, text[1:]), "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"{option}: cannot read {text[1:]}: {error.strerror}") from error
+
+
+def read_text(option: str, text: str | None) -> str | None:
+    """Return the same as text. Raises UsageError also for a file that is none."""
+    found = read_content(option, text)
+    try:
+        return None if found is None else found.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{option}: {(text or '')[1:]} is not text (UTF-8): {error.reason}") from error
