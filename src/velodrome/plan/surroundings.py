@@ -1,9 +1,22 @@
-"""A link as people type it: `rtt=160ms,rate=100mbit,loss=1%`, or as a table of a study file.
+r"""What surrounds a server, as people type it: the link to it, a third party it calls, its environment variables.
 
-    read("rtt=160ms,rate=100mbit")            ->  Link(rtt_ms=160, rate_mbit=100)
-    of({"rtt": "160ms", "rate": "100mbit"})   ->  the same
+    read_link("rtt=160ms,rate=100mbit")            ->  Link(rtt_ms=160, rate_mbit=100)
+    link_of({"rtt": "160ms", "rate": "100mbit"})   ->  the same
+    read_third_party("PAYMENTS_URL=latency:lognormal(50ms,0.4),errors:1%,body:@charge.json")
+    read_third_party('PAYMENTS_URL=50ms,body:{"ok":true}')
+    read_env_file(Path(".env"))                    ->  ("SHOP_NAME=corner shop", "HOME")
 
-Units must be written, because a bare `160` is milliseconds to one reader and seconds to another.
+Units of a link must be written, because a bare `160` is milliseconds to one reader and seconds to another. The parts of
+a third party stand in any order behind commas: `latency`, `errors`, `stall`, `type`, `body`. A body is text, `@file`,
+or its size in bytes; its type follows from what it looks like unless the text names one.
+
+An environment file is read as dotenv reads it, but nothing is put in the place of `$NAME`:
+
+    # comment
+    SHOP_NAME=corner shop          # the rest of the line, without what follows ` #`
+    export PASSWORD='as it $tands' # in single quotes as it stands
+    KEY="line\nline"              # in double quotes with \n, \t, \r, \", \\ and \$; may go over several lines
+    HOME                           # a name alone passes our own value on
 """
 
 import json

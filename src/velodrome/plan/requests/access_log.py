@@ -1,11 +1,11 @@
-"""What is asked of an app, by its access log: the mix, and how much of it there is.
+"""The requests of an access log: the mix, and how many there are per second.
 
     read(Path("access.log"))
         -> AccessLog(requests=(Request("GET /items/*", "/items/{{random 1..500}}", weight=812), …),
                      mean_rps=12.4, peak_rps=85.0, …)
 
-The log is read line by line in bounded memory (`logs/`), so it may be of gigabytes; `-` is standard input, and one
-that is packed by gzip is unpacked. What a log does not tell cannot be asked: it has neither bodies nor headers.
+The log is read line by line in bounded memory, so it may have gigabytes; `-` is standard input, and gzip is unpacked.
+A log holds neither bodies nor headers, so the requests have none.
 """
 
 import gzip

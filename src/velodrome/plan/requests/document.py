@@ -1,10 +1,10 @@
-"""The text of a document as its nodes: JSON, or YAML in the words of JSON.
+"""A JSON or YAML document as its nodes, with what they refer to (`{"$ref": "#/components/schemas/Item"}`) in place.
 
-YAML is read in the words of its version 1.2 (https://yaml.org/spec/1.2.2/#102-json-schema): `no` and `2024-01-01` are
-texts, and so is `007`. Names are texts whatever they look like, as `200` of a response.
+YAML is read by the JSON schema of its version 1.2 (https://yaml.org/spec/1.2.2/#102-json-schema): `no` and
+`2024-01-01` are texts, and so is `007`. Names are texts whatever they look like, as `200` of a response.
 
-It is built here from the events of its parser, and what it stands for is counted on the way: an alias and a merge
-(`<<: *base`) count as all that they name, before anything is merged. What an alias names is one object in memory.
+The nodes are built here from the events of the parser, and what they stand for is counted on the way: an alias and a
+merge (`<<: *base`) count as all that they name, before anything is merged. What an alias names is one object in memory.
 """
 
 import json
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from velodrome.plan.budget import MOST_BYTES, MOST_DEPTH, Budget, SpentError, TooDeepError
+from velodrome.plan.untrusted import MOST_BYTES, MOST_DEPTH, Budget, SpentError, TooDeepError
 
 MOST_NODES = 2_000_000
 """Of a document that is written out: one of some 30 MB."""

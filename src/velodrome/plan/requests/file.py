@@ -1,4 +1,4 @@
-"""The file of several requests, by weight.
+"""The file of several requests, by weight: reads it, and writes requests as one.
 
 [[request]]
 name = "item"
@@ -27,9 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from velodrome.model.errors import RequestsFileError, UsageError
 from velodrome.model.named import Deed, Named
 from velodrome.model.request import Content, Request
-from velodrome.plan.budget import contents, see_written
-from velodrome.plan.named import See, refuse
 from velodrome.plan.requests import lines
+from velodrome.plan.untrusted import See, contents, refuse, see_written
 
 MOST_BYTES = 16_000_000
 """Of the file; bodies may be in files of their own."""

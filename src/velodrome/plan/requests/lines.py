@@ -1,11 +1,15 @@
-"""A request as people type it: `GET /cart?id=7`, `/cart`, `POST /orders {"id": "{{uuid}}"} -> 201`.
+"""Requests and headers as people type them, and what is wrong with a request before a server is started for it.
 
-    read('POST /orders {"id": 1} -> 201')
+    read_line('POST /orders {"id": 1} -> 201')
         -> Request('POST /orders', '/orders', 'POST', headers=(('Content-Type', 'application/json'),),
                    body=Content('{"id": 1}'), expect_status=201)
+    read_headers(["Host: shop.example"])  ->  (("Host", "shop.example"),)
 
 The method may be left out (GET). What stands behind the path is the body, or after `@` the file it is in. Behind an
 arrow stands the status of a right answer; without one any 2xx is right.
+
+Double braces hold what differs between requests, as the engine reads it (`crates/engine/src/template`). They are only
+recognised here, so that a fault is reported before any server is started; the engine fills them in.
 """
 
 import math

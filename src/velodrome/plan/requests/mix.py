@@ -1,9 +1,10 @@
-"""What was asked, by kind: a tree of the names in paths, in which names that are too many become one kind.
+"""Requests by kind: a tree of the names in paths, in which names that are too many become one kind.
 
 /articles/on-cats, /articles/on-dogs, … 50 of them      ->  /articles/*
 
-Each kind keeps how often it was asked, how it was answered, and a sample of its targets. Memory is bounded: there are
-only so many kinds, and all samples together have a budget.
+Each kind keeps how often it was requested, how it was answered, and a sample of its targets; `path` is one path for all
+of them, with places in it for what differs. Memory is bounded: there are only so many kinds, and all samples together
+have a budget.
 """
 
 import random

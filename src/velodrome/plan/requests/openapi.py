@@ -1,9 +1,9 @@
-"""What is asked of an app, by its OpenAPI document: 3.0, 3.1 or Swagger 2, as JSON or YAML.
+"""The requests of an OpenAPI document: 3.0, 3.1 or Swagger 2, as JSON or YAML.
 
     read(Path("openapi.json"))  ->  OpenApi("Shop", (Request("GET /items/{id}", "/api/items/7"), …), left_out=(…))
 
-Each operation is asked as often as the others: a document does not tell how often it is. What cannot be filled in from
-the document is left out, with the reason.
+Each operation has the same weight: a document does not say how often it is called. Its parameters and body are their
+examples, or values made from their schemas. What cannot be filled in from the document is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from velodrome.model.errors import OpenApiError, TooLargeError
 from velodrome.model.request import Content, Request
-from velodrome.plan import budget
+from velodrome.plan import untrusted
 from velodrome.plan.requests import document, lines
 from velodrome.plan.requests.document import (
     Node,
@@ -74,7 +74,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
                 requests.append(_request(operation, wanted, len(requests)))
             except UnfillableError as error:
                 left_out.append(LeftOut(short(operation.name), 1, valid(str(error))))
-    except budget.SpentError as error:
+    except untrusted.SpentError as error:
         raise TooLargeError(str(path), place, f"{error} of operations that are written out") from error
     if not requests:
         why = (
@@ -100,7 +100,7 @@ def _request(operation: Operation, wanted: Collection[str], before: int) -> Requ
 def _document(path: Path) -> tuple[Node, int]:
     """Return the document with the letters of its text."""
     try:
-        text = budget.contents(path).decode("utf-8-sig")
+        text = untrusted.contents(path).decode("utf-8-sig")
     except OSError as error:
         raise OpenApiError(str(path), f"it cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""What is asked of an app, from whichever form its user has it in, and what is to be told of that.
+"""The requests of an app from whichever form its user has them in, and what to say about them.
 
 of(lines=["GET /cart", "GET /cart", "POST /orders {}"])     2 requests, the first with weight 2
 of(access_log=Path("access.log"))                           its mix, with its rates and what is left out in `told`
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from velodrome.model.errors import TwoSourcesError
 from velodrome.model.request import Request
-from velodrome.plan.named import See, refuse
 from velodrome.plan.requests import access_log as logs
 from velodrome.plan.requests import file as files
 from velodrome.plan.requests import lines as line
 from velodrome.plan.requests import openapi as documents
 from velodrome.plan.requests.lines import SAFE
+from velodrome.plan.untrusted import See, refuse
 
 ROOT = Request("GET /")
 """What is asked where nothing is said."""

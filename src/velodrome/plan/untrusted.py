@@ -1,16 +1,22 @@
-"""What reading a file may take: bytes of the file, and values and bytes of what it stands for when it is written out.
+"""Files of strangers: how much reading one may take, and what it names that goes beyond measuring.
 
     budget = Budget(values=10_000, size=1_000_000)
     budget.take(1, len("some text"))          raises SpentError when more is taken than there is
 
 A few lines of a document may stand for more than a machine holds: an alias stands for all it names, `minItems: 100`
 for a hundred of what is below it. So what is repeated is charged before it is written out, each time it occurs.
+
+Whoever writes a study or a file of requests decides which executables are run, which packages are installed and which
+files are read on the machine of whoever runs it. `of_study` lists them, `refuse` is the error until the user agrees.
 """
 
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from velodrome.model.errors import TooLargeError
+from velodrome.model.errors import TooLargeError, UntrustedError
+from velodrome.model.named import Deed, Named
+from velodrome.model.study import Study
 
 MOST_BYTES = 64_000_000
 """Of one file that is read as a whole."""
@@ -101,3 +107,48 @@ def see_written(path: str, text: str) -> None:
 
 def _grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
+
+
+_VERSION = re.compile(r"(?:(?:cpython|pypy|graalpy)[-@]?)?[0-9]+(?:\.[0-9]+){0,2}t?")
+"""Of an interpreter; all else is looked for as a file."""
+
+
+See = Callable[[str, Sequence[Named]], None]
+"""Decides on what the file at a path names, before any of it is touched. Raises UntrustedError."""
+
+
+def refuse(path: str, named: Sequence[Named]) -> None:
+    """Let nothing be named. Raises UntrustedError."""
+    if named:
+        raise UntrustedError(path, [one.sentence for one in named])
+
+
+def of_study(study: Study) -> tuple[Named, ...]:
+    """Return what a study names, each thing once, in its order."""
+    found: dict[tuple[Deed, str], Named] = {}
+    for one in _all_of(study):
+        found.setdefault((one.deed, one.what), one)
+    return tuple(found.values())
+
+
+def _all_of(study: Study) -> Iterator[Named]:
+    for one in study.contestants:
+        yield from _interpreter(one.python or "", f"contestant {one.label}")
+        yield from _packages(one.packages, f"contestant {one.label}")
+    for experiment in study.experiments:
+        place = f"experiment {experiment.name}"
+        yield from _interpreter(str(experiment.settings.get("python", "")), place)
+        lines = experiment.settings.get("packages", ())
+        pairs = (line.partition("=") for line in (lines if isinstance(lines, tuple) else ()))
+        yield from _packages({name: version for name, _, version in pairs}, place)
+
+
+def _interpreter(python: str, place: str) -> Iterator[Named]:
+    if python and not _VERSION.fullmatch(python):
+        yield Named(Deed.EXECUTES, python, place)
+
+
+def _packages(packages: Mapping[str, str], place: str) -> Iterator[Named]:
+    if packages:
+        lines = sorted(f"{name}=={version}" for name, version in packages.items())
+        yield Named(Deed.INSTALLS, " ".join(lines), place)
