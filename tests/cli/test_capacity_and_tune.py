@@ -31,7 +31,7 @@ def document(ended: Ended) -> dict[str, Any]:
     [
         (("capacity", "--stack", "uvicorn"), "give an app (shop.wsgi:application), or with --recipe"),
         (("capacity", "--stack", "uvicornn", "--recipe", "hello"), "Nearest: uvicorn"),
-        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--threads", "4"), "no setting of uvicorn"),
+        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--threads", "4"), "setting of uvicorn"),
         (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--slo", "p98x < 1s"), "called 'p98x'"),
         (
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--closed", "--slo", "p99 < 1s"),
@@ -41,7 +41,10 @@ def document(ended: Ended) -> dict[str, Any]:
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--workers", "0"),
             "workers 0: give a whole",
         ),
-        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--knob", "loop"), "'loop' is no setting"),
+        (
+            ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--knob", "loop"),
+            "'loop' is not a setting",
+        ),
         (
             (*("capacity", "--stack", "uvicorn", "--recipe", "hello", "--setup", "x", "-H", "A: b"),),
             "--header, --setup ",

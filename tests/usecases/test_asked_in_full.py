@@ -84,4 +84,4 @@ def test_what_was_not_written_down_is_never_sent() -> None:
     app = look(AppSpec("guarded:application", cwd=str(SHOP), requests=(marked,), headers=HEADERS))
     assert len(app.requests[0].headers) == 2
     with pytest.raises(HeaderError, match="here stands what was not written down"):
-        read([f"Authorization: {MARK}"])
+        read_headers([f"Authorization: {MARK}"])

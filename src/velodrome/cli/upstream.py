@@ -61,13 +61,13 @@ def command(
     third = ThirdParty(
         "",
         latency,
-        _read("--errors", third_party_text.share, errors),
-        None if stall is None else _read("--stall", third_party_text.stall, stall),
+        _read("--errors", surroundings.share, errors),
+        None if stall is None else _read("--stall", surroundings.stall, stall),
         content,
         size,
-        _read("--type", third_party_text.content_type, kind, content),
+        _read("--type", surroundings.content_type, kind, content),
     )
-    spec = {"host": host, "port": port, **upstream_spec.answering(third), "threads": threads, "seed": seed}
+    spec = {"host": host, "port": port, **third_party.answering(third), "threads": threads, "seed": seed}
     asked_to_stop = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -76,7 +76,7 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
             signal.signal(number, stop)
-    with in_process.upstream(spec) as upstream:
+    with third_party.served_here(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         # A signal that comes right before a wait without an end is noticed only when the next one comes.
         while not asked_to_stop.is_set():

@@ -42,7 +42,6 @@ from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.overlay import overlay_for
-from velodrome.run.environments.requirements import name_of
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
@@ -152,7 +151,7 @@ def _app(
 
 def in_full(asked: AppSpec) -> tuple[Request, ...]:
     """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
-    return whole(headers.added(asked.requests or ANYTHING, asked.headers))
+    return whole(with_headers(asked.requests or ANYTHING, asked.headers))
 
 
 def _refuse_unasked(asked: AppSpec) -> None:
@@ -311,7 +310,7 @@ def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises BrokenPluginError for a file that holds none.
     """
     extra = tuple(one for one in stacks if one.endswith(".py"))
-    by_origin = {one.origin: one for one in catalog.entries(catalog.STACK, extra)}
+    by_origin = {one.origin: one for one in plugins.entries(catalog.STACK, extra)}
     names = []
     for one in stacks:
         if one not in extra:
@@ -365,10 +364,10 @@ def values(env: Sequence[str]) -> dict[str, str]:
 
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
-    found = tuple(map(third_party_text.read, upstreams))
+    found = tuple(map(surroundings.read_third_party, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
-            with in_process.upstream({"host": "127.0.0.1", "port": 0, **answering(one)}):
+            with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(one)}):
                 pass  # it can be had
         except UsageError as error:
             raise BadOptionError("--upstream", text, str(error)) from error
@@ -417,20 +416,18 @@ def _above(file: Path) -> int:
     return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
 
 
-FILE, VARIABLE = "gunicorn.conf.py", "GUNICORN_CMD_ARGS"
-SERVER = "gunicorn"
-
-
 def unread_settings(app: App, stacks: Sequence[Stack]) -> str:
     """Return a sentence for whoever has such settings and one of these stacks would read them; else nothing."""
-    if not any(name_of(line) == SERVER for one in stacks for line in one.requires):
-        return ""
-    found = [f"./{FILE}"] if (Path(app.cwd) / FILE).is_file() else []
-    found += [VARIABLE] if VARIABLE in app.variables else []
-    if not found:
-        return ""
-    verb = "are" if len(found) > 1 else "is"
-    return (
-        f"{' and '.join(found)} {verb} not read while stacks are compared: {SERVER} runs with the settings that are "
-        "shown and no others. A command line that is pasted there reads it again, and wins where both set the same"
-    )
+    servers = {one.server.module: one.server for one in stacks if one.server is not None}
+    sentences = []
+    for server in servers.values():
+        file, variable = server.reads
+        found = [f"./{file}"] if file and (Path(app.cwd) / file).is_file() else []
+        found += [variable] if variable in app.variables else []
+        if found:
+            sentences.append(
+                f"{' and '.join(found)} {'are' if len(found) > 1 else 'is'} not read while stacks are compared: "
+                f"{server.module} runs with the settings that are shown and no others. A command line that is pasted "
+                "there reads it again, and wins where both set the same"
+            )
+    return ". ".join(sentences)

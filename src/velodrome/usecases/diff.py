@@ -22,7 +22,8 @@ from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, R
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
-from velodrome.plan import matrix, timing
+from velodrome.plan import matrix
+from velodrome.plan import matrix as timing
 from velodrome.run.account import giving
 from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
@@ -114,7 +115,7 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
-    cpus = len(placement.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
     contestants = tuple(compare.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = found[0].path.partition(":")[0]
     return Study(
