@@ -10,7 +10,7 @@ from velodrome.model.errors import AppAnswersWrongError, HeaderError, WithheldHe
 from velodrome.model.request import Request
 from velodrome.model.secrets import MARK
 from velodrome.model.trial import Contestant
-from velodrome.plan.asked.headers import read
+from velodrome.plan.requests.lines import read_headers
 from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import standing
 

@@ -13,7 +13,7 @@ import typer
 
 from velodrome.cli._telling import tell
 from velodrome.model import secrets
-from velodrome.plan.asked.methods import ALL, SAFE
+from velodrome.plan.requests.lines import ALL, SAFE
 from velodrome.usecases.terms import INTERFACES
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from velodrome.model.named import Named
     from velodrome.model.request import Request
-    from velodrome.plan.asked.asking import Asking
+    from velodrome.plan.requests.sources import Asking
     from velodrome.usecases.apps import AppSpec, ServedSpec
     from velodrome.usecases.studies import Trust
 
@@ -155,21 +155,21 @@ def app_spec(app: str, parameters: Mapping[str, Any], requests: Sequence[Request
 
     Raises HeaderError, and EnvFileError or HeaderFileError for files.
     """
-    from velodrome.plan import env_file  # noqa: PLC0415
-    from velodrome.plan.asked import headers  # noqa: PLC0415
+    from velodrome.plan import surroundings  # noqa: PLC0415
+    from velodrome.plan.requests import lines as headers  # noqa: PLC0415
     from velodrome.usecases.apps import AppSpec  # noqa: PLC0415
 
     def every(name: str) -> Sequence[Any]:
         return parameters[name] or ()
 
-    variables = [line for path in every("env_file") for line in env_file.read(Path(path))]
+    variables = [line for path in every("env_file") for line in surroundings.read_env_file(Path(path))]
     lines = [line for path in every("header_file") for line in headers.lines_of(Path(path))]
     return AppSpec(
         app,
         env=(*variables, *every("env")),
         requests=tuple(requests),
         upstreams=tuple(every("upstream")),
-        headers=headers.read([*lines, *every("header")]),
+        headers=headers.read_headers([*lines, *every("header")]),
         **{
             name: parameters[name]
             for name in (
@@ -215,7 +215,7 @@ def mix(parameters: Mapping[str, Any]) -> Asking:
     Raises TwoSourcesError where they contradict each other, UntrustedError, and UsageError for files.
     """
     from velodrome.model.withheld import known  # noqa: PLC0415
-    from velodrome.plan.asked import asking  # noqa: PLC0415
+    from velodrome.plan.requests import sources  # noqa: PLC0415
 
     lines = parameters["request"] or ()
     for line in lines:
@@ -224,7 +224,7 @@ def mix(parameters: Mapping[str, Any]) -> Asking:
         None if (path := parameters[name]) is None else Path(path) for name in _FILES
     )
     see = trust(parameters["trust"]).see
-    found = asking.of(lines, file, access_log, openapi, methods(parameters["methods"]), see=see)
+    found = sources.of(lines, file, access_log, openapi, methods(parameters["methods"]), see=see)
     known(found.requests)
     for sentence in found.told:
         tell(secrets.mask(sentence))

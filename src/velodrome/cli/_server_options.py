@@ -61,10 +61,10 @@ AsJson = Annotated[bool, of_results("--json", help="Print one JSON document.")]
 
 def between(text: str) -> Link | None:
     """Return the link of `--link`; None: it was not given. Raises BadOptionError."""
-    from velodrome.plan import link_text  # noqa: PLC0415
+    from velodrome.plan import surroundings  # noqa: PLC0415
 
     try:
-        return link_text.read(text) if text else None
+        return surroundings.read_link(text) if text else None
     except ValueError as error:
         raise _bad("--link", text, error) from error
 

@@ -18,7 +18,7 @@ Extra = Annotated[
 
 def stacks(stack: Extra = None) -> None:
     """List every stack: what it is, whether it runs here and, if not, why and the cure."""
-    from velodrome.guest import catalog  # noqa: PLC0415
+    from velodrome.guest import catalog, plugins  # noqa: PLC0415
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.run.environments import environment  # noqa: PLC0415
 
@@ -26,7 +26,7 @@ def stacks(stack: Extra = None) -> None:
     rows = [(found, environment.available(found)) for found in catalog.stacks(extra).values()]
     broken = [
         (entry.name, entry.origin, entry.error)
-        for entry in catalog.entries(catalog.STACK, extra)
+        for entry in plugins.entries(catalog.STACK, extra)
         if entry.error
     ]
     listing.stacks(rows, broken, sys.stdout)
@@ -53,7 +53,7 @@ def show_stack(
     line = shlex.join(["python", *process.argv])
     variables = [f"{key}={shlex.quote(value)}" for key, value in process.env.items()]
     if command:
-        print(" ".join([*variables, shlex.join(deployed(["python", *process.argv]))]))
+        print(" ".join([*variables, shlex.join(deployed(["python", *process.argv], found.server))]))
     else:
         listing.stack(
             found,
@@ -66,12 +66,12 @@ def show_stack(
 
 def _stack(name: str, extra: list[str]) -> "Stack":
     """Return the stack called `name`. Raises UnknownNameError."""
-    from velodrome.guest import catalog  # noqa: PLC0415
+    from velodrome.guest import catalog, plugins  # noqa: PLC0415
     from velodrome.model.errors import BrokenPluginError, UnknownNameError  # noqa: PLC0415
 
     try:
         return catalog.stack(name, extra)
-    except catalog.NoSuchNameError as error:
+    except plugins.NoSuchNameError as error:
         if error.error:
             raise BrokenPluginError("stack", name, error.error) from error
         raise UnknownNameError("stack", name, error.known) from error
@@ -95,30 +95,30 @@ def recipes() -> None:
 
 def show_recipe(name: Annotated[str, typer.Argument(help="As `velodrome recipes` lists it.")]) -> None:
     """Show one recipe: its steps and what a right response is."""
-    from velodrome.guest import catalog  # noqa: PLC0415
+    from velodrome.guest import catalog, plugins  # noqa: PLC0415
     from velodrome.model.errors import UnknownNameError  # noqa: PLC0415
     from velodrome.report import listing  # noqa: PLC0415
 
     try:
         listing.recipe(catalog.recipe(name), sys.stdout)
-    except catalog.NoSuchNameError as error:
+    except plugins.NoSuchNameError as error:
         raise UnknownNameError("recipe", name, error.known) from error
 
 
 def studies() -> None:
     """List the studies that ship, with what each asks and about how long it takes in full and quick form."""
     from velodrome.guest import catalog  # noqa: PLC0415
-    from velodrome.plan import finding, matrix, timing  # noqa: PLC0415
+    from velodrome.plan import matrix, study_file  # noqa: PLC0415
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.usecases.studies import known  # noqa: PLC0415
 
     there, stacks = known(), catalog.stacks()
     rows = []
-    for name in finding.shipped():
-        forms = [finding.load(name, there, quick=form) for form in (False, True)]
-        full, quick = (timing.race_s(matrix.lay_out(one, stacks).heats, stacks) for one in forms)
+    for name in study_file.shipped_studies():
+        forms = [study_file.load_study(name, there, quick=form) for form in (False, True)]
+        full, quick = (matrix.race_s(matrix.lay_out(one, stacks).heats, stacks) for one in forms)
         rows.append((forms[0], full, quick))
-    listing.studies(rows, list(finding.groups()), sys.stdout)
+    listing.studies(rows, list(study_file.groups()), sys.stdout)
 
 
 def drivers() -> None:

@@ -24,7 +24,9 @@ def command(
     from velodrome.model import secrets  # noqa: PLC0415
     from velodrome.model.errors import NoSourceError  # noqa: PLC0415
     from velodrome.model.withheld import known, withheld  # noqa: PLC0415
-    from velodrome.plan.asked import asking, headers, written  # noqa: PLC0415
+    from velodrome.plan.requests import file as written  # noqa: PLC0415
+    from velodrome.plan.requests import lines as headers  # noqa: PLC0415
+    from velodrome.plan.requests import sources  # noqa: PLC0415
     from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
 
     if access_log is None and openapi is None and file is None:

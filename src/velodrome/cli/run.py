@@ -77,7 +77,7 @@ def command(
     with heavy:
         from velodrome.model.claim import Judgement  # noqa: PLC0415
         from velodrome.model.errors import ClaimsFailedError  # noqa: PLC0415
-        from velodrome.plan import finding  # noqa: PLC0415
+        from velodrome.plan import study_file  # noqa: PLC0415
         from velodrome.run.companions.given import databases_of  # noqa: PLC0415
         from velodrome.usecases.apps import served_as  # noqa: PLC0415
         from velodrome.usecases.race import RaceSpec  # noqa: PLC0415
@@ -99,7 +99,9 @@ def command(
     )
     decides = apps.trust(trust)
     with served_as(user, "", tell):
-        verdicts = _race_group(spec, decides, out) if finding.is_group(study) else [_race(spec, decides, out)]
+        verdicts = (
+            _race_group(spec, decides, out) if study_file.is_group(study) else [_race(spec, decides, out)]
+        )
     claims = [one for verdict in verdicts for one in verdict.claims]
     failed = [one.claim.name for one in claims if one.judgement is Judgement.FAILS]
     if strict and failed:
@@ -127,7 +129,7 @@ def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Ver
 
     from velodrome.model import errors  # noqa: PLC0415
     from velodrome.model.secrets import mask  # noqa: PLC0415
-    from velodrome.plan import finding  # noqa: PLC0415
+    from velodrome.plan import study_file  # noqa: PLC0415
     from velodrome.report import json, markdown, terminal  # noqa: PLC0415
     from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
     from velodrome.run.faults import told  # noqa: PLC0415
@@ -135,7 +137,7 @@ def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Ver
     from velodrome.usecases import race  # noqa: PLC0415
     from velodrome.usecases.judge import inside_group  # noqa: PLC0415
 
-    name, members = str(spec.study), finding.members(str(spec.study))
+    name, members = str(spec.study), study_file.members(str(spec.study))
     if spec.only:
         listed = ", ".join(members)
         raise errors.BadOptionError("--only", spec.only[0], f"it is for one study; run one of: {listed}")

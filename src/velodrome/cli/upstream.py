@@ -54,10 +54,10 @@ def command(
     A request can set its own: GET /?velodrome-latency=75ms.
     """
     from velodrome.model.third_party import ThirdParty  # noqa: PLC0415
-    from velodrome.plan import third_party_text  # noqa: PLC0415
-    from velodrome.run.third_party import in_process, upstream_spec  # noqa: PLC0415
+    from velodrome.plan import surroundings  # noqa: PLC0415
+    from velodrome.run import third_party  # noqa: PLC0415
 
-    size, content = _read("--body", third_party_text.content, body)
+    size, content = _read("--body", surroundings.content, body)
     third = ThirdParty(
         "",
         latency,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
@@ -33,10 +33,9 @@ from velodrome.model.request import Request
 from velodrome.model.third_party import ThirdParty
 from velodrome.model.withheld import known as masked
 from velodrome.model.withheld import whole, withheld_third
-from velodrome.plan import third_party_text
-from velodrome.plan.asked import headers
-from velodrome.plan.asked.headers import Header
-from velodrome.run import account
+from velodrome.plan import surroundings
+from velodrome.plan.requests.lines import Header, with_headers
+from velodrome.run import account, third_party
 from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
@@ -45,8 +44,7 @@ from velodrome.run.environments.overlay import overlay_for
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
-from velodrome.run.third_party import in_process
-from velodrome.run.third_party.upstream_spec import answering
+from velodrome.run.third_party import answering
 from velodrome.usecases.terms import INTERFACES
 
 START_SECONDS = 30.0

@@ -24,8 +24,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
-from velodrome.run.racing.follower import Preparing
-from velodrome.run.racing.opening import opened
+from velodrome.run.racing.opening import Preparing, opened
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, trial_of

@@ -28,10 +28,10 @@ from velodrome.run.account import giving
 from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
+from velodrome.run.machine import facts
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
-from velodrome.run.racing.follower import Follower
+from velodrome.run.racing.opening import Follower
 from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.load_blocks import common

@@ -10,7 +10,7 @@ from velodrome.model.errors import BadOptionError
 from velodrome.model.results import Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding
+from velodrome.plan import study_file
 from velodrome.run.racing import store
 from velodrome.usecases.studies import known
 
@@ -43,7 +43,7 @@ def judge(
 
 def claimed(name: str, run: Path) -> Study:
     """Return the study of a run as its file has it now, in the form it was run in. Raises ResultsError."""
-    return finding.load(name, known(), quick=store.read(run).header.study.form == "quick")
+    return study_file.load_study(name, known(), quick=store.read(run).header.study.form == "quick")
 
 
 def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
@@ -51,11 +51,11 @@ def members(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
 
     Raises BadOptionError.
     """
-    if not finding.is_group(claims):
+    if not study_file.is_group(claims):
         raise BadOptionError(
             "--claims", claims, "this is a run of a group: name a group, or judge one study of it"
         )
-    by_folder = {inside_group(member): member for member in finding.members(claims)}
+    by_folder = {inside_group(member): member for member in study_file.members(claims)}
     for folder in folders:
         if folder.name not in by_folder:
             raise BadOptionError(

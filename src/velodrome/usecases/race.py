@@ -19,15 +19,15 @@ from velodrome.model.errors import BadOptionError, ResultsError
 from velodrome.model.link import Link
 from velodrome.model.measurement import Placement
 from velodrome.model.study import Study
-from velodrome.plan import finding, matrix, timing
-from velodrome.plan.matrix import Matrix
-from velodrome.plan.profiled import profiled
+from velodrome.plan import matrix, study_file
+from velodrome.plan import matrix as timing
+from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
 from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
+from velodrome.run.machine import facts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
@@ -93,7 +93,7 @@ class Race:
     @property
     def placement(self) -> Placement:
         """Which CPUs the server, the load generator and third parties get."""
-        return placement.place(self.lab.cpus, self.study.limits)
+        return facts.place(self.lab.cpus, self.study.limits)
 
     @property
     def version(self) -> str:
@@ -136,7 +136,9 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
     stacks = catalog.stacks(spec.extra)
     named = spec.study if isinstance(spec.study, str) else ""
     study = (
-        finding.load(named, known(stacks), quick=spec.quick) if isinstance(spec.study, str) else spec.study
+        study_file.load_study(named, known(stacks), quick=spec.quick)
+        if isinstance(spec.study, str)
+        else spec.study
     )
     study = chosen(study, spec)
     laid_out = matrix.lay_out(study, stacks, spec.only, spec.python)

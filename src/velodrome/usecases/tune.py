@@ -30,9 +30,8 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding, Wanted
 from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
-from velodrome.run.racing.follower import Preparing
-from velodrome.run.racing.opening import opened
+from velodrome.run.machine import facts as placement
+from velodrome.run.racing.opening import Preparing, opened
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, Refused, most_telling, not_served, trial_of
