@@ -40,7 +40,7 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class RaceSpec:
-    """Which study is raced, and what its user sets over it."""
+    """Which study is raced, and what its user sets over it. Raises UsageError for what makes no sense."""
 
     study: str | Study
     """One that ships, a TOML file, or a value."""
@@ -64,6 +64,9 @@ class RaceSpec:
     """Resume, and measure again what other programs disturbed."""
     wait: bool = False
     """Wait while another velodrome measures."""
+
+    def __post_init__(self) -> None:
+        refuse_count("blocks", self.blocks)
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,7 @@ class Raced:
 
 
 def chosen(study: Study, spec: RaceSpec) -> Study:
-    """Return the study with what its user sets over it. Raises UsageError."""
-    refuse_count("blocks", spec.blocks)
+    """Return the study with what its user sets over it."""
     study = profiled(study) if spec.profile else study
     return replace(
         study,
