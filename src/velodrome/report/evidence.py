@@ -19,8 +19,7 @@ from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement, ServerSample
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import names
-from velodrome.report.sparkline import Block, sparkline
-from velodrome.report.svg import style_of
+from velodrome.report.charts import Block, sparkline, style_of
 from velodrome.report.terminal import repeat
 from velodrome.report.typeset import aligned_figures, plural, visible
 
