@@ -6,7 +6,7 @@ from pathlib import Path
 
 from velodrome.api.holding import held
 from velodrome.model import secrets as known_secrets
-from velodrome.model.request import Request
+from velodrome.model.app import Request
 from velodrome.plan.asked.headers import Header, checked
 from velodrome.track.apps import Asked, folder
 

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from velodrome.model.request import Request
+from velodrome.model.app import Request
 from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.methods import SAFE

@@ -4,8 +4,7 @@ from typing import Any
 
 from velodrome.api.spans import seconds_of
 from velodrome.model.errors import UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.plan import link_text
 from velodrome.track.comparing import Terms
 

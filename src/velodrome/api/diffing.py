@@ -8,9 +8,9 @@ from typing import Any
 from velodrome.api import frames, revising, showing
 from velodrome.api.reading import Run, read
 from velodrome.guest import catalog
-from velodrome.judge.differing import sides
-from velodrome.judge.differing.asking import asked
-from velodrome.judge.differing.diffing import diff as differing
+from velodrome.judge import before_after
+from velodrome.judge.regression import asked
+from velodrome.judge.regression import diff as differing
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
 from velodrome.report import diff_junit, diff_markdown, diff_rows
@@ -117,11 +117,11 @@ def diff(
         raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
     stacks, first = catalog.stacks(), _run(before)
     if after is None:
-        both = sides.revisions(first.results, stacks)
+        both = before_after.revisions(first.results, stacks)
     else:
         second = _run(after)
         named = (str(first.path), str(second.path))
-        both = sides.runs(first.results, second.results, stacks, named)
+        both = before_after.runs(first.results, second.results, stacks, named)
     return Differences(differing(both, looked))
 
 

@@ -10,13 +10,11 @@ from velodrome.api.apps import Headers, asked_of
 from velodrome.api.asking import Asks, mix_of
 from velodrome.api.conditions import link_of
 from velodrome.api.spans import seconds_of
-from velodrome.judge.loaded import Blocks
-from velodrome.judge.measured import Measured
+from velodrome.judge.loaded import Blocks, Measured
 from velodrome.model import secrets
+from velodrome.model.app import Content, Request, known
 from velodrome.model.errors import UsageError
 from velodrome.model.quantity import in_unit
-from velodrome.model.request import Content, Request
-from velodrome.model.withheld import known
 from velodrome.plan.asked.headers import added, checked
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target

@@ -8,7 +8,7 @@ from velodrome.api.apps import asked_of
 from velodrome.api.asking import Asks, mix_of
 from velodrome.api.conditions import limits_of, terms_of
 from velodrome.api.spans import seconds_of
-from velodrome.judge.differing.diffing import Asked
+from velodrome.judge.regression import Asked
 from velodrome.model.difference import Diff
 from velodrome.run.apps import revisions
 from velodrome.run.supervision import scratch

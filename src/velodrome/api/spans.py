@@ -1,6 +1,6 @@
 """Spans of time as a caller writes them: seconds, or text such as `"500ms"`."""
 
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 
 
@@ -9,6 +9,6 @@ def seconds_of(span: float | str) -> float:
     if not isinstance(span, str):
         return float(span)
     try:
-        return duration.seconds(span)
+        return amounts.seconds(span)
     except ValueError as error:
         raise UsageError(str(error)) from error

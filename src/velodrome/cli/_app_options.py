@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from velodrome.model import secrets
-from velodrome.model.request import Request
+from velodrome.model.app import Request
 from velodrome.plan import env_file
 from velodrome.plan.asked import headers
 from velodrome.track.apps import INTERFACES, Asked

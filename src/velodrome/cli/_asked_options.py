@@ -9,8 +9,8 @@ import typer
 
 from velodrome.cli import _trusting as trusting
 from velodrome.model import secrets
+from velodrome.model.app import known
 from velodrome.model.errors import BadOptionError
-from velodrome.model.withheld import known
 from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.methods import ALL, SAFE

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
-from velodrome.judge.differing import asking
-from velodrome.judge.differing.diffing import Asked
+from velodrome.judge import regression
+from velodrome.judge.regression import Asked
 from velodrome.model.difference import DIFF_METRICS, Change, Diff
 
 FORMATS = ("text", "markdown", "json", "junit")
@@ -45,7 +45,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Write it into this file
 def asked(thresholds: Sequence[str] | None, margins: Sequence[str] | None, metrics: str) -> Asked:
     """Return what the options say. Raises ThresholdError."""
     named = [name.strip() for name in metrics.split(",") if name.strip()]
-    return asking.asked(thresholds or (), margins or (), named)
+    return regression.asked(thresholds or (), margins or (), named)
 
 
 @dataclass(frozen=True)

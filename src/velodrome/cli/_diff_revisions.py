@@ -8,7 +8,7 @@ import typer
 
 from velodrome.cli._racing import folder
 from velodrome.cli._served import tell, tell_unread
-from velodrome.judge.differing.diffing import Asked
+from velodrome.judge.regression import Asked
 from velodrome.model import quantity
 from velodrome.model.difference import Diff
 from velodrome.model.measurement import Failed

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from velodrome.model.errors import BadOptionError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.plan import link_text
 
 Connections = Annotated[int, typer.Option("-c", "--connections", min=1, help="Of the closed loop.")]

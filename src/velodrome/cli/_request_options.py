@@ -106,7 +106,7 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from pathlib import Path  # noqa: PLC0415
 
     from velodrome.cli import _trusting as trusting  # noqa: PLC0415
-    from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
+    from velodrome.model.app import known, unmarked, whole  # noqa: PLC0415
     from velodrome.plan.asked import file  # noqa: PLC0415
     from velodrome.run.drivers import mix  # noqa: PLC0415
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from velodrome.cli._declared import Annotated, Option
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -67,6 +67,6 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
 
 def _seconds(option: str, text: str | None) -> float | None:
     try:
-        return None if text is None else duration.seconds(text)
+        return None if text is None else amounts.seconds(text)
     except ValueError as error:
         raise ValueError(f"{option}: {error}") from error

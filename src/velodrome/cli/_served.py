@@ -14,8 +14,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App
 from velodrome.model.errors import NeedlessOptionError, UnknownNameError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Contestant, Trial
 from velodrome.report.typeset import visible
 from velodrome.run.environments import guest_tree

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from velodrome.model.named import Named
+from velodrome.model.files import Named
 from velodrome.report.typeset import visible
 from velodrome.track.trusting import Trust
 

@@ -8,8 +8,8 @@ import typer
 
 from velodrome.cli import _serving_options as serving
 from velodrome.cli._exit_codes import FAILED
+from velodrome.model.amounts import memory_bytes
 from velodrome.model.errors import BadOptionError
-from velodrome.model.memory_text import memory_bytes
 from velodrome.report import kept_text
 from velodrome.run import cache
 from velodrome.run.environments import verifying

@@ -17,10 +17,9 @@ from velodrome.cli._exit_codes import of_search
 from velodrome.cli._numbered import Numbered
 from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
 from velodrome.judge.search.holding import Demands
-from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import Probe, Sample
+from velodrome.model.search import Knee, Probe, RateCapacity, Sample
 from velodrome.model.trial import Trial
 from velodrome.report import capacity_json, capacity_text, search_text
 from velodrome.run.lab import Lab

@@ -15,8 +15,8 @@ from velodrome.cli import _raced_options as raced_options
 from velodrome.cli import _serving_options as serving
 from velodrome.cli import _trusting as trusting
 from velodrome.guest import catalog
-from velodrome.judge.differing import sides
-from velodrome.judge.differing.diffing import Asked, diff
+from velodrome.judge import before_after
+from velodrome.judge.regression import Asked, diff
 from velodrome.model.difference import Diff
 from velodrome.model.errors import BadOptionError, NeedlessOptionError
 from velodrome.run.racing import store
@@ -134,8 +134,8 @@ def _of_stored(before: str, after: str, asked: Asked) -> Diff:
     """Compare two stored runs, or the revisions in one."""
     stacks, first = catalog.stacks(), store.read(Path(before))
     if not after:
-        return diff(sides.revisions(first, stacks), asked)
-    return diff(sides.runs(first, store.read(Path(after)), stacks, (before, after)), asked)
+        return diff(before_after.revisions(first, stacks), asked)
+    return diff(before_after.runs(first, store.read(Path(after)), stacks, (before, after)), asked)
 
 
 def _refuse_needless(context: typer.Context) -> None:

@@ -18,7 +18,7 @@ from velodrome.cli import _search_options as searching
 from velodrome.cli import _target_url as target_url
 from velodrome.cli import _websocket_options as websockets
 from velodrome.cli._declared import typed
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan.asked import file_or_text
 
@@ -213,7 +213,7 @@ def _work(
 
 def _span(option: str, text: str) -> float:
     try:
-        return duration.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
 

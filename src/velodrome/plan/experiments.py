@@ -8,7 +8,7 @@ stacks = ["gunicorn-gevent", "uvicorn"]      # and whatever else the kind has
 
 from collections.abc import Mapping
 
-from velodrome.model.experiment import Experiment, Setting
+from velodrome.model.claim import Experiment, Setting
 from velodrome.plan.contestants import PACKAGE, VERSION
 from velodrome.plan.findings import Findings, nearest, shown
 from velodrome.plan.known import Known

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from velodrome.model.problem import Problem
+from velodrome.model.files import Problem
 from velodrome.plan.schema import Table
 from velodrome.plan.toml_map import Path, TomlMap
 from velodrome.plan.wanted import wanted

@@ -9,9 +9,8 @@ skip = ["upload", "hello/granian-*", "canary"]
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from velodrome.model.claim import Claim, Figure
+from velodrome.model.claim import Claim, Figure, PublishedTable
 from velodrome.model.load import Load, Schedule
-from velodrome.model.published import PublishedTable
 from velodrome.model.study import Question, Study, matches
 from velodrome.plan.findings import Findings, nearest
 from velodrome.plan.schema import QuickTable

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
-from velodrome.model.experiment import Setting
+from velodrome.model.claim import Setting
 
 
 @dataclass(frozen=True)

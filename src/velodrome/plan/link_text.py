@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from velodrome.model.duration import seconds
-from velodrome.model.link import CONGESTION, Link
+from velodrome.model.amounts import seconds
+from velodrome.model.load import CONGESTION, Link
 
 EXAMPLE = "rtt=160ms,jitter=2ms,rate=100mbit,loss=1%,queue=500,congestion=cubic"
 LONGEST_RTT_S = 60.0

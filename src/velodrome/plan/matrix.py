@@ -10,9 +10,8 @@ from random import Random
 
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
-from velodrome.model.claim import Claim
+from velodrome.model.claim import Claim, Experiment
 from velodrome.model.errors import NothingSelectedError
-from velodrome.model.experiment import Experiment
 from velodrome.model.load import Load
 from velodrome.model.study import Question, Study, matches
 from velodrome.model.trial import Contestant, Heat, Trial

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from velodrome.model.errors import UntrustedError
-from velodrome.model.named import Deed, Named
+from velodrome.model.files import Deed, Named
 from velodrome.model.study import Study
 
 _VERSION = re.compile(r"(?:(?:cpython|pypy|graalpy)[-@]?)?[0-9]+(?:\.[0-9]+){0,2}t?")

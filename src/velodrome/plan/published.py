@@ -12,8 +12,8 @@ rows = [
 
 from typing import Any
 
+from velodrome.model.claim import PublishedRow, PublishedTable
 from velodrome.model.metric import METRICS
-from velodrome.model.published import PublishedRow, PublishedTable
 from velodrome.model.study import Study
 from velodrome.plan.cells import Cells
 from velodrome.plan.findings import Findings, nearest

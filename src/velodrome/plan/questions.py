@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.model.study import Question
 from velodrome.plan import link_text
 from velodrome.plan.findings import Findings, nearest, shown

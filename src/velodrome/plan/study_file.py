@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 from velodrome.model.errors import StudyFileError
-from velodrome.model.problem import Problem
+from velodrome.model.files import Problem
 from velodrome.model.study import Study
 from velodrome.plan import forms
 from velodrome.plan.budget import contents, see_written

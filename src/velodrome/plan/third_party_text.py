@@ -11,10 +11,9 @@ import json
 import re
 from pathlib import Path
 
-from velodrome.model import duration
+from velodrome.model import amounts
+from velodrome.model.app import Content, Stall, ThirdParty
 from velodrome.model.errors import BadOptionError, UsageError
-from velodrome.model.request import Content
-from velodrome.model.third_party import Stall, ThirdParty
 from velodrome.plan.asked import file_or_text
 
 OPTION = "--upstream"
@@ -79,7 +78,7 @@ def stall(text: str) -> Stall:
     try:
         if not slash:
             raise ValueError("no '/'")
-        return Stall(duration.seconds(lasting), duration.seconds(every))
+        return Stall(amounts.seconds(lasting), amounts.seconds(every))
     except ValueError as error:
         raise ValueError(f"'{text}' ({error}); write 1s/10s, one second in every ten") from error
 

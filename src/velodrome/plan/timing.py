@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from velodrome.guest.stack import Stack
-from velodrome.model.capacity import Ceiling, ceiling
+from velodrome.model.littles_law import Ceiling, ceiling
 from velodrome.model.load import Closed, Open, Schedule
 from velodrome.model.trial import Heat, Trial
 

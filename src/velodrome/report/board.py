@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from velodrome.model import quantity
-from velodrome.model.flag import Severity
-from velodrome.model.interval import Interval
-from velodrome.model.measurement import UNTOLD, Failed, Measurement
+from velodrome.model.measurement import UNTOLD, Failed, Measurement, Severity
+from velodrome.model.quantity import Interval
 from velodrome.model.study import Question, Study
 from velodrome.model.verdict import Answer, Standing
 from velodrome.report import names

@@ -4,10 +4,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from velodrome.model.capacity_document import SCHEMA
-from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import RateFound
+from velodrome.model.search import CAPACITY_SCHEMA, Knee, RateCapacity, RateFound
 from velodrome.report import capacity_text
 
 
@@ -19,7 +17,7 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
         key: value for key, value in asdict(search).items() if key not in {"probes", "samples", "ending"}
     }
     return {
-        "schema": SCHEMA,
+        "schema": CAPACITY_SCHEMA,
         "sought": "rate" if of_rate else "connections",
         "of": title,
         "ending": search.ending.value,

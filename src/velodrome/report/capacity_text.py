@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterator
 
 from velodrome.model import quantity
-from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
-from velodrome.model.interval import Interval
 from velodrome.model.measurement import Measurement
-from velodrome.model.scalability import Peak, Scalability
+from velodrome.model.quantity import Interval
+from velodrome.model.search import Bottom, Knee, Peak, RateCapacity, Scalability
 from velodrome.report import search_text
 from velodrome.report.typeset import plural, visible
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from velodrome.model.condition import Compared, Decided, written
-from velodrome.model.condition_said import because
+from velodrome.model.condition import Compared, Decided, because, written
 from velodrome.model.metric import Unit
 
 

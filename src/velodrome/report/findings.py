@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from velodrome.model.experiment import Fact, Finding
+from velodrome.model.claim import Fact, Finding
 from velodrome.model.quantity import MISSING, number
 from velodrome.report.typeset import visible
 

@@ -11,8 +11,9 @@ from typing import Self
 
 from markupsafe import Markup
 
-from velodrome.model import parts, samples
-from velodrome.model.samples import Stack
+from velodrome.model import parts
+from velodrome.model import profile as samples
+from velodrome.model.profile import Stack
 from velodrome.report.typeset import visible
 
 WIDTH, ROW = 1080.0, 17

@@ -16,8 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from velodrome.model.flag import Severity
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, Verdict
 from velodrome.report import (
     by_driver,

@@ -9,9 +9,8 @@ from rich.live import Live
 from rich.text import Text
 
 from velodrome.model import quantity
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import UNTOLD, Failed, Measurement, Placement
+from velodrome.model.claim import Experiment, Finding
+from velodrome.model.measurement import UNTOLD, Failed, Flag, FlagKind, Measurement, Placement, Severity
 from velodrome.model.profile import Profile
 from velodrome.model.study import Study
 from velodrome.model.trial import Trial

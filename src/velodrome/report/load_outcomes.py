@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from velodrome.model import outcome_counts, quantity
+from velodrome.model import measurement, quantity
 from velodrome.report import typeset
 
 REDIRECTED = re.compile(r"status 30[12378] where ")
@@ -15,7 +15,7 @@ REDIRECTED = re.compile(r"status 30[12378] where ")
 def lines(document: Mapping[str, Any], width: int) -> list[str]:
     """Return counts and a few examples, whole; nothing when none failed."""
     loop = document["load"]["model"]
-    if document["ok"] and outcome_counts.failed(document, loop) == 0:
+    if document["ok"] and measurement.failed(document, loop) == 0:
         return []
     counts = [(name, count) for name, count in document["outcomes"].items() if count]
     if not counts:
@@ -25,7 +25,7 @@ def lines(document: Mapping[str, Any], width: int) -> list[str]:
     for example in document.get("examples", ()):
         text = f"{outcome(example['outcome'], loop)}: {typeset.visible(str(example['text']))}{_cure(example)}"
         found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")
-    untimed = sum(outcome_counts.untimed(document).values())
+    untimed = sum(measurement.untimed(document).values())
     if 0 < untimed < document["requests"]:
         share = quantity.percent(untimed / document["requests"])
         found += typeset.wrapped(

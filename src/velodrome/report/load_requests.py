@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from velodrome.model import outcome_counts, quantity
+from velodrome.model import measurement, quantity
 from velodrome.report import typeset
 from velodrome.report.columns import columns
 
@@ -33,7 +33,7 @@ def _row(one: Mapping[str, Any], loop: str) -> list[str]:
         quantity.milliseconds(due["p99"]),
         quantity.milliseconds(sent["p50"]),
         quantity.milliseconds(sent["p99"]),
-        quantity.grouped(outcome_counts.failed(one, loop)),
+        quantity.grouped(measurement.failed(one, loop)),
         _faults(one),
     ]
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from velodrome.model import outcome_counts, quantity
+from velodrome.model import measurement, quantity
 from velodrome.report import load_outcomes, load_requests, load_steps, typeset
 from velodrome.report.text_plot import Curve, plot
 
@@ -164,7 +164,7 @@ def result(document: Mapping[str, Any]) -> str:
     requests, loop = document["requests"], document["load"]["model"]
     if requests == 0:
         return "no request was made"
-    failed, under_way = outcome_counts.failed(document, loop), outcome_counts.under_way(document, loop)
+    failed, under_way = measurement.failed(document, loop), measurement.under_way(document, loop)
     if document["ok"] == 0:
         share = "NONE answered right"
     elif failed == 0:

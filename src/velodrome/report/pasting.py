@@ -1,6 +1,6 @@
 """What of a recommendation is to be pasted: the command line, and the files that say the same."""
 
-from velodrome.model.recommendation import Recommendation
+from velodrome.model.tuning import Recommendation
 from velodrome.report import deployment
 from velodrome.report.deployment import File, Full, Wishes
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from velodrome.model import quantity
-from velodrome.model.flag import Severity
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import names
 from velodrome.report.page import anchor

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from velodrome.model.claim import Compared, Here, Line
 from velodrome.model.metric import METRICS, unit_of
-from velodrome.model.published import Compared, Here, Line
 from velodrome.model.quantity import MISSING, in_unit
 from velodrome.report import folding, names
 from velodrome.report.typeset import visible

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from velodrome.model import quantity
-from velodrome.model.interval import Interval
-from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
-from velodrome.model.search_document import SCHEMA
+from velodrome.model.quantity import Interval
+from velodrome.model.search import SEARCH_SCHEMA, ConnectionsFound, Ending, Probe, RateFound, Sample
 from velodrome.report.typeset import visible
 
 KEEPS_UP = "that the server keeps up with"
@@ -57,7 +56,7 @@ def document(
     """Return what a program reads."""
     of_rate = isinstance(found, RateFound)
     return {
-        "schema": SCHEMA,
+        "schema": SEARCH_SCHEMA,
         "sought": "rate" if of_rate else "connections",
         "conditions": list(conditions),
         **{key: value for key, value in asdict(found).items() if key not in {"probes", "samples"}},

@@ -3,9 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from velodrome.model.recommendation import Recommendation
-from velodrome.model.tune_document import SCHEMA
-from velodrome.model.tuning import Entry
+from velodrome.model.tuning import SCHEMA, Entry, Recommendation
 from velodrome.report import capacity_json, pasting, tune_text
 
 

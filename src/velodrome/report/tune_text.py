@@ -4,8 +4,7 @@ import textwrap
 from collections.abc import Iterator
 
 from velodrome.model import quantity
-from velodrome.model.recommendation import Growth, Recommendation
-from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
+from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Growth, Recommendation, Told, TuneEnding
 from velodrome.report import pasting
 from velodrome.report.columns import columns
 from velodrome.report.typeset import plural, visible

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from velodrome.model import quantity
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 
 
 def aligned(column: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty, known, whole, withheld_third
 from velodrome.model.errors import (
     AppVariableError,
     BadOptionError,
@@ -26,9 +26,6 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import known, whole, withheld_third
 from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from velodrome.judge.search.holding import Demands, fell_behind
-from velodrome.judge.tuning.leaking import leak
+from velodrome.judge.tuning.forecasting import leak
 from velodrome.model.errors import AppAnswersWrongError, NoServerError
 from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Trial

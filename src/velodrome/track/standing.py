@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from velodrome.model.app import App
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.boot import Booted, ImpossibleError, boot

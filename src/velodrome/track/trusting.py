@@ -6,7 +6,7 @@ trust.see("mine.toml", of_study(study))     returns, or raises UntrustedError be
 
 from collections.abc import Callable, Sequence
 
-from velodrome.model.named import Named
+from velodrome.model.files import Named
 from velodrome.model.study import Study
 from velodrome.plan import finding, named
 from velodrome.run.trusted import Trusted

@@ -15,7 +15,7 @@ import pytest
 from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.errors import LinkError, LinkRefusedError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run.link import namespace, relay
 from velodrome.run.link.joint import DEVICE
 from velodrome.run.link.namespace import SETTINGS, entered, settings
@@ -196,7 +196,7 @@ def test_nothing_is_left_of_a_site() -> None:
 
 KILLED = """
 import os, sys, time
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run.link import namespace
 from velodrome.run.link.namespace import entered
 from velodrome.run.link.site import opened

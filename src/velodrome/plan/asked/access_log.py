@@ -19,8 +19,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
+from velodrome.model.app import Request
 from velodrome.model.errors import AccessLogError, TooLargeError
-from velodrome.model.request import Request
 from velodrome.plan.asked.left_out import LeftOut, sentence
 from velodrome.plan.asked.logs import lines, segments, varying
 from velodrome.plan.asked.logs.rates import Rates

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from velodrome.model.request import Request
+from velodrome.model.app import Request
 from velodrome.model.secrets import MARK
 from velodrome.plan.asked import places
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import RequestsFileError, UsageError
-from velodrome.model.named import Deed, Named
-from velodrome.model.request import Content, Request
+from velodrome.model.files import Deed, Named
 from velodrome.plan.asked import faults
 from velodrome.plan.budget import contents, see_written
 from velodrome.plan.named import See, refuse

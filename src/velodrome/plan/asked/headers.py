@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from velodrome.model.app import Request
 from velodrome.model.errors import HeaderError, HeaderFileError
-from velodrome.model.request import Request
 from velodrome.model.secrets import MARK
 from velodrome.plan.asked import faults
 

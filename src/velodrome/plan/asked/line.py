@@ -11,8 +11,8 @@ arrow stands the status of a right answer; without one any 2xx is right.
 import re
 from pathlib import Path
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import RequestLineError
-from velodrome.model.request import Content, Request
 from velodrome.plan.asked import faults, file_or_text, methods
 
 _METHOD = re.compile(r"([A-Za-z]+)(?:\s+|$)")

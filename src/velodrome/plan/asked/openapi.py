@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from velodrome.model.app import Request
 from velodrome.model.errors import OpenApiError, TooLargeError
-from velodrome.model.request import Request
 from velodrome.plan import budget
 from velodrome.plan.asked import faults
 from velodrome.plan.asked.described import document, operations

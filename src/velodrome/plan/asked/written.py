@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from velodrome.model.request import Request
+from velodrome.model.app import Request
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")

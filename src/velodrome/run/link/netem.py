@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 
 from velodrome.model.errors import LinkRefusedError
-from velodrome.model.link import MTU, Link
+from velodrome.model.load import MTU, Link
 from velodrome.model.measurement import LinkFacts, WayFacts
 from velodrome.run.link import namespace
 from velodrome.run.link.joint import CLIENT, DEVICE, SERVER, Ends

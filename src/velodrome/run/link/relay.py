@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from velodrome.model.errors import LinkError, LinkRefusedError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.model.measurement import LinkFacts, WayFacts
 from velodrome.run.link.joint import DEVICE, Ends
 from velodrome.run.link.namespace import entered

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from velodrome.model.errors import LinkError, LinkRefusedError
-from velodrome.model.link import MTU, Link
+from velodrome.model.load import MTU, Link
 from velodrome.model.measurement import LinkFacts
 from velodrome.run.link import namespace, netem
 from velodrome.run.link.joint import BITS, CLIENT, DEVICE, SERVER, Ends, Joint

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from velodrome.model.errors import LimitError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
 
 UNLIMITED = Limits()

@@ -14,6 +14,7 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
+from velodrome.model.app import ThirdParty
 from velodrome.model.errors import (
     CompanionFailedError,
     CompanionMissingError,
@@ -23,7 +24,6 @@ from velodrome.model.errors import (
     VelodromeError,
 )
 from velodrome.model.measurement import AnswerForm, FailureKind, Placement
-from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Trial
 from velodrome.run.apps import serving as apps
 from velodrome.run.asking import answer_form

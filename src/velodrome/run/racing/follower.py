@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.trial import Trial

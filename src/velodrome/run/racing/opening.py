@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.trial import Trial
 from velodrome.run.lab import Lab
 from velodrome.run.link import site

@@ -17,15 +17,17 @@ from datetime import UTC, datetime
 
 from velodrome.model import secrets
 from velodrome.model.errors import DriverMissingError, DriverTooOldError, UnfitLoadError
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import (
     CompanionFacts,
     Failed,
     FailureKind,
+    Flag,
+    FlagKind,
     IdleFacts,
     LinkFacts,
     LoadFacts,
     Measurement,
+    Severity,
     UpstreamFacts,
 )
 from velodrome.model.results import Result

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from velodrome.model.app import Stall, ThirdParty
 from velodrome.model.errors import UpstreamError
 from velodrome.model.measurement import UpstreamFacts
-from velodrome.model.third_party import Stall, ThirdParty
 from velodrome.run.supervision import lifeline
 from velodrome.run.third_party.upstream_spec import answering
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from velodrome.model.third_party import ThirdParty
+from velodrome.model.app import ThirdParty
 
 
 def answering(third: ThirdParty) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Every threshold stands beside its reason. INVALID: the figures are not the serve
 for. NOTE: they are, and the reader should know this beside them.
 """
 
-from velodrome.model.flag import Flag
+from velodrome.model.measurement import Flag
 from velodrome.run.validity import answers, companions, consistency, form, generator, link, machine, server
 from velodrome.run.validity.evidence import Evidence
 

@@ -2,7 +2,7 @@
 
 import math
 
-from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, milliseconds, percent
 
 FEW = 0.01

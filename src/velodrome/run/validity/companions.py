@@ -1,6 +1,6 @@
 """Was it the database? Real servers beside the one under test share the CPUs of the load and can use them up."""
 
-from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import Check, Evidence, percent
 
 SHARE_TOLD = 0.8

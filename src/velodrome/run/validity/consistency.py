@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open, Schedule
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds, percent
 
 LITTLE = 0.1

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from velodrome.model.flag import Flag
 from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import AnswerForm, IdleFacts, LinkFacts, LoadFacts, UpstreamFacts
+from velodrome.model.measurement import AnswerForm, Flag, IdleFacts, LinkFacts, LoadFacts, UpstreamFacts
 from velodrome.run.measuring.sampled import Sampled
 
 FAILURES = ("refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol")

@@ -1,6 +1,6 @@
 """Does the server keep to the protocol where clients only forgive it: heads as they should be, requests read whole?"""
 
-from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import Check, Evidence, count
 
 FEW = 0.01

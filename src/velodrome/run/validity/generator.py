@@ -1,7 +1,7 @@
 """Was it the generator? Its CPU, its lateness, its connections, its build."""
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds, percent
 
 LAG_TOLD = 0.1

@@ -1,7 +1,6 @@
 """Was it the link? Its lateness, its own losses, its rate, and the CPU it shares with the generator."""
 
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import WayFacts
+from velodrome.model.measurement import Flag, FlagKind, Severity, WayFacts
 from velodrome.run.validity.evidence import Check, Evidence, count, milliseconds, percent
 
 LATE_TOLD, LATE_INVALID = 0.1, 0.5

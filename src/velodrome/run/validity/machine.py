@@ -1,6 +1,6 @@
 """Did the machine belong to this trial: steal, other programs, swap; and was the third party on time?"""
 
-from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.measurement import Flag, FlagKind, Severity
 from velodrome.run.validity.evidence import Check, Evidence, milliseconds, percent
 
 STEAL_TOLD, STEAL_INVALID = 0.01, 0.05

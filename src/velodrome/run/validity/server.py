@@ -1,7 +1,6 @@
 """Was it the server, all of it, and the same one throughout?"""
 
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import WorkerUse
+from velodrome.model.measurement import Flag, FlagKind, Severity, WorkerUse
 from velodrome.run.validity.evidence import Check, Evidence, count, percent
 
 UNEQUAL = 1.5

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from velodrome.model.request import Content, Request
+from velodrome.model.app import Content, Request
 from velodrome.plan.asked import faults
 from velodrome.plan.asked.described import bodies, parameters
 from velodrome.plan.asked.described.references import (
