@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.judge.differing.made import AFTER_OPEN, BEFORE_OPEN, interleaved, latencies
+from tests.judge.regression.made import AFTER_OPEN, BEFORE_OPEN, interleaved, latencies
 from tests.report.made_up import HOSTILE
 
 from velodrome.judge.regression import Asked

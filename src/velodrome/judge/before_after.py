@@ -9,23 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from scipy import stats
-
 from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
 from velodrome.judge.field import Runner, failures, runners
 from velodrome.judge.figures import TAKING, Cell, noise
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, needed
 from velodrome.judge.statistics import (
-    CONFIDENCE,
     LEAST_DF,
     NOISE_DF,
     Missing,
     Number,
     Series,
     Two,
+    beyond_t,
     block_s,
     looks,
+    wilson,
 )
 from velodrome.judge.verdict import same_machine, set_aside
 from velodrome.judge.words import listed, sentence
@@ -234,13 +233,13 @@ class Failing:
             return 1.0
         df = NOISE_DF + len(self.before) + len(self.after) - 2
         before, after = self.shares
-        return float(2 * stats.t.sf(abs(after - before - share) / math.sqrt(variance), df))
+        return beyond_t((after - before - share) / math.sqrt(variance), df)
 
     def _wilson(self, side: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
         asked = max(round(sum(count for _, count in side) / self.inflation), 1)
         failed = min(round(sum(count for count, _ in side) / self.inflation), asked)
-        bounds = stats.binomtest(failed, asked).proportion_ci(CONFIDENCE, "wilson")
-        return float(bounds.low), _share(side), float(bounds.high)
+        low, high = wilson(failed, asked)
+        return low, _share(side), high
 
 
 def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:

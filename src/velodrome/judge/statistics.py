@@ -21,19 +21,47 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+
+# Of scipy only its special functions: `scipy.stats` takes a second to import, and calls these.
+from scipy import special
 
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.quantity import Interval, duration
 
-# Of scipy's special functions, because its statistics take a second to import.
-
 CONFIDENCE = 0.95
 
 
-def student_t(freedom: float) -> float:
+def student_t(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Return how many standard errors wide half an interval is: Student's t, two-sided."""
-    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))
+
+
+def beyond_t(t: float, freedom: float) -> float:
+    """Return how often Student's t is at least so far from 0, on either side."""
+    return float(2 * special.stdtr(freedom, -abs(t)))
+
+
+def median_of_chi2(freedom: float) -> float:
+    """Return the median of the chi-squared distribution, by which a median of variances is made unbiased."""
+    return float(2 * special.gammaincinv(freedom / 2, 0.5))
+
+
+def largest_ratio(freedom: float, other: float) -> float:
+    """Return what the ratio of two estimates of one variance stays under (F distribution)."""
+    return float(special.fdtri(freedom, other, CONFIDENCE))
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """Return the interval of a share by Wilson's score (E. B. Wilson, JASA 22, 1927): right near 0 and 1 too.
+
+    As Newcombe writes it (Statistics in Medicine 17, 1998, pages 857 to 872). `of` is above 0.
+    """
+    part = count / of
+    z = float(special.ndtri(0.5 + 0.5 * CONFIDENCE))
+    scale = 2 * (of + z**2)
+    center = (2 * of * part + z**2) / scale
+    half = z / scale * math.sqrt(4 * of * part * (1 - part) + z**2)
+    return 0.0 if count == 0 else center - half, 1.0 if count == of else center + half
 
 
 # --- What is left of values when all that is known of them is taken away, as a distribution that noise is drawn from.
@@ -133,7 +161,7 @@ class Comparison:
         prior = _moderated([(NOISE_DF, self.noise**2), (shared_df, shared)])
         own_df, own = ratios.size - 1.0, _variance(ratios)
         variance = _moderated([(prior_df, prior + grain), (own_df, own)])
-        if own_df and own > (prior + grain) * float(stats.f.ppf(CONFIDENCE, own_df, prior_df)):
+        if own_df and own > (prior + grain) * largest_ratio(own_df, prior_df):
             # Clearly noisier than the field: what the others show says nothing about this pair.
             variance = own
         width = critical_of_field(len(self.samples), ratios.size, prior_df, self._shape)
@@ -160,9 +188,7 @@ class Comparison:
         df = float(np.median([len(logs) for logs in self._logs.values()])) - 1
         if df < 1:
             return 0.0, 0.0
-        return min(SHARED_DF, df * len(rest)), 2 * float(np.median(rest)) * df / float(
-            stats.chi2.ppf(0.5, df)
-        )
+        return min(SHARED_DF, df * len(rest)), 2 * float(np.median(rest)) * df / median_of_chi2(df)
 
 
 @lru_cache(maxsize=512)
@@ -277,11 +303,11 @@ Number = Series | Known | Missing
 
 
 def share(count: int, of: int) -> Known | Missing:
-    """Return a share with its interval by Wilson's score (E. B. Wilson, JASA 22, 1927): right near 0 and 1 too."""
+    """Return a share with its interval (`wilson`)."""
     if of <= 0:
         return Missing("nothing was asked")
-    bounds = stats.binomtest(count, of).proportion_ci(CONFIDENCE, "wilson")
-    return Known(Interval(float(bounds.low), count / of, float(bounds.high)))
+    low, high = wilson(count, of)
+    return Known(Interval(low, count / of, high))
 
 
 def counted(values: list[float]) -> Known | Missing:
@@ -656,7 +682,7 @@ class Estimate:
         """Return what half the interval would be with so many blocks on both sides; noise taken as normal."""
         design = Design(blocks, blocks, prior_df=self.design.prior_df)
         df = max(design.prior_df + design.own_df, 1)
-        return float(stats.t.ppf(1 - level / 2, df)) * self._error(design)
+        return float(special.stdtrit(df, 1 - level / 2)) * self._error(design)
 
 
 @dataclass(frozen=True)
@@ -676,7 +702,7 @@ class Restlessness:
             return Restlessness(1.0, ())
         df = float(np.median([one.design.own_df for one in told]))
         middle = float(np.median([one.own / _presumed(one) for one in told]))
-        factor = max(1.0, middle * df / float(stats.chi2.ppf(0.5, df)))
+        factor = max(1.0, middle * df / median_of_chi2(df))
         scaled = [one.residuals / math.sqrt(_moderated_estimating(one, factor)) for one in told]
         return Restlessness(factor, shape(scaled))
 
@@ -686,7 +712,7 @@ def estimate(two: Two, machine: Restlessness, bundle: int = 1) -> Estimate:
     presumed, design = _presumed(two) * machine.factor, two.design
     variance = _moderated_estimating(two, machine.factor)
     own_df = design.own_df
-    if own_df > 1 and two.own > presumed * float(stats.f.ppf(CONFIDENCE, own_df, NOISE_DF)):
+    if own_df > 1 and two.own > presumed * largest_ratio(own_df, NOISE_DF):
         # Clearly noisier than presumed: what is presumed says nothing about this figure.
         design = Design(design.before, design.after, design.drift, 0.0)
         variance = two.own

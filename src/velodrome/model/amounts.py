@@ -1,6 +1,6 @@
 """Amounts as people type them: a number and its unit, read by one grammar wherever one is typed.
 
-Spans of time are `10s`, `500ms`, `1.5m`, `2h`, `30d`; a bare number is seconds. Of memory `512MB` and `1GB` are decimal;
+A span of time is `10s`, `500ms`, `1.5m`, `2h` or `30d`; a bare number is seconds. `512MB` and `1GB` are decimal memory;
 `512m`, `1g` and `1GiB` are powers of 1,024: a letter alone is what Docker and systemd mean by it.
 """
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 from tests.judge import made
-from tests.judge.differing.made import (
+from tests.judge.regression.made import (
     AFTER_OPEN,
     BEFORE_OPEN,
     CLOSED_Q,

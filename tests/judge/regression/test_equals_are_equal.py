@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.judge.differing.simulated import Machine, changes, diff, looked
+from tests.judge.regression.simulated import Machine, changes, diff, looked
 
 TIMES = 100
 AS_PRESUMED = Machine()

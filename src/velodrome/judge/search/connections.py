@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from velodrome.judge.statistics import student_t
 from velodrome.model.quantity import Interval
@@ -386,4 +386,4 @@ def _fits(counts: Floats, rates: Floats, found: _Fit) -> bool:
     if pure <= 0:
         return off <= 1e-9
     ratio = max(off, 0.0) / lacking / (pure / repeats)
-    return bool(stats.f.sf(ratio, lacking, repeats) >= _LACK)
+    return bool(special.fdtrc(lacking, repeats, ratio) >= _LACK)
