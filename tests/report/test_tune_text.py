@@ -17,7 +17,7 @@ from velodrome.model.tuning import (
     Wanted,
 )
 from velodrome.plan.candidates import candidate
-from velodrome.report import tune_text
+from velodrome.report import recommendation as tune_text
 
 STACKS = catalog.stacks()
 GRID = [
@@ -124,6 +124,6 @@ def test_where_nothing_holds_the_reason_is_told_and_nothing_to_paste() -> None:
 
 
 def test_a_load_is_a_line_without_control_codes() -> None:
-    line = tune_text.asked(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"))
+    line = tune_text.load_line(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"))
     assert "\x1b" not in line
     assert "failed" in line
