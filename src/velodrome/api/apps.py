@@ -12,12 +12,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model import secrets as known_secrets
+from velodrome.model.app import Request
 from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoundError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.request import Request
+from velodrome.model.load import Limits, Link
 from velodrome.plan import link_text
 from velodrome.plan.asked import asking
 from velodrome.plan.asked.asking import Asking
@@ -127,7 +126,7 @@ def seconds_of(span: float | str) -> float:
     if not isinstance(span, str):
         return float(span)
     try:
-        return duration.seconds(span)
+        return amounts.seconds(span)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
