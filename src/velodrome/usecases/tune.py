@@ -33,9 +33,8 @@ from velodrome.model.tuning import (
 )
 from velodrome.plan.candidates import grid, refined
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
-from velodrome.run.racing.follower import Preparing
-from velodrome.run.racing.opening import opened
+from velodrome.run.machine import facts as placement
+from velodrome.run.racing.opening import Preparing, opened
 from velodrome.usecases.bench import Bench, Refused, most_telling, not_served
 from velodrome.usecases.compare import MOST_WRONG
 from velodrome.usecases.load_blocks import common_first

@@ -8,11 +8,11 @@ from tests.run.drivers.record import DIALECTS
 from velodrome.model.app import Content, Request
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Schedule, Step
+from velodrome.run import third_party
 from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign_driver import ForeignDriver
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.third_party import in_process
 
 URL = "http://127.0.0.1:8000/"
 LOAD = Load(Closed(4), duration_s=1.0)
@@ -54,7 +54,7 @@ def test_all_else_is_a_mix_that_only_velodrome_carries(requests: tuple[Request, 
 
 
 def assert_refused(dialect: Dialect, target: Target) -> None:
-    with pytest.raises(UnfitLoadError, match=r"cannot carry a load with mix = .*; velodrome sends more"):
+    with pytest.raises(UnfitLoadError, match=r"mix = .*; velodrome "):
         ForeignDriver(dialect).run(LOAD, target, lambda event: True)
 
 
@@ -93,16 +93,14 @@ def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
         {"rate": 100, "duration_s": 0.3, "to_rate": 200},
     ]
     for dialect in DIALECTS.values():
-        with pytest.raises(
-            UnfitLoadError, match=r"cannot carry a load with rate = 100\.\.200: it knows one rate"
-        ):
+        with pytest.raises(UnfitLoadError, match=r"rate = 100\.\.200: "):
             ForeignDriver(dialect).run(SCHEDULED, Target(URL), lambda event: True)
 
 
 @pytest.mark.measured
 def test_each_step_of_a_schedule_is_told() -> None:
     load = Load(Schedule((Step(100, 0.3), Step(200, 0.3))), duration_s=0.6)
-    with in_process.upstream({"latency": "1ms"}) as third:
+    with third_party.served_here({"latency": "1ms"}) as third:
         facts = VelodromeDriver().run(load, Target(f"http://127.0.0.1:{third.port}/"), lambda event: True)
     assert [(step.rate, step.to_rate, step.requests) for step in facts.steps] == [
         (100, 100, 30),

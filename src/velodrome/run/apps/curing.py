@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from velodrome.run.servers.server import INHERITED
+from velodrome.run.servers import INHERITED
 
 MOST_NAMED = 4
 USUAL = (
@@ -30,7 +30,7 @@ SESSION = ("PYTHON", "LC_", "XDG_", "SSH_", "VIRTUAL_ENV", "_")
 
 @dataclass(frozen=True)
 class Lacking:
-    """What it lacked, as `guest/apps/lacks.py` tells."""
+    """What it lacked, as `guest/apps/looking.py` tells."""
 
     missing: str | None
     """A module."""

@@ -11,8 +11,7 @@ from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import environment_for
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Server, Serving, fresh_port
 from velodrome.run.supervision.ward import Exit
 
 STACK = "grpc-aio"
@@ -44,7 +43,7 @@ class Peer:
 
     def ready(self) -> str:
         """Wait until it has answered a call; return the version of its library."""
-        arguments = ("velodrome.guest.grpc.first_call", self.url, str(START_S))
+        arguments = ("velodrome.guest.grpc.peers", self.url, str(START_S))
         answered = ask(self._environment.python, arguments, {}, self._ground, self._server.exit)
         if isinstance(answered, Exit) or answered.trouble:
             trouble = answered.sentence if isinstance(answered, Exit) else answered.trouble
