@@ -158,7 +158,7 @@ def terms_of(
     **more: Any,
 ) -> Terms:
     """Return the terms of a race; `more` are fields of `Terms`. Raises UsageError for what makes no sense."""
-    return Terms(connections, rate, limits, seconds=seconds_of(amounts), link=link_of(link), **more)
+    return Terms(connections, rate, limits, seconds=seconds_of(duration), link=link_of(link), **more)
 
 
 RUNNING = "__main__"
