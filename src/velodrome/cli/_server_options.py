@@ -100,7 +100,7 @@ def seconds(option: str, text: str) -> float:
     from velodrome.model import duration  # noqa: PLC0415
 
     try:
-        return duration.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise _bad(option, text, error) from error
 

@@ -18,7 +18,7 @@ from velodrome.guest import catalog, plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty, known, whole, withheld_third
 from velodrome.model.errors import (
     AppPathError,
     AppVariableError,

@@ -10,9 +10,8 @@ from typing import Protocol
 
 from velodrome.guest import catalog
 from velodrome.judge.load_figures import figures_of
-from velodrome.judge.search.bounding import bounding
-from velodrome.judge.search.connections import ConnectionSearch, enough_connections
-from velodrome.judge.search.holding import Demands, Tried, probe
+from velodrome.judge.search.connections import ConnectionSearch, enough_connections, scalability
+from velodrome.judge.search.holding import Demands, Tried, bounding, probe
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
 from velodrome.judge.search.scalability import scalability
 from velodrome.model.capacity_found import Bottom, Knee, RateCapacity

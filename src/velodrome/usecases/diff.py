@@ -39,7 +39,7 @@ from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.terms import Terms, refuse_count
 
 BUDGET_S = 600.0
-NAMES = (sides.BEFORE, sides.AFTER)
+NAMES = (before_after.BEFORE, before_after.AFTER)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
             for side, app in zip(NAMES, found, strict=True)
         ),
         contestants=contestants,
-        blocks=FIRST,
+        blocks=FIRST_LOOK,
         seed=terms.seed,
         limits=terms.limits,
         sources=tuple(f"{side}: {one.name}, {one.commit}" for side, one in zip(NAMES, both, strict=True)),
@@ -161,7 +161,7 @@ def raced(
     Raises NothingMeasuredError where neither revision could be measured, and what a race raises.
     """
     began = time.monotonic()
-    there, wanted = 0, blocks or FIRST
+    there, wanted = 0, blocks or FIRST_LOOK
     while True:
         now = replace(study, blocks=wanted)
         heats = matrix.lay_out(now, lab.stacks).heats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.measurement import Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
