@@ -8,8 +8,7 @@ from typing import Any
 from velodrome.api import tables
 from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, seconds_of, terms_of
 from velodrome.api.runs import Run, read
-from velodrome.judge.differing.asking import asked
-from velodrome.judge.differing.diffing import Asked
+from velodrome.judge.regression import Asked, asked
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
 from velodrome.report import differences

@@ -7,14 +7,11 @@ from typing import Any
 from velodrome.api import tables
 from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
-from velodrome.model.capacity_found import Knee, RateCapacity
-from velodrome.model.condition import Condition
-from velodrome.model.condition_text import read
+from velodrome.model.condition import Condition, read
 from velodrome.model.errors import UsageError
-from velodrome.model.interval import Interval
-from velodrome.model.recommendation import Recommendation
-from velodrome.model.search import Ending, Probe, RateFound, Sample
-from velodrome.model.tuning import Goal
+from velodrome.model.quantity import Interval
+from velodrome.model.search import Ending, Knee, Probe, RateCapacity, RateFound, Sample
+from velodrome.model.tuning import Goal, Recommendation
 from velodrome.report import recommendation as recommending
 from velodrome.report import searches
 from velodrome.run.faults import refusals

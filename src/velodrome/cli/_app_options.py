@@ -19,8 +19,8 @@ from velodrome.usecases.terms import INTERFACES
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from velodrome.model.named import Named
-    from velodrome.model.request import Request
+    from velodrome.model.app import Request
+    from velodrome.model.files import Named
     from velodrome.plan.requests.sources import Asking
     from velodrome.usecases.apps import AppSpec, ServedSpec
     from velodrome.usecases.studies import Trust
@@ -214,7 +214,7 @@ def mix(parameters: Mapping[str, Any]) -> Asking:
 
     Raises TwoSourcesError where they contradict each other, UntrustedError, and UsageError for files.
     """
-    from velodrome.model.withheld import known  # noqa: PLC0415
+    from velodrome.model.app import known  # noqa: PLC0415
     from velodrome.plan.requests import sources  # noqa: PLC0415
 
     lines = parameters["request"] or ()

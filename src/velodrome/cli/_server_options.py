@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from velodrome.model.condition import Condition
-    from velodrome.model.limits import Limits
-    from velodrome.model.link import Link
+    from velodrome.model.load import Limits, Link
 
 SERVER, LOAD, RESULTS = "The server", "Load", "Run and results"
 """Groups of options in the help."""
@@ -71,14 +70,14 @@ def between(text: str) -> Link | None:
 
 def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
     """Return what must hold. Raises ConditionError, UnknownLoadMetricError."""
-    from velodrome.model.condition_text import read  # noqa: PLC0415
+    from velodrome.model.condition import read  # noqa: PLC0415
 
     return tuple(map(read, texts or ()))
 
 
 def limits(cpus: int | None, memory: str = "") -> Limits:
     """Return the limits of the server. Raises BadOptionError."""
-    from velodrome.model.limits import Limits  # noqa: PLC0415
+    from velodrome.model.load import Limits  # noqa: PLC0415
 
     if cpus is not None and cpus < 1:
         raise _bad("--cpus", str(cpus), "at least 1 is needed")
@@ -97,7 +96,7 @@ def rate(option: str, value: float | None) -> float | None:
 
 def seconds(option: str, text: str) -> float:
     """Return a duration. Raises BadOptionError."""
-    from velodrome.model import duration  # noqa: PLC0415
+    from velodrome.model import amounts  # noqa: PLC0415
 
     try:
         return amounts.seconds(text)

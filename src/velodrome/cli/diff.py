@@ -125,13 +125,13 @@ def command(
     each other until the answer is settled.
     """
     with heavy:
-        from velodrome.judge.differing import asking  # noqa: PLC0415
+        from velodrome.judge import regression  # noqa: PLC0415
         from velodrome.model.errors import BadOptionError, NeedlessOptionError  # noqa: PLC0415
         from velodrome.run.racing import store  # noqa: PLC0415
         from velodrome.usecases import diff  # noqa: PLC0415
         from velodrome.usecases.apps import named  # noqa: PLC0415
 
-    asked = asking.asked(
+    asked = regression.asked(
         threshold or (), margin or (), [name.strip() for name in metrics.split(",") if name.strip()]
     )
     if app:

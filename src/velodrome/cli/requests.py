@@ -22,8 +22,8 @@ def command(
     Secrets are left out. Give those in headers by --header when the file is used; enter others by hand.
     """
     from velodrome.model import secrets  # noqa: PLC0415
+    from velodrome.model.app import known, withheld  # noqa: PLC0415
     from velodrome.model.errors import NoSourceError  # noqa: PLC0415
-    from velodrome.model.withheld import known, withheld  # noqa: PLC0415
     from velodrome.plan.requests import file as written  # noqa: PLC0415
     from velodrome.plan.requests import lines as headers  # noqa: PLC0415
     from velodrome.plan.requests import sources  # noqa: PLC0415

@@ -53,7 +53,7 @@ def command(
 
     A request can set its own: GET /?velodrome-latency=75ms.
     """
-    from velodrome.model.third_party import ThirdParty  # noqa: PLC0415
+    from velodrome.model.app import ThirdParty  # noqa: PLC0415
     from velodrome.plan import surroundings  # noqa: PLC0415
     from velodrome.run import third_party  # noqa: PLC0415
 

@@ -18,7 +18,8 @@ from velodrome.guest import catalog, plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App, Request, ThirdParty, known, whole, withheld_third
+from velodrome.model.app import App, Request, ThirdParty, whole, withheld_third
+from velodrome.model.app import known as masked
 from velodrome.model.errors import (
     AppPathError,
     AppVariableError,
@@ -29,10 +30,6 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import known as masked
-from velodrome.model.withheld import whole, withheld_third
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party

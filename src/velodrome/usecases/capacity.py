@@ -13,14 +13,11 @@ from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections, scalability
 from velodrome.judge.search.holding import Demands, Tried, bounding, probe
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
-from velodrome.judge.search.scalability import scalability
-from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
 from velodrome.model.condition import Condition, comparisons, written
 from velodrome.model.errors import UnknownNameError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import Ending, Probe, RateFound, Sample
+from velodrome.model.search import Bottom, Ending, Knee, Probe, RateCapacity, RateFound, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened

@@ -11,7 +11,7 @@ from pathlib import Path
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan import matrix

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from velodrome.guest import catalog
-from velodrome.judge.differing import sides
-from velodrome.judge.differing.diffing import EVERYTHING, Asked
-from velodrome.judge.differing.diffing import diff as differing
-from velodrome.judge.differing.looks import FIRST, MOST, next_look
+from velodrome.judge import before_after
+from velodrome.judge.regression import EVERYTHING, Asked
+from velodrome.judge.regression import diff as differing
+from velodrome.judge.statistics import FIRST_LOOK, LAST_LOOK, next_look
 from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
 from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, RaceInterruptedError
@@ -23,7 +23,6 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
 from velodrome.plan import matrix
-from velodrome.plan import matrix as timing
 from velodrome.run.account import giving
 from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
@@ -100,8 +99,8 @@ def stored(before: Results, after: Results | None, asked: Asked, named: tuple[st
     """
     stacks = catalog.stacks()
     if after is None:
-        return differing(sides.revisions(before, stacks), asked)
-    return differing(sides.runs(before, after, stacks, named), asked)
+        return differing(before_after.revisions(before, stacks), asked)
+    return differing(before_after.runs(before, after, stacks, named), asked)
 
 
 def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
@@ -170,8 +169,8 @@ def raced(
         results = store.read(folder)
         if not any(isinstance(one, Measurement) for one in results.trials):
             raise NothingMeasuredError(str(folder))
-        found = differing(sides.revisions(results, lab.stacks), asked)
-        if blocks is not None or wanted >= MOST or (settled(found) and not _spoilt(results)):
+        found = differing(before_after.revisions(results, lab.stacks), asked)
+        if blocks is not None or wanted >= LAST_LOOK or (settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began
         affordable = int(wanted * budget_s / took)
@@ -185,7 +184,7 @@ def raced(
 def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
     try:
         with giving(plan.out):
-            racing.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+            racing.run(plan, lab, follower, lambda heat: matrix.heat_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from velodrome.guest import catalog
 from velodrome.model.errors import BadOptionError, ResultsError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.model.measurement import Placement
 from velodrome.model.study import Study
 from velodrome.plan import matrix, study_file
-from velodrome.plan import matrix as timing
 from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
 from velodrome.run.account import giving
@@ -91,7 +90,7 @@ class Race:
     @property
     def seconds(self) -> float:
         """About how long it takes."""
-        return timing.race_s(self.matrix.heats, self.lab.stacks)
+        return matrix.race_s(self.matrix.heats, self.lab.stacks)
 
     @property
     def placement(self) -> Placement:
@@ -182,7 +181,7 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             race.matrix.experiments,
             race.matrix.profiles,
         )
-        ended = racing.run(plan, race.lab, follower, lambda heat: timing.heat_s(heat, race.lab.stacks))
+        ended = racing.run(plan, race.lab, follower, lambda heat: matrix.heat_s(heat, race.lab.stacks))
         raced = Raced(race, where, "" if race.partial else ended.how)
         follower.ended(raced)
     return raced

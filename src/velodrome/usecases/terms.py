@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.errors import BadOptionError, UnknownKnobError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Link, Load, Open
 
 INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""

@@ -22,7 +22,7 @@ from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import Condition, written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError, UnknownNameError, UsageError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import (
