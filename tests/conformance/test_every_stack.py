@@ -68,6 +68,7 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
     knobs = {"workers": 3} if "workers" in stack.knobs else {}
     slots = stack.slots(stack.settings(knobs)) or TOGETHER
     with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path, knobs) as server:
+        said = server.output().count("\n")  # some say much when they start
         at_least_s = 0.1 * math.ceil(TOGETHER / slots)
         until = time.monotonic() + WORKERS_S
         # Again and again: workers start one after the other, share unevenly, and this machine may be busy.
@@ -78,7 +79,7 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
                 break
             told = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
             assert time.monotonic() < until, f"{told}\n{server.output()}"
-        assert server.output().count("\n") < TOGETHER / 2, f"it logs each request:\n{server.output()}"
+        assert server.output().count("\n") < said + TOGETHER / 2, f"it logs each request:\n{server.output()}"
         check_nothing_is_left(server)
 
 
