@@ -13,7 +13,14 @@ from typing import Tuple
 from velodrome.guest.stack import Launch, Process, Server, Stack, Written, one_per_thread
 
 PROGRAM = "velodrome.guest.stacks.pyuwsgi"
-SERVER = Server(PROGRAM, parts={"server": ("uwsgidecorators",)})
+RACE_ONLY = ("--http-timeout=120", "--disable-logging")
+SERVER = Server(
+    PROGRAM,
+    race_only=("--http-timeout",),
+    race_only_switches=("--disable-logging",),
+    access_log="It writes a line for each request unless --disable-logging is set.",
+    parts={"server": ("uwsgidecorators",)},
+)
 
 
 def options(launch: Launch) -> Tuple[str, ...]:
@@ -23,7 +30,6 @@ def options(launch: Launch) -> Tuple[str, ...]:
         "--http=%s:%d" % (launch.host, launch.port),
         "--http-keepalive=%s" % launch.text("keepalive"),
         "--http-auto-chunked",
-        "--http-timeout=120",
         "--master",
         "--processes=%s" % launch.text("workers"),
         "--threads=%s" % launch.text("threads"),
@@ -31,7 +37,6 @@ def options(launch: Launch) -> Tuple[str, ...]:
         "--single-interpreter",
         "--need-app",
         "--die-on-term",
-        "--disable-logging",
     )
 
 
@@ -41,12 +46,12 @@ def command(launch: Launch) -> Process:
     if app.startswith("velodrome.guest."):
         # uWSGI looks into the module's dictionary, where an app that is made on first use is not yet.
         app = app.replace(":", ":make_") + "()"
-    return Process(("-m", PROGRAM, *options(launch), "--module=" + app))
+    return Process(("-m", PROGRAM, *options(launch), *RACE_ONLY, "--module=" + app))
 
 
 def script(launch: Launch, app: Written) -> str:
     """Return a program that serves an app so."""
-    lines = ["import sys", "", "import pyuwsgi", app.imports, "", "application = %s" % app.expression, ""]
+    lines = ["import pyuwsgi", app.imports, "", "application = %s" % app.expression, ""]
     given = "".join("            %r,\n" % option for option in options(launch))
     return "\n".join(
         [
