@@ -33,7 +33,7 @@ def test_a_server_that_is_there_is_not_installed_again() -> None:
     assert "--no-control-socket" not in line
 
 
-LABORATORY = ("graceful", "log", "control-socket", "kill-", "no-ws")
+LABORATORY = ("graceful", "-log", "control-socket", "kill-", "no-ws")
 
 
 @pytest.mark.parametrize("stack", [name for name, one in catalog.stacks().items() if one.interface in SERVED])
