@@ -12,7 +12,7 @@ from velodrome.run.account import current_process
 from velodrome.run.environments.environment import Environment
 from velodrome.run.supervision import python
 
-MODULE = "velodrome.guest.weave.busy"
+MODULE = "velodrome.guest.codegen.steps"
 TIMES = 3
 """The fastest of so many processes counts: noise only adds."""
 LONGEST_S = 30.0

@@ -1,0 +1,243 @@
+"""Which setting to deploy, as text and as JSON, with the command line and the files to paste.
+
+The text is the answer, why, what would change it, proof, and files. JSON: schema `velodrome/tune/1`,
+docs/tune.schema.json.
+"""
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from velodrome.model import quantity
+from velodrome.model.recommendation import Growth, Recommendation
+from velodrome.model.tune_document import SCHEMA
+from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
+from velodrome.report import deployment, searches
+from velodrome.report.deployment import File, Full, Wishes
+from velodrome.report.typeset import columns, plural, visible
+
+FOR = {
+    Goal.CAPACITY: "the most answers a second",
+    Goal.CPU: "the least CPU",
+    Goal.MEMORY: "the least memory",
+}
+WHY = 64
+"""Letters of a reason, cut between words."""
+SHOWN = 12
+"""Candidates in the table; the JSON document has all."""
+
+
+def load_line(candidate: Candidate, told: Told) -> str:
+    """Return a line for one load: `uvicorn[workers=2]  620/s held`."""
+    load = f"{quantity.rate(told.ask.rate)}" if told.ask.rate else f"{told.ask.connections} connections"
+    if told.failed or told.spoilt:
+        came = f"failed: {told.failed}" if told.failed else f"does not count: {told.spoilt}"
+    elif told.ask.rate:
+        came = "held" if told.held else f"broke  {told.why}"
+    else:
+        came = f"{quantity.rate(told.throughput_rps)}" + (f"  {told.why}" if told.why else "")
+    return visible(f"{candidate.label:<44} {load:>14}  {came}")
+
+
+def sentence(found: Recommendation) -> str:
+    """Return the answer in a sentence."""
+    tuned, best = found.tuned, found.tuned.best
+    wanted = f"with {' and '.join(found.conditions)}" if found.conditions else "that the server keeps up with"
+    if best is None or best.value is None:
+        why = tuned.because.rstrip(".")
+        if tuned.ending is TuneEnding.NEVER and found.rate:
+            return visible(f"No setting carries {quantity.rate(found.rate)} {wanted}: {why}.")
+        if tuned.ending is TuneEnding.NEVER:
+            return visible(f"No setting has a rate {wanted}: {why}.")
+        return visible(f"Cannot tell: {why}.")
+    if tuned.goal is Goal.CAPACITY:
+        return visible(
+            f"{found.title}: {_value(tuned.goal, best)} {wanted}, {FOR[tuned.goal]} of what was tried."
+        )
+    return visible(
+        f"{found.title}: {_value(tuned.goal, best)} at {quantity.rate(found.rate)} {wanted}, {FOR[tuned.goal]} of what "
+        "was tried."
+    )
+
+
+def lines(found: Recommendation) -> list[str]:
+    """Return all that is told."""
+    told = ["", f" {visible(found.of)}", "", f" → {sentence(found)}"]
+    told += [f"   {line}" for line in _about(found)]
+    told += ["", *_table(found)]
+    if found.mind:
+        told += ["", " What would change this:"]
+        told += [f"   · {visible(one.sentence)}." for one in found.mind]
+    told += ["", f" {_took(found)}"]
+    if found.before:
+        told += ["", " Before it:", *(f"   {line}" for line in visible_lines(found.before))]
+    for file in files_to_paste(found):
+        told += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
+    return [line.rstrip() for line in told]
+
+
+def visible_lines(text: str) -> list[str]:
+    """Return lines that hold what a user called their app."""
+    return [visible(line) for line in text.splitlines()]
+
+
+def _about(found: Recommendation) -> Iterator[str]:
+    tuned, proof = found.tuned, found.proof
+    if tuned.runner_up is not None:
+        yield f"Runner-up: {visible(found.runner_up)}, {_value(tuned.goal, tuned.runner_up)}."
+    if tuned.ending is TuneEnding.SPENT:
+        yield visible(f"Not settled: {tuned.because.rstrip('.')}.")
+    if proof is not None:
+        facts, cpu = proof.load, proof.cpu_us_per_request
+        used = proof.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
+        each = f" ({quantity.number(cpu)} µs a request)" if cpu else ""
+        yield (
+            f"At {quantity.rate(facts.throughput_rps)} for {quantity.duration(facts.duration_s)}: p50 "
+            f"{quantity.milliseconds(facts.due.p50)} ms, p99 {quantity.milliseconds(facts.due.p99)} ms, "
+            f"{quantity.number(used, 2)} CPUs{each}, {quantity.memory(proof.memory_bytes)}."
+        )
+        for flag in proof.flags:
+            yield f"⚑ {visible(flag.sentence)}"
+    if found.growth is not None:
+        yield _growth(found.growth, visible(server_that_keeps_workers(found)))
+    if found.command:
+        yield f"deploy:  {visible(command_line(found))}"
+
+
+def _growth(growth: Growth, keeps: str) -> str:
+    each = quantity.memory(growth.bytes_per_request)
+    said = f"⚑ Memory rose by {each} with every request"
+    if growth.seconds_to_limit is not None:
+        after = quantity.duration(growth.seconds_to_limit)
+        said += f": at {quantity.rate(growth.at_rps)} the limit is reached after {after}"
+    restart = quantity.grouped(growth.requests_to_restart)
+    if keeps:
+        return (
+            f"{said}. Find the leak; {keeps} has no option to replace a worker: until then restart it before one has "
+            f"served {restart} requests."
+        )
+    has = quantity.memory(growth.bytes_to_restart)
+    return f"{said}. Find the leak; until then replace a worker after {restart} requests (with {has})."
+
+
+def _table(found: Recommendation) -> list[str]:
+    goal = found.tuned.goal
+    head = {Goal.CAPACITY: "requests/s", Goal.CPU: "CPU µs/req", Goal.MEMORY: "memory at the rate"}[goal]
+    shown = [one for one in found.tuned.entries if one.trials or one.fate is Fate.FAILED][:SHOWN]
+    rows = [
+        (
+            one.candidate.label,
+            one.fate.value,
+            _value(goal, one),
+            quantity.memory(one.memory_bytes),
+            str(one.trials),
+            textwrap.shorten(visible(one.why), WHY, placeholder=" …"),
+        )
+        for one in shown
+    ]
+    if not rows:
+        return []
+    told = columns(("setting", "", head, "memory", "loads", "why"), rows, left=("", head, "why"))
+    by_fate = [
+        f"{sum(one.fate is fate for one in found.tuned.entries)} {fate.value}"
+        for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
+        if any(one.fate is fate for one in found.tuned.entries)
+    ]
+    return [*told, *([f" Not measured: {', '.join(by_fate)}."] if by_fate else [])]
+
+
+def _took(found: Recommendation) -> str:
+    tuned = found.tuned
+    share = quantity.percent(tuned.trials / found.grid_trials) if found.grid_trials else quantity.MISSING
+    return (
+        f"{plural(tuned.trials, 'load')} of {plural(tuned.candidates, 'candidate')} in "
+        f"{quantity.duration(found.seconds)}; the whole grid takes about {plural(found.grid_trials, 'load')} ({share})."
+    )
+
+
+def _value(goal: Goal, entry: Entry) -> str:
+    if entry.value is None:
+        return quantity.MISSING
+    low, mid, high = entry.value.low, entry.value.mid, entry.value.high
+    if goal is Goal.MEMORY:
+        return f"{quantity.memory(mid)} [{quantity.memory(low)}, {quantity.memory(high)}]"
+    unit = "/s" if goal is Goal.CAPACITY else " µs a request"
+    return f"{quantity.number(mid)}{unit} [{quantity.number(low)}, {quantity.number(high)}]"
+
+
+def document(found: Recommendation) -> dict[str, Any]:
+    """Return it as plain values."""
+    tuned = found.tuned
+    return {
+        "schema": SCHEMA,
+        "of": found.of,
+        "goal": tuned.goal.value,
+        "rate": found.rate or None,
+        "conditions": list(found.conditions),
+        "limits": asdict(found.limits),
+        "ending": tuned.ending.value,
+        "because": tuned.because,
+        "sentence": sentence(found),
+        "recommended": _entry(tuned.best, found.title),
+        "runner_up": _entry(tuned.runner_up, found.runner_up),
+        "candidates": [_entry(one, "") for one in tuned.entries],
+        "looks": {name: asdict(look) for name, look in tuned.looks.items()},
+        "mind": [asdict(one) for one in found.mind],
+        "growth": asdict(found.growth) if found.growth else None,
+        "proof": searches.of_measurement(found.proof) if found.proof else None,
+        "before": found.before,
+        "command": command_line(found),
+        "files": {one.name: one.text for one in files_to_paste(found)},
+        "trials": tuned.trials,
+        "grid_trials": found.grid_trials,
+        "seconds": found.seconds,
+    }
+
+
+def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    contestant = one.candidate.contestant
+    return {
+        "label": contestant.label,
+        **({"called": called} if called else {}),
+        "stack": contestant.stack,
+        "knobs": dict(contestant.knobs),
+        "fate": one.fate.value,
+        "why": one.why,
+        "trials": one.trials,
+        "value": asdict(one.value) if one.value else None,
+        "memory_bytes": one.memory_bytes,
+        "grew_bytes": one.grew_bytes,
+        "forecast": asdict(one.forecast) if one.forecast else None,
+    }
+
+
+def command_line(found: Recommendation) -> str:
+    """Return the command line to deploy; empty where there is none."""
+    return deployment.command_line(found.command, _wishes(found)) if found.command else ""
+
+
+def files_to_paste(found: Recommendation) -> tuple[File, ...]:
+    """Return the files to paste; none where there is no command line."""
+    return deployment.files(found.command, _wishes(found)) if found.command else ()
+
+
+def server_that_keeps_workers(found: Recommendation) -> str:
+    """Return the server that cannot be told to replace a worker, where one would have to be; else nothing."""
+    if not found.command or found.growth is None or deployment.replaces_workers(found.command):
+        return ""
+    return deployment.server_of(found.command)
+
+
+def _wishes(found: Recommendation) -> Wishes:
+    cpus, growth = found.limits.cpus, found.growth
+    return Wishes(
+        cpus if isinstance(cpus, int) else None,
+        found.limits.memory_bytes,
+        Full(growth.requests_to_restart, growth.bytes_to_restart) if growth else None,
+        found.python or deployment.PYTHON,
+        found.cwd or deployment.FOLDER,
+        found.variables,
+    )
