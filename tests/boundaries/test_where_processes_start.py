@@ -18,7 +18,7 @@ WORDED = "run/supervision/python.py"
 NAMES_A_PYTHON: Mapping[str, str] = {
     WORDED: "the one place",
     "run/environments/interpreter.py": "which interpreter velodrome runs on is asked, and worded there",
-    "track/apps.py": "the interpreter of an app, where its user names none",
+    "usecases/apps.py": "the interpreter of an app, where its user names none",
     "api/apps.py": "the interpreter of an app, where its user names none",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
 }
@@ -27,7 +27,7 @@ NAMES_A_MODULE: Mapping[str, str] = {
     "run/apps/looking.py": "the app's own process, in the app's folder",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
     "report/deployment.py": "text to paste",
-    "cli/_call_options.py": "an option of velodrome's own",
+    "cli/_load_options.py": "an option of velodrome's own",
     "run/drivers/h2load.py": "an option of h2load's",
     "run/drivers/oha.py": "an option of oha's",
     **dict.fromkeys(
@@ -46,13 +46,13 @@ NAMES_A_MODULE: Mapping[str, str] = {
             "run/experiments/grpc_gevent_mode.py",
             "run/experiments/scheduler_hops.py",
         ),
-        "a server's command line as it is pasted; servers/server.py chooses its folder",
+        "a server's command line as it is pasted; servers.py chooses its folder",
     ),
 }
 STARTS: Mapping[str, str] = {
     "run/supervision/ward.py": "the warden, as python.py words it",
     "run/supervision/warden.py": "what it was ordered to, in the folder it was ordered to",
-    "run/supervision/lifeline.py": "velodrome's own modules, as python.py words them",
+    WORDED: "velodrome's own modules",
     "run/machine/limits.py": "a probe, as python.py words it",
     "run/environments/interpreter.py": "asks an interpreter, as python.py words it; uv",
     "run/environments/theirs.py": "asks an app's interpreter, as python.py words it",
@@ -63,7 +63,7 @@ STARTS: Mapping[str, str] = {
     "run/companions/asking.py": "a guest's program, as python.py words it",
     "run/companions/database.py": "launch.py, as python.py words it",
     "run/companions/launch.py": "a database's own programs, in its folder",
-    "run/servers/server.py": "a server, in its app's folder or an empty one",
+    "run/servers.py": "a server, in its app's folder or an empty one",
     "run/apps/looking.py": "the app's own process, in the app's folder",
     "run/apps/commands.py": "the commands that a user has typed, in the app's folder",
     "run/apps/revisions.py": "git, without hooks",

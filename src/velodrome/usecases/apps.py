@@ -34,7 +34,7 @@ from velodrome.model.withheld import known, whole, withheld_third
 from velodrome.plan import third_party_text
 from velodrome.plan.asked import headers
 from velodrome.plan.asked.headers import Header
-from velodrome.run import account
+from velodrome.run import account, third_party
 from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
@@ -44,8 +44,7 @@ from velodrome.run.environments.requirements import name_of
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
-from velodrome.run.third_party import in_process
-from velodrome.run.third_party.upstream_spec import answering
+from velodrome.run.third_party import answering
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
@@ -307,7 +306,7 @@ def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     found = tuple(map(third_party_text.read, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
-            with in_process.upstream({"host": "127.0.0.1", "port": 0, **answering(one)}):
+            with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(one)}):
                 pass  # it can be had
         except UsageError as error:
             raise BadOptionError("--upstream", text, str(error)) from error

@@ -8,11 +8,11 @@ from tests.run.drivers.record import DIALECTS
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.request import Content, Request
+from velodrome.run import third_party
 from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign_driver import ForeignDriver
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.third_party import in_process
 
 URL = "http://127.0.0.1:8000/"
 LOAD = Load(Closed(4), duration_s=1.0)
@@ -100,7 +100,7 @@ def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
 @pytest.mark.measured
 def test_each_step_of_a_schedule_is_told() -> None:
     load = Load(Schedule((Step(100, 0.3), Step(200, 0.3))), duration_s=0.6)
-    with in_process.upstream({"latency": "1ms"}) as third:
+    with third_party.served_here({"latency": "1ms"}) as third:
         facts = VelodromeDriver().run(load, Target(f"http://127.0.0.1:{third.port}/"), lambda event: True)
     assert [(step.rate, step.to_rate, step.requests) for step in facts.steps] == [
         (100, 100, 30),

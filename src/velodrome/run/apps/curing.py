@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from velodrome.run.servers.server import INHERITED
+from velodrome.run.servers import INHERITED
 
 MOST_NAMED = 4
 USUAL = (

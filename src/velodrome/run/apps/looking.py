@@ -35,7 +35,7 @@ from velodrome.run.apps.serving import import_path
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.theirs import bytecode, path_with
-from velodrome.run.servers.server import INHERITED
+from velodrome.run.servers import INHERITED
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Order, Ward
 

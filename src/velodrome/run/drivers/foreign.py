@@ -4,7 +4,7 @@
     finished.status, finished.output, finished.cpu_s
 
 It ends with velodrome, however that ends, and with the deadline. It is in the network of the thread that calls
-(`link/namespace.py`).
+(`run/link.py`).
 """
 
 import json
@@ -18,8 +18,8 @@ from typing import Any
 from velodrome.model.errors import DriverError, DriverStoppedError, DriverTimedOutError, StartRefusedError
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
-from velodrome.run.supervision import lifeline, scratch
-from velodrome.run.supervision.lifeline import LAST_LINES, Child
+from velodrome.run.supervision import python, scratch
+from velodrome.run.supervision.python import LAST_LINES, Child
 
 MODULE = "velodrome.run.drivers.foreign_process"
 ASKED_EVERY_S = 0.25
@@ -77,7 +77,7 @@ def spawn(
     sent = files or {}
     with (
         scratch.held("driver") as folder,
-        lifeline.start(MODULE, cpus=cpus) as child,
+        python.start_own(MODULE, cpus=cpus) as child,
     ):
         talk = _Talk(child, Path(argv[0]).name, (span_s, slack_s), on_event, hangs)
         # Numbers as the parsers read them, wherever the user lives.

@@ -19,7 +19,7 @@ from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.programs import VERSIONS, environment_of, told
 from velodrome.run.experiments.serving import ANSWER_S, Served, serving
 from velodrome.run.lab import Lab
-from velodrome.run.servers.server import Server
+from velodrome.run.servers import Server
 
 DIGITS = 12
 """Length of a marker: every request is as long as the others."""

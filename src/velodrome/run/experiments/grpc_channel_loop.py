@@ -18,7 +18,7 @@ from velodrome.run.experiments.listening import address, listening
 from velodrome.run.experiments.programs import VERSIONS, environment_of
 from velodrome.run.experiments.serving import Served
 from velodrome.run.lab import Lab
-from velodrome.run.servers.server import Server
+from velodrome.run.servers import Server
 
 PROGRAM = "velodrome.guest.experiments.grpc_channel"
 MADE = ("before-loop", "on-import", "start-up")

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from velodrome.guest.stack import Launch, Process
 from velodrome.model.errors import ServerNotReadyError
+from velodrome.run import servers
 from velodrome.run.experiments.serving import Served
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers import ports
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Server, Serving
 
 PAUSE_S = 0.02
 STOP_S = 1.0
@@ -37,7 +37,7 @@ def listening(served: Served, lab: Lab, variables: Mapping[str, str] | None = No
         served.recipe,
         served.made.python,
         lab.guest_tree,
-        ports.fresh_port(),
+        servers.fresh_port(),
         knobs=served.knobs,
         app=served.app,
     )

@@ -13,16 +13,13 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process
 from velodrome.model.errors import ServerNotReadyError
+from velodrome.run import servers, third_party
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.site import Loopback, Site
+from velodrome.run.link import Loopback, Site, entered
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers import ports, readiness
-from velodrome.run.servers.readiness import NotReady
-from velodrome.run.servers.server import Server, Serving
-from velodrome.run.third_party import upstream
+from velodrome.run.servers import NotReady, Server, Serving
 
 LOOPBACK = Loopback()
 ANSWER_S = 10.0
@@ -52,13 +49,13 @@ def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Itera
         return served.under(stack.command(launch))
 
     with ExitStack() as running:
-        third = running.enter_context(upstream.start()) if served.recipe.calls_upstream else None
+        third = running.enter_context(third_party.start()) if served.recipe.calls_upstream else None
         plain = Serving(
             replace(stack, command=command),
             served.recipe,
             served.made.python,
             lab.guest_tree,
-            ports.fresh_port(),
+            servers.fresh_port(),
             host=site.host,
             knobs=served.knobs,
             upstream=third.url if third else "",
@@ -68,7 +65,7 @@ def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Itera
         target = Target.of_recipe(server.url, served.recipe)
         expected = None if served.app else catalog.interface(stack.interface).answer(served.recipe)
         with entered(site.client):
-            ready = readiness.await_right_answer(
+            ready = servers.await_right_answer(
                 replace(target, expect_body=expected),
                 server.exit,
                 server.started,

@@ -29,13 +29,12 @@ from velodrome.run.drivers.choosing import OWN
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import entered
-from velodrome.run.measuring.sampled import Sampled
-from velodrome.run.measuring.sampler import Sampler
+from velodrome.run.link import entered
+from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.profiling import pyspy, raw, speedscope
 from velodrome.run.profiling.pyspy import Recording
-from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of
-from velodrome.run.validity.machine import OTHER_TOLD
+from velodrome.run.racing.session import Booted, ImpossibleError, boot, seed_of
+from velodrome.run.validity import OTHER_TOLD
 
 FOLDER = "profiles"
 LEAST_S = 2
