@@ -54,12 +54,12 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "--python",
         f"{place}/bin/python",
     ]
-    subprocess.run([installer[0], "venv", "--quiet", "--python", sys.executable, place], check=True)
-    locked = ["--require-hashes", "--no-build", "-r", ROOT / "requirements/host.txt"]
+    subprocess.run([installer[0], "venv", "--quiet", "--python", sys.executable, str(place)], check=True)
+    locked = ["--require-hashes", "--no-build", "-r", str(ROOT / "requirements/host.txt")]
     subprocess.run([*installer, *locked], check=True, env=os.environ | {"PATH": str(programs)})
     extra = ["--no-deps", "--no-build", WHEEL]
     subprocess.run([*installer, *extra], check=True, env=os.environ | {"PATH": str(programs)})
-    test_tools = ["--no-build", "-c", ROOT / "requirements/dev.txt", "pytest"]
+    test_tools = ["--no-build", "-c", str(ROOT / "requirements/dev.txt"), "pytest"]
     subprocess.run([*installer, *test_tools], check=True, env=os.environ | {"PATH": str(programs)})
     for name in ("cargo", "rustc", "cc", "gcc", "maturin"):
         assert not (programs / name).exists()
