@@ -6,8 +6,8 @@
 
 A module is on the way when one of its functions takes, or returns, what the walk is about: it is called with an
 instance of one of the classes named in SUBJECTS, seen by the interpreter's profiling hook while the command runs. A
-climb is a call from a room to one on a floor above it (FLOORS). The engine's walk is the list in crates/engine/src/lib.rs,
-each file of which must exist and name the next.
+climb is a call from a room to one on a floor above it (FLOORS). The engine's walk is the list in its first page,
+crates/engine/src/lib.rs; each file of it must exist.
 """
 
 import contextlib
