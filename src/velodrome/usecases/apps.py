@@ -17,7 +17,7 @@ from pathlib import Path
 from velodrome.guest import catalog, plugins
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty, known, whole, withheld_third
 from velodrome.model.errors import (
     AppPathError,
     AppVariableError,
@@ -28,12 +28,8 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import known, whole, withheld_third
-from velodrome.plan import third_party_text
-from velodrome.plan.asked import headers
-from velodrome.plan.asked.headers import Header
+from velodrome.plan import surroundings
+from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
 from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
@@ -149,7 +145,7 @@ def _app(
 
 def in_full(asked: Asked) -> tuple[Request, ...]:
     """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
-    return whole(headers.added(asked.requests or ANYTHING, asked.headers))
+    return whole(with_headers(asked.requests or ANYTHING, asked.headers))
 
 
 def _refuse_unasked(asked: Asked) -> None:
@@ -302,7 +298,7 @@ def values(env: Sequence[str]) -> dict[str, str]:
 
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
-    found = tuple(map(third_party_text.read, upstreams))
+    found = tuple(map(surroundings.read_third_party, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
             with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(one)}):
