@@ -8,7 +8,7 @@ from velodrome.plan.finding import load
 from velodrome.plan.known import Known
 from velodrome.plan.matrix import lay_out
 from velodrome.plan.study_file import parse
-from velodrome.plan.timing import LOAD_S, START_S, STOP_S, heat_s, race_s
+from velodrome.plan.timing import LOAD_S, START_S, STOP_S, race_s, session_s
 
 
 def told(contestant: str, recipe: str, loads: str) -> float:
@@ -16,7 +16,7 @@ def told(contestant: str, recipe: str, loads: str) -> float:
         f'blocks = 1\ncontestants = [{contestant}]\n[[questions]]\nrecipe = "{recipe}"\nloads = [{loads}]\n'
     )
     (heat,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).heats
-    return heat_s(heat, STACKS) - START_S - STOP_S
+    return session_s(heat, STACKS) - START_S - STOP_S
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
             laid_out.experiments,
             laid_out.profiles,
         )
-        ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
+        ended = race.run(plan, lab, view, lambda heat: timing.session_s(heat, stacks))
         # A part of a race that is gone on with says nothing of the rest.
         finished = "" if options.only and options.resume else ended.how
         verdict, paths = judge.judged(where, stacks, finished=finished)

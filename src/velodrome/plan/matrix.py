@@ -15,7 +15,7 @@ from velodrome.model.errors import NothingSelectedError
 from velodrome.model.experiment import Experiment
 from velodrome.model.load import Load
 from velodrome.model.study import Question, Study, matches
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Matrix:
     """What a study comes to, in the order it is run."""
 
     experiments: tuple[Experiment, ...]
-    heats: tuple[Heat, ...]
+    heats: tuple[Session, ...]
     profiles: tuple[Trial, ...]
     """One of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
@@ -118,8 +118,8 @@ def _pairs(
     return pairs, left_out
 
 
-def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Heat:
-    return Heat(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
+def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
+    return Session(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
 
 
 def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: int, python: str) -> Trial:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from velodrome.guest.stack import Stack
 from velodrome.model.capacity import Ceiling, ceiling
 from velodrome.model.load import Closed, Open, Schedule
-from velodrome.model.trial import Heat, Trial
+from velodrome.model.trial import Session, Trial
 
 START_S = 0.4
 """Start of a server until its first right answer has been checked; typical of two CPUs in 2026."""
@@ -20,16 +20,16 @@ COMMON_RPS = 3000.0
 """Of a Python server on one CPU, where nothing else bounds it."""
 
 
-def heat_s(heat: Heat, stacks: Mapping[str, Stack]) -> float:
+def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
     """Return the seconds one heat will take, all included."""
     companions = COMPANION_S * len(heat.trials[0].recipe.companions)
     loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
     return START_S + STOP_S + companions + loads
 
 
-def race_s(heats: Iterable[Heat], stacks: Mapping[str, Stack]) -> float:
+def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
     """Return the seconds that heats take one after the other."""
-    return sum(heat_s(heat, stacks) for heat in heats)
+    return sum(session_s(heat, stacks) for heat in heats)
 
 
 def _load_s(trial: Trial, stack: Stack | None) -> float:

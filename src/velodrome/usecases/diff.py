@@ -117,7 +117,7 @@ def raced(
 def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
     try:
         with giving(plan.out):
-            race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+            race.run(plan, lab, follower, lambda heat: timing.session_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

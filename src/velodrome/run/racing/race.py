@@ -16,7 +16,7 @@ from velodrome.model.experiment import Experiment
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
-from velodrome.model.trial import Heat, Trial
+from velodrome.model.trial import Session, Trial
 from velodrome.run.experiments.choosing import settings_of
 from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment
@@ -24,7 +24,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.opening import Follower, host_beside, prepared, proven, refuse_impossible, swept
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.session import run_alone
 from velodrome.run.racing.store import Store
 from velodrome.run.supervision.undisturbed import stoppable
 
@@ -34,7 +34,7 @@ class Race:
     """What to run and where to write it: plain data."""
 
     study: Study
-    heats: tuple[Heat, ...]
+    heats: tuple[Session, ...]
     out: Path
     resume: bool = False
     redo: bool = False
@@ -59,7 +59,7 @@ class Finished:
 
 
 def run(
-    race: Race, lab: Lab, follower: Follower, estimate_s: Callable[[Heat], float] | None = None
+    race: Race, lab: Lab, follower: Follower, estimate_s: Callable[[Session], float] | None = None
 ) -> Finished:
     """Run all that the file does not hold yet. `estimate_s`: how long a heat should take, if known.
 
@@ -160,16 +160,16 @@ class Scheduler:
 
     def __init__(
         self,
-        heats: Sequence[Heat],
+        heats: Sequence[Session],
         budget_s: float | None,
         before: Sequence[Result],
-        estimate_s: Callable[[Heat], float] | None,
+        estimate_s: Callable[[Session], float] | None,
     ) -> None:
         """`before` are results that are there already; `estimate_s` tells how long a heat should take."""
         self.budget_s, self.estimate_s = budget_s, estimate_s or _rough_s
         self.how = "complete"
         keys = {result.trial.key for result in before}
-        left = [Heat(tuple(t for t in heat.trials if t.key not in keys)) for heat in heats]
+        left = [Session(tuple(t for t in heat.trials if t.key not in keys)) for heat in heats]
         self.heats = [heat for heat in left if heat.trials]
         self._began = time.monotonic()
         self._estimated_s = self._took_s = 0.0
@@ -186,26 +186,26 @@ class Scheduler:
                     return
             began = time.monotonic()
             follower.heat_started(heat.trials[0].cell, self._seconds(left))
-            with closing(run_heat(heat, lab)) as results, host_beside(heat.trials[0].limits, lab):
+            with closing(run_alone(heat, lab)) as results, host_beside(heat.trials[0].limits, lab):
                 yield from results
             self._estimated_s += self.estimate_s(heat)
             self._took_s += time.monotonic() - began
 
     @staticmethod
-    def _block(heat: Heat) -> int:
+    def _block(heat: Session) -> int:
         return heat.trials[0].block
 
-    def _seconds(self, heats: Iterable[Heat]) -> float:
+    def _seconds(self, heats: Iterable[Session]) -> float:
         """Return how long heats will take: as estimated, times how wrong the estimate was so far."""
         pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
         return sum(self.estimate_s(heat) for heat in heats) * pace
 
-    def _over_budget(self, block: Iterable[Heat]) -> bool:
+    def _over_budget(self, block: Iterable[Session]) -> bool:
         """Whether a block would end after the budget. Never asked of the first: no answer is worth less."""
         if self.budget_s is None:
             return False
         return time.monotonic() - self._began + self._seconds(block) > self.budget_s
 
 
-def _rough_s(heat: Heat) -> float:
+def _rough_s(heat: Session) -> float:
     return 1.5 + sum(trial.load.warmup_s + trial.load.duration_s for trial in heat.trials)

@@ -47,7 +47,7 @@ from velodrome.model.measurement import (
 )
 from velodrome.model.results import Result
 from velodrome.model.third_party import ThirdParty
-from velodrome.model.trial import Heat, Trial
+from velodrome.model.trial import Session, Trial
 from velodrome.run import servers, third_party, validity
 from velodrome.run.apps import serving as apps
 from velodrome.run.asking import answer_form
@@ -242,7 +242,7 @@ NO_SUCH_LOAD = (DriverMissingError, DriverTooOldError, UnfitLoadError)
 """Found out before anything is loaded: the load cannot be had here, and no fault is anybody's."""
 
 
-def run_heat(heat: Heat, lab: Lab) -> Generator[Result, None, None]:
+def run_alone(heat: Session, lab: Lab) -> Generator[Result, None, None]:
     """Yield one result for each trial, in order, as soon as it is certain.
 
     Close the iterator (`contextlib.closing`) to stop everything early.
