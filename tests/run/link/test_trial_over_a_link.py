@@ -24,6 +24,7 @@ from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 from velodrome.run.lab import Lab
 from velodrome.run.machine import netlink
 from velodrome.run.racing import opening
+from velodrome.run.racing.plan import plan_of
 from velodrome.run.racing.session import run_alone
 
 FAR = Link(20.0)
@@ -149,5 +150,5 @@ def test_where_no_link_can_be_had_its_trials_fail_and_a_race_of_nothing_else_is_
     assert failed.reason.startswith("a link cannot be created here: ")
     assert failed.reason.endswith("Or run without a link")
     with pytest.raises(LinkRefusedError):
-        opening.refuse_impossible(far.trials, lab)
-    opening.refuse_impossible((*near.trials, *far.trials), lab)
+        opening.refuse_impossible(plan_of("far", [far], lab))
+    opening.refuse_impossible(plan_of("both", [near, far], lab))

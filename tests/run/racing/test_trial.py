@@ -40,7 +40,8 @@ from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.racing.session import run_alone, seed_of
+from velodrome.run.racing.plan import seed_of
+from velodrome.run.racing.session import run_alone
 
 
 @pytest.fixture(scope="module")
