@@ -35,7 +35,7 @@ def with_link(session: Session) -> Session:
 
 def whole() -> RunPlan:
     asked = study(CALLS, blocks=2, budget_s=60.0)
-    first, *rest = heats(asked, Limits(1, 512 << 20))
+    first, *rest = heats(asked, Limits(1, 512_000_000))
     race = Race(asked, (with_link(first), *rest), Path("out"))
     return plan_of_race(race, two_cpus(), lambda session: 2.0 * len(session.trials))
 
@@ -58,7 +58,7 @@ def test_it_has_every_session_in_order_with_its_cpus_limits_link_services_and_ti
     document = json.loads(json.dumps(plan.document()))
     first, second, *_ = document["sessions"]
     assert (first["cpus"]["server"], first["cpus"]["load"]) == ([0], [1])
-    assert first["limits"]["memory_bytes"] == 512 << 20
+    assert first["limits"]["memory_bytes"] == 512_000_000
     assert (first["link"], second["link"]) == ("rtt40ms", None)
     assert first["services"]
     assert [one["load"] for one in first["loads"]] == ["closed-1", "closed-2"]
@@ -80,7 +80,7 @@ def test_its_lines_name_each_session_its_place_and_how_long_all_takes() -> None:
     assert "rtt40ms" in text
     assert "server on CPU 0" in text
     assert "load on CPU 1" in text
-    assert "512" in text
+    assert "512 MB" in text
 
 
 def test_what_all_sessions_share_is_said_once() -> None:
@@ -102,7 +102,7 @@ def test_a_stack_that_is_not_there_needs_no_environment_and_keeps_its_place() ->
 
 def test_each_server_gets_control_groups_of_its_own_of_the_same_plan(tmp_path: Path) -> None:
     where = {"memory": Hierarchy(2, tmp_path), "cpuacct": Hierarchy(2, tmp_path)}
-    bounds = seat(Limits(memory_bytes=512 << 20), two_cpus(where)).bounds
+    bounds = seat(Limits(memory_bytes=512_000_000), two_cpus(where)).bounds
     one, other = bounds.fresh(), bounds.fresh()
     assert {group.path for group in one.groups}.isdisjoint(group.path for group in other.groups)
     assert [group.settings for group in one.groups] == [group.settings for group in bounds.groups]

@@ -98,7 +98,7 @@ def test_a_load_that_cannot_be_had_here_is_a_row_and_the_others_go_on(
     refused, measured = run_alone(trials("answer", load, SHORT), replace(lab, driver=driver))
     assert isinstance(refused, Failed)
     assert refused.failure is FailureKind.UNAVAILABLE
-    assert refused.reason.startswith(reason)
+    assert reason in refused.reason
     assert refused.last_lines == ()
     assert isinstance(measured, Measurement)
 
