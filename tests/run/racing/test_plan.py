@@ -11,8 +11,7 @@ from tests.run.racing import short_race
 from tests.run.racing.short_race import CALLS, heats, lab, study
 
 from velodrome.model.errors import LimitError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Session
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import Hierarchy

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model import samples
+from velodrome.model import profile
 from velodrome.model.errors import ProfilerError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
@@ -177,11 +177,11 @@ def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) ->
     """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
     ticks = round(taken.seconds * taken.rate_hz)
     stacks = raw.stacks(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
-    shape = samples.shape(stacks)
+    shape = profile.shape(stacks)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{taken.trial.cell}-{taken.trial.load.label}").strip("-")
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     collapsed, scoped = f"{FOLDER}/{name}.collapsed.txt", f"{FOLDER}/{name}.speedscope.json"
-    (folder / collapsed).write_text(samples.dump(stacks), encoding="utf-8")
+    (folder / collapsed).write_text(profile.dump(stacks), encoding="utf-8")
     (folder / scoped).write_text(
         speedscope.document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
     )

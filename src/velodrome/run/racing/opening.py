@@ -19,9 +19,9 @@ from typing import Protocol
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result

@@ -17,8 +17,8 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Query, Recipe, Write
 from velodrome.model import quantity
 from velodrome.model.app import App
-from velodrome.model.experiment import Experiment
-from velodrome.model.limits import Limits
+from velodrome.model.claim import Experiment
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
 from velodrome.model.trial import Session, Trial
 from velodrome.run.account import acting
