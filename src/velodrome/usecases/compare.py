@@ -18,7 +18,6 @@ from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, stacks_for, unread_settings
@@ -91,7 +90,7 @@ def laid_out(apps: Sequence[App], terms: Terms, lab: Lab) -> Comparison:
 
     Raises UnknownNameError or NoStackFitsError.
     """
-    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(seat(terms.limits, lab).placement.server_cpus)
     by_app = [
         tuple(
             contestant(lab.stacks[name], cpus, terms.workers) for name in stacks_for(app, lab, terms.stacks)

@@ -114,7 +114,7 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
-    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(seat(terms.limits, lab).placement.server_cpus)
     contestants = tuple(compare.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = found[0].path.partition(":")[0]
     return Study(
