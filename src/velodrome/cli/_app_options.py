@@ -14,7 +14,6 @@ import typer
 from velodrome.cli._telling import tell
 from velodrome.model import secrets
 from velodrome.plan.requests.lines import ALL, SAFE
-from velodrome.usecases.terms import INTERFACES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -63,7 +62,7 @@ EnvFile = Annotated[
     _of_app("--env-file", help="File of environment variables, NAME=VALUE a line; --env wins; repeatable."),
 ]
 Interface = Annotated[
-    str, _of_app(help=f"How servers call the app, if it cannot be detected: {', '.join(INTERFACES)}.")
+    str, _of_app(help="How servers call the app, if it cannot be detected: wsgi, asgi, rsgi, grpc, …")
 ]
 Upstream = Annotated[
     list[str] | None,

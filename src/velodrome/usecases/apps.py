@@ -42,7 +42,6 @@ from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import answering
-from velodrome.usecases.terms import INTERFACES
 
 START_SECONDS = 30.0
 """To the first right answer: large sites import for several."""
@@ -52,6 +51,8 @@ NOBODY = "http://127.0.0.1:9"
 AS_ROOT = (
     "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 )
+INTERFACES = tuple(name for name, one in catalog.interfaces().items() if one.apps)
+"""Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
 
 @dataclass(frozen=True)

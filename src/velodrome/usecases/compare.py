@@ -19,6 +19,7 @@ from velodrome.plan.matrix import Matrix
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
 from velodrome.run.machine.measuring_lock import alone
+from velodrome.run.racing.plan import seat
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, stacks_for, unread_settings
 from velodrome.usecases.bench import Refused, most_telling, standing, warning

@@ -27,10 +27,10 @@ from velodrome.run.account import giving
 from velodrome.run.apps import revisions
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
 from velodrome.run.racing.opening import Follower
+from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.load_blocks import common

@@ -26,10 +26,10 @@ from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
+from velodrome.run.racing.plan import seat
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.studies import Trust, known
 from velodrome.usecases.terms import refuse_count
@@ -95,7 +95,7 @@ class Race:
     @property
     def placement(self) -> Placement:
         """Which CPUs the server, the load generator and third parties get."""
-        return facts.place(self.lab.cpus, self.study.limits)
+        return seat(self.study.limits, self.lab).placement
 
     @property
     def version(self) -> str:

@@ -15,8 +15,6 @@ from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.errors import BadOptionError, UnknownKnobError, UsageError
 from velodrome.model.load import Closed, Limits, Link, Load, Open
 
-INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
-"""Through which servers call an app that is not velodrome's own; the others are of recipes."""
 LEAST_S = 0.5
 """Of a measured span."""
 

@@ -40,6 +40,7 @@ from velodrome.model.tuning import (
 from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
+from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, Refused, most_telling, not_served, trial_of
