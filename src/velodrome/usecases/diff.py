@@ -184,7 +184,7 @@ def raced(
 def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
     try:
         with giving(plan.out):
-            racing.run(plan, lab, follower, lambda heat: matrix.heat_s(heat, lab.stacks))
+            racing.run(plan, lab, follower, lambda heat: matrix.session_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

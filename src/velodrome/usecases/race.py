@@ -181,7 +181,7 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             race.matrix.experiments,
             race.matrix.profiles,
         )
-        ended = racing.run(plan, race.lab, follower, lambda heat: matrix.heat_s(heat, race.lab.stacks))
+        ended = racing.run(plan, race.lab, follower, lambda heat: matrix.session_s(heat, race.lab.stacks))
         raced = Raced(race, where, "" if race.partial else ended.how)
         follower.ended(raced)
     return raced
