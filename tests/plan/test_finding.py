@@ -11,7 +11,7 @@ from velodrome.plan import finding
 from velodrome.plan.finding import find, load, shipped
 from velodrome.plan.known import Known
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 
 
 def test_a_study_that_ships_is_found_by_name_and_all_are_right() -> None:

@@ -108,9 +108,9 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from velodrome.cli import _trusting as trusting  # noqa: PLC0415
     from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
     from velodrome.plan.asked import file  # noqa: PLC0415
-    from velodrome.run.drivers import mix  # noqa: PLC0415
+    from velodrome.run.drivers import load_document  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
     found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
     known(found)
-    return mix.document(whole([unmarked(one, names) for one in found]))
+    return load_document.mix_document(whole([unmarked(one, names) for one in found]))

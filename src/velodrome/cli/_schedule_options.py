@@ -59,9 +59,9 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(found, tuple):
-        from velodrome.run.drivers import schedule  # noqa: PLC0415
+        from velodrome.run.drivers import load_document  # noqa: PLC0415
 
-        return Pace(schedule=schedule.document(found))
+        return Pace(schedule=load_document.schedule_document(found))
     return Pace(rate=found)
 
 

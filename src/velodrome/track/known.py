@@ -6,7 +6,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.plan.known import Known
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 
 
 def known(stacks: Mapping[str, Stack] | None = None) -> Known:

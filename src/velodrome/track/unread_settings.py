@@ -5,7 +5,7 @@ from pathlib import Path
 
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App
-from velodrome.run.environments.requirements import name_of
+from velodrome.run.environments.lock import name_of
 
 FILE, VARIABLE = "gunicorn.conf.py", "GUNICORN_CMD_ARGS"
 SERVER = "gunicorn"

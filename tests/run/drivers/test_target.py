@@ -8,9 +8,8 @@ from tests.run.drivers.record import DIALECTS
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.request import Content, Request
-from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign_driver import ForeignDriver
+from velodrome.run.drivers.foreign import Dialect, ForeignDriver
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.third_party import in_process
 

@@ -14,7 +14,7 @@ from velodrome.model.third_party import ThirdParty
 from velodrome.model.withheld import whole, withheld_third
 from velodrome.run.apps import fingerprints
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.theirs import bytecode, path_with
+from velodrome.run.environments.interpreter import bytecode, path_with
 from velodrome.run.servers.server import Serving
 
 MADE = "velodrome.guest.apps.made:app"

@@ -15,8 +15,7 @@ from velodrome.model.measurement import Failed
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.trial import Heat, Trial
-from velodrome.run.experiments.choosing import settings_of
-from velodrome.run.experiments.experiment import stacks_of
+from velodrome.run.experiments.experiment import settings_of, stacks_of
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts
