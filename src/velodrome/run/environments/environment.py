@@ -239,7 +239,7 @@ OVERLAY_LAYOUT = 2
 """Raised when overlays made by an older velodrome must not be used any more."""
 _VERSION = re.compile(r"[0-9]+([.!+_-]?[0-9A-Za-z]+)*")
 PTH = "import velodrome_overlay\n"
-LAID_OVER = '''"""Adds the folders that this environment lies over, and what their own .pth files name, in front of it."""
+OVERLAY = '''"""Adds the folders that this environment lies over, and what their own .pth files name, in front of it."""
 
 import os
 import site
@@ -396,5 +396,5 @@ def _compiled(site: Site, wanted: Sequence[str], bounds: Sequence[str], how: Seq
 
 def _lay_over(home: Path, has: Theirs) -> None:
     packages = next((home / "lib").glob("*/site-packages"))
-    (packages / "velodrome_overlay.py").write_text(LAID_OVER.format(folders=list(has.folders)))
+    (packages / "velodrome_overlay.py").write_text(OVERLAY.format(folders=list(has.folders)))
     (packages / "velodrome_overlay.pth").write_text(PTH)
