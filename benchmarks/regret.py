@@ -34,7 +34,8 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Told
 from velodrome.plan.candidates import REFINED, grid
 from velodrome.run.lab import Lab
-from velodrome.track import apps, bench, capacity, tuning
+from velodrome.usecases import apps, bench, capacity
+from velodrome.usecases import tune as tuning
 
 FOLDER = Path(__file__).with_name("tuned")
 STACKS = ("gunicorn-gevent", "gunicorn-sync", "waitress")

@@ -12,12 +12,12 @@ TYPE_CHECKING = False  # typing's own, without typing: a load must not wait for 
 if TYPE_CHECKING:
     from typing import Any
 
-    from velodrome.api.asking import requests as requests
-    from velodrome.api.comparing import compare as compare
-    from velodrome.api.diffing import diff as diff
-    from velodrome.api.loading import load as load
-    from velodrome.api.racing import race as race
-    from velodrome.api.reading import read as read
+    from velodrome.api.apps import requests as requests
+    from velodrome.api.differences import diff as diff
+    from velodrome.api.loads import load as load
+    from velodrome.api.runs import compare as compare
+    from velodrome.api.runs import race as race
+    from velodrome.api.runs import read as read
     from velodrome.api.searching import capacity as capacity
     from velodrome.api.searching import tune as tune
     from velodrome.model.bound import mb as mb
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from velodrome.model.errors import VelodromeError as VelodromeError
 
 _WHERE = {
-    "load": "api.loading",
-    "race": "api.racing",
-    "read": "api.reading",
-    "compare": "api.comparing",
+    "load": "api.loads",
+    "race": "api.runs",
+    "read": "api.runs",
+    "compare": "api.runs",
     "capacity": "api.searching",
     "tune": "api.searching",
-    "diff": "api.diffing",
-    "requests": "api.asking",
+    "diff": "api.differences",
+    "requests": "api.apps",
     **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.bound"),
     **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
 }

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from velodrome.api.testing import Velodrome
+    from velodrome.api.loads import Velodrome
 
 
 @pytest.fixture
 def velodrome() -> "Velodrome":
     """Load servers and apps: `velodrome.load(app_or_url, rate=200, duration=10) -> r`."""
     # Not before a test asks: importing it takes longer than most tests.
-    from velodrome.api.testing import Velodrome  # noqa: PLC0415
+    from velodrome.api.loads import Velodrome  # noqa: PLC0415
 
     return Velodrome()
 

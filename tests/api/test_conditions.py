@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import velodrome as vd
-from velodrome.api.asking import mix_of
+from velodrome.api.apps import mix_of
 from velodrome.model.errors import UsageError
 from velodrome.model.request import Request
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from velodrome.api.frames import Row, Tabled
+from velodrome.api.tables import Row, Tabled
 from velodrome.model.errors import MissingLibraryError
 
 

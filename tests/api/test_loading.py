@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import velodrome as vd
-from velodrome.api.loading import Loaded
+from velodrome.api.loads import Loaded
 from velodrome.model.errors import LoadRefusedError, MissingLibraryError, NothingAnsweredError, UsageError
 
 SHOP = """
@@ -129,7 +129,7 @@ def test_a_server_that_answers_nothing_right_is_told_at_once() -> None:
 
 
 def test_a_library_that_is_not_there_is_told_with_its_cure() -> None:
-    from velodrome.api.frames import _library  # noqa: PLC0415
+    from velodrome.api.tables import _library  # noqa: PLC0415
 
     with pytest.raises(MissingLibraryError, match=r"Install it with: pip install no_such_library"):
         _library("no_such_library")

@@ -1,4 +1,4 @@
-"""Imports go one way: cli, api -> track -> plan, run, judge -> model -> guest; report is beside them."""
+"""Imports go one way: cli, api -> usecases -> plan, run, judge -> model -> guest; report is beside them."""
 
 import ast
 from collections.abc import Container, Iterator
@@ -17,9 +17,9 @@ MAY_IMPORT = {
     "run": {"run", "model", "guest", "_native"},
     "judge": {"judge", "model", "guest"},
     "report": {"report", "model", "guest"},
-    "track": {"track", "plan", "run", "judge", "model", "guest"},
-    "api": {"api", "track", "plan", "run", "judge", "report", "model", "guest"},
-    "cli": {"cli", "track", "plan", "run", "judge", "report", "model", "guest"},
+    "usecases": {"usecases", "plan", "run", "judge", "model", "guest"},
+    "api": {"api", "usecases", "plan", "run", "judge", "report", "model", "guest"},
+    "cli": {"cli", "usecases", "plan", "run", "judge", "report", "model", "guest"},
 }
 MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.plan.made import study
 
-from velodrome.cli._raced_options import between
 from velodrome.cli._racing import Options, chosen
+from velodrome.cli._server_options import between
 from velodrome.model.errors import BadOptionError
 from velodrome.model.link import Link
 

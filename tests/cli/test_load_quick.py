@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from velodrome.cli import _quick, load
-from velodrome.cli._declared import typed
+from velodrome.cli._quick import typed
 
 URL = "http://127.0.0.1:8000/"
 RIGHT: tuple[list[str], ...] = (

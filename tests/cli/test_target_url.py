@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.cli._target_url import of_loopback
+from velodrome.cli._load_options import of_loopback
 from velodrome.model.errors import CredentialsInUrlError, UsageError
 
 

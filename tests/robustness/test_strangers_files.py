@@ -159,8 +159,7 @@ def test_a_group_is_asked_for_before_its_first_study(clone: Path) -> None:
 
 def test_studies_that_ship_need_no_asking() -> None:
     from velodrome.plan import finding, named  # noqa: PLC0415
-    from velodrome.track.known import known  # noqa: PLC0415
-    from velodrome.track.trusting import Trust  # noqa: PLC0415
+    from velodrome.usecases.studies import Trust, known  # noqa: PLC0415
 
     there, naming = known(), 0
     trust = Trust(given=False, ask=None, say=pytest.fail)

@@ -1,14 +1,32 @@
 """What is asked of an app: named by its import path, or given as the object a caller holds."""
 
+import ast
+import os
+import site
 import sys
-from collections.abc import Mapping, Sequence
+import sysconfig
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
 
-from velodrome.api.holding import held
+from velodrome.model import duration
 from velodrome.model import secrets as known_secrets
+from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoundError, UsageError
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
 from velodrome.model.request import Request
+from velodrome.plan import link_text
+from velodrome.plan.asked import asking
+from velodrome.plan.asked.asking import Asking
 from velodrome.plan.asked.headers import Header, checked
-from velodrome.track.apps import Asked, folder
+from velodrome.plan.asked.methods import SAFE
+from velodrome.run.faults import refusals
+from velodrome.usecases.apps import Asked, folder
+from velodrome.usecases.compare import Terms
+from velodrome.usecases.studies import Trust
 
 Headers = Mapping[str, str] | Sequence[Header]
 """By name, or pairs of name and value, where one is given several times."""
@@ -63,3 +81,213 @@ def asked_of(
         allow_sdist=allow_sdist,
         source=source,
     )
+
+
+Asks = Sequence[str | Request]
+"""Lines such as `"GET /cart?id=7"`, or requests; the same twice is asked twice as often."""
+
+
+@refusals()
+def requests(
+    *lines: str,
+    file: str | Path | None = None,
+    access_log: str | Path | None = None,
+    openapi: str | Path | None = None,
+    methods: Sequence[str] = SAFE,
+    trust: bool = False,
+) -> Asking:
+    """Return what one of these says is asked: `.requests` for whoever asks, `.told` on what is left out, and of a log
+    `.peak_rps`, requests in its busiest second.
+
+    `methods` are those taken from a log or a document; `trust` allows the file to name files that are not beside it.
+    Raises UsageError.
+    """
+    see = trusting(trust).see
+    return asking.of(lines, _path(file), _path(access_log), _path(openapi), methods, see=see)
+
+
+def trusting(given: bool) -> Trust:
+    """Return what decides on what a file names; nobody is asked."""
+    return Trust(given=given, ask=None, say=lambda sentence: warnings.warn(sentence, stacklevel=2))
+
+
+def _path(given: str | Path | None) -> Path | None:
+    return None if given is None else Path(given)
+
+
+def mix_of(asked: Asks) -> tuple[Request, ...]:
+    """Return requests, each once, with its weight. Raises RequestLineError."""
+    lines = [one for one in asked if isinstance(one, str)]
+    given = tuple(one for one in asked if isinstance(one, Request))
+    return (*asking.of(lines).requests, *given) if lines or not given else given
+
+
+def seconds_of(span: float | str) -> float:
+    """Return seconds. Raises UsageError."""
+    if not isinstance(span, str):
+        return float(span)
+    try:
+        return duration.seconds(span)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def limits_of(cpus: int | None, memory: str) -> Limits:
+    """Return the limits of a server; `memory` is such as `"512MB"`. Raises UsageError."""
+    if cpus is not None and cpus < 1:
+        raise UsageError(f"cpus={cpus}: at least 1 is needed")
+    try:
+        return Limits.of(cpus, memory)
+    except ValueError as error:
+        raise UsageError(f"memory: {error}") from error
+
+
+def link_of(link: str) -> Link | None:
+    """Return the network between, told as `rtt=40ms,loss=1%`; None: it was not given. Raises UsageError."""
+    try:
+        return link_text.read(link) if link else None
+    except ValueError as error:
+        raise UsageError(f"link: {error}") from error
+
+
+def terms_of(
+    limits: Limits,
+    *,
+    connections: int,
+    rate: float | None,
+    duration: float | str,
+    link: str = "",
+    **more: Any,
+) -> Terms:
+    """Return the terms of a race; `more` are fields of `Terms`. Raises UsageError for what makes no sense."""
+    return Terms(connections, rate, limits, seconds=seconds_of(duration), link=link_of(link), **more)
+
+
+RUNNING = "__main__"
+OURS = "velodrome"
+OF_TESTS = ("pytest", "_pytest", OURS)
+"""Packages whose names stand in tests, and not in apps."""
+BLOCKS = (ast.If, ast.Try, ast.With, ast.For, ast.While)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A module that holds an app, and by which name."""
+
+    module: ModuleType
+    attribute: str
+
+    @property
+    def file(self) -> Path:
+        """Its source."""
+        return Path(str(self.module.__file__)).resolve()
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it is a file of tests: by its name, because it runs, or by what it imports."""
+        stem = self.file.stem
+        running = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+        named = stem.startswith("test_") or stem.endswith("_test") or stem in ("conftest", "tests")
+        if named or (running and self.file.match(running)):
+            return True
+        return any(_origin(value).partition(".")[0] in OF_TESTS for value in list(vars(self.module).values()))
+
+    @property
+    def names_ours(self) -> bool:
+        """Whether it has names from within velodrome (`from velodrome import ms`): a server process has none."""
+        return any(_origin(value).startswith(f"{OURS}.") for value in list(vars(self.module).values()))
+
+    @property
+    def defines(self) -> bool:
+        """Whether its source makes the app, and does not import it."""
+        try:
+            tree = ast.parse(self.file.read_bytes())
+        except (OSError, SyntaxError, ValueError):  # no source
+            return False
+        return self.attribute in _bound(tree.body)
+
+    @property
+    def importable(self) -> tuple[str, str]:
+        """`module:attribute`, and the folder it is imported from; empty where it is installed."""
+        file, name = self.file, self.module.__name__
+        parts = name.split(".")
+        is_package = file.name == "__init__.py"
+        ends = [*file.parts[: -2 if is_package else -1], file.parent.name if is_package else file.stem]
+        if ends[-len(parts) :] != parts:
+            # Imported by a name of its own: its file is a module all the same.
+            return f"{ends[-1]}:{self.attribute}", str(Path(*ends[:-1]))
+        root = Path(*ends[: -len(parts)])
+        return f"{name}:{self.attribute}", "" if root in _installed() else str(root)
+
+
+def held(app: object) -> tuple[str, str]:
+    """Return `module:attribute` of an app, and the folder that is imported from; empty where it is installed.
+
+    Raises AppNotFoundError, AppInTestError or AppInProgramError, all UsageErrors.
+    """
+    holders = _holders(app)
+    others = [one for one in holders if one.module.__name__ != RUNNING]
+    apps = [one for one in others if not one.is_test]
+    named = [getattr(app, "import_name", ""), getattr(app, "__module__", "")]
+    # What says that it made it, then what does by its source, then what was imported first.
+    apps.sort(key=lambda one: (one.module.__name__ not in named, not one.defines))
+    alone = [one for one in others if not one.names_ours]
+    if apps or alone:
+        return (apps or alone)[0].importable
+    if others:
+        raise AppInTestError(_told(app), str(others[0].file), others[0].attribute)
+    if holders:
+        raise AppInProgramError(_told(app), str(holders[0].file), holders[0].attribute)
+    raise AppNotFoundError(_told(app))
+
+
+def _holders(app: object) -> list[Holder]:
+    modules = [
+        one for one in list(sys.modules.values()) if isinstance(one, ModuleType) and vars(one).get("__file__")
+    ]
+    return [
+        Holder(module, name)
+        for module in modules
+        for name, value in list(vars(module).items())
+        if value is app and not name.startswith("__")
+    ]
+
+
+def _told(app: object) -> str:
+    return repr(app)[:80]
+
+
+def _origin(value: object) -> str:
+    """Return the module that a function or a class is from; of a module its own name."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    name = getattr(value, "__module__", "") if isinstance(value, FunctionType | type) else ""
+    return name if isinstance(name, str) else ""
+
+
+def _bound(statements: list[ast.stmt]) -> set[str]:
+    """Return the names that a module gives to what it makes, at its top level."""
+    found = set()
+    for one in statements:
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(one.name)
+        elif isinstance(one, BLOCKS):
+            found |= _bound([child for child in _children(one) if isinstance(child, ast.stmt)])
+        else:
+            names = (node for node in ast.walk(one) if isinstance(node, ast.Name))
+            found |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return found
+
+
+def _children(block: ast.stmt) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(block):
+        yield child
+        if isinstance(child, ast.ExceptHandler):
+            yield from child.body
+
+
+def _installed() -> set[Path]:
+    """Return the folders that any process of this interpreter imports from."""
+    paths = sysconfig.get_paths()
+    known = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
+    return {Path(one).resolve() for one in known}

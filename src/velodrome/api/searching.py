@@ -5,11 +5,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from velodrome.api import frames, showing
-from velodrome.api.apps import asked_of
-from velodrome.api.asking import Asks, mix_of
-from velodrome.api.conditions import limits_of, link_of
-from velodrome.api.spans import seconds_of
+from velodrome.api import tables
+from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.judge.search.holding import Demands
 from velodrome.model.app import App
@@ -25,19 +22,20 @@ from velodrome.model.tuning import Goal
 from velodrome.report import capacity_text, pasting, tune_json, tune_text
 from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
-from velodrome.track import apps, bench, tuning
-from velodrome.track import capacity as searching
-from velodrome.track import knobs as settings
-from velodrome.track.given_numbers import refuse_rate
-from velodrome.track.loading import common
-from velodrome.track.quiet import Quiet
+from velodrome.usecases import apps, bench
+from velodrome.usecases import capacity as searching
+from velodrome.usecases import terms as settings
+from velodrome.usecases import tune as tuning
+from velodrome.usecases.load_blocks import common
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import refuse_rate
 
 STUDY = "api"
 """The study that trials of a search are of."""
 
 
 @dataclass(frozen=True)
-class Capacity(frames.Tabled):
+class Capacity(tables.Tabled):
     """What a search for the highest rate, or for the knee of a closed loop, came to."""
 
     title: str
@@ -59,7 +57,7 @@ class Capacity(frames.Tabled):
         """The answer, for people."""
         return capacity_text.sentence(self.found)
 
-    def rows(self) -> list[frames.Row]:
+    def rows(self) -> list[tables.Row]:
         """Return one row for each load that was tried."""
         search = self.found.found
         tried: Sequence[Probe | Sample] = search.probes if isinstance(search, RateFound) else search.samples
@@ -69,11 +67,11 @@ class Capacity(frames.Tabled):
         return f"<{self.title}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        return showing.table(self.title, *showing.columns(self.rows()), [self.sentence])
+        return tables.table(self.title, *tables.columns(self.rows()), [self.sentence])
 
 
 @dataclass(frozen=True)
-class Tuning(frames.Tabled):
+class Tuning(tables.Tabled):
     """Which setting to deploy, the runner-up, and what would change its mind."""
 
     recommendation: Recommendation
@@ -93,7 +91,7 @@ class Tuning(frames.Tabled):
         """All of the answer, as `velodrome tune` prints it."""
         return "\n".join(tune_text.lines(self.recommendation))
 
-    def rows(self) -> list[frames.Row]:
+    def rows(self) -> list[tables.Row]:
         """Return one row a candidate, the best first."""
         return [
             {
@@ -119,7 +117,7 @@ class Tuning(frames.Tabled):
 
     def _repr_html_(self) -> str:
         said = [self.sentence, self.command, *(one.sentence for one in self.recommendation.mind)]
-        return showing.table(self.recommendation.of, *showing.columns(self.rows()), said)
+        return tables.table(self.recommendation.of, *tables.columns(self.rows()), said)
 
 
 @refusals()

@@ -1,16 +1,69 @@
 """The options that say which app of the user's own is meant, and what it runs in."""
 
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from velodrome.cli._telling import tell
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Recipe
+from velodrome.guest.stack import Stack
 from velodrome.model import secrets
+from velodrome.model.app import App
+from velodrome.model.errors import BadOptionError, NeedlessOptionError, UnknownNameError, UsageError
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
+from velodrome.model.named import Named
 from velodrome.model.request import Request
+from velodrome.model.trial import Contestant, Trial
+from velodrome.model.withheld import known
 from velodrome.plan import env_file
-from velodrome.plan.asked import headers
-from velodrome.track.apps import INTERFACES, Asked
+from velodrome.plan.asked import asking, headers
+from velodrome.plan.asked.asking import Asking
+from velodrome.plan.asked.methods import ALL, SAFE
+from velodrome.report.typeset import visible
+from velodrome.run.environments import guest_tree
+from velodrome.run.lab import Lab
+from velodrome.usecases import apps, bench
+from velodrome.usecases.apps import INTERFACES, Asked
+from velodrome.usecases.studies import Trust
+
+
+def given(context: typer.Context, names: Collection[str]) -> tuple[str, ...]:
+    """Return the options of the parameters called `names` that the command line gives, as they are typed."""
+    found = []
+    for parameter in context.command.params:
+        if parameter.name in names:
+            source = context.get_parameter_source(parameter.name)
+            if source is not None and source.name == "COMMANDLINE":
+                found.append(max(parameter.opts, key=len))
+    return tuple(found)
+
+
+HELP = "Allow what a study or a file of requests names: executables, packages, files that are not beside it."
+TrustGiven = Annotated[bool, typer.Option("--trust", help=HELP)]
+
+
+def trust(given: bool) -> Trust:
+    """Return what decides: by the option, by what was allowed before or, on a terminal, by a question."""
+    # Either may be closed, and is None then.
+    on_a_terminal = all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr))
+    return Trust(given=given, ask=_asked if on_a_terminal else None, say=tell)
+
+
+def _asked(path: str, named: Sequence[Named]) -> bool:
+    """Ask on the terminal; what is not a yes is a no."""
+    tell(f"{path} names what you have not allowed yet:")
+    for one in named:
+        tell(f"  {one.sentence}")
+    print("Allow it, now and until one of these changes? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
 
 Python = Annotated[
     str,
@@ -120,3 +173,149 @@ class Given:
             user=self.user,
             allow_sdist=self.allow_sdist,
         )
+
+
+Lines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--request", help="'GET /cart?id=7', 'POST /orders {\"id\": 1} -> 201'; repeatable (GET /)."
+    ),
+]
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "--requests", help="A file of requests, by weight, with checks on the answers (TOML, JSON)."
+    ),
+]
+AccessLog = Annotated[
+    Path | None,
+    typer.Option(
+        help="The mix of an access log: common, combined, nginx's, JSON lines; gzip; - is standard input."
+    ),
+]
+OpenApi = Annotated[
+    Path | None, typer.Option("--openapi", help="The operations of an OpenAPI document (JSON, YAML).")
+]
+Methods = Annotated[
+    str, typer.Option(help=f"Those taken from a log or a document: GET,POST ({','.join(SAFE)}).")
+]
+
+
+def methods(text: str) -> tuple[str, ...]:
+    """Return the methods named. Raises BadOptionError."""
+    found = tuple(part.strip().upper() for part in text.split(",") if part.strip())
+    for one in found:
+        if one not in ALL:
+            raise BadOptionError("--methods", text, f"'{one}' is no method; there are {', '.join(ALL)}")
+    return found or SAFE
+
+
+def mix(
+    lines: Sequence[str] | None,
+    file: Path | None,
+    access_log: Path | None,
+    openapi: Path | None,
+    named: str,
+    trusted: bool,
+) -> Asking:
+    """Return what the options of a command say together, and tell on standard error what is to be told of it.
+
+    `named` are the methods, `trusted` whether the file may name files that are not beside it. Raises TwoSourcesError
+    where they contradict each other, UntrustedError, and UsageError for files.
+    """
+    for line in lines or ():
+        secrets.of_text(line)  # before one of them is quoted as wrong
+    see = trust(trusted).see
+    found = asking.of(lines or (), file, access_log, openapi, methods(named), see=see)
+    known(found.requests)
+    for sentence in found.told:
+        print(visible(secrets.mask(sentence)), file=sys.stderr, flush=True)
+    return found
+
+
+AppName = Annotated[
+    str, typer.Argument(help="module:attribute, module:factory, or a Django settings module.")
+]
+RecipeName = Annotated[
+    str, typer.Option("--recipe", help="A recipe in the place of an app (`velodrome recipes`).")
+]
+
+OF_APPS = frozenset(
+    {
+        *("request", "requests", "access_log", "openapi", "methods", "trust", "header", "header_file"),
+        *("cwd", "env", "env_file", "secret", "interface", "upstream", "proto", "setup", "teardown"),
+        "allow_sdist",
+    }
+)
+"""Parameters of commands that say nothing to a recipe."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is served, and where it can be."""
+
+    recipe: Recipe
+    app: App | None
+    lab: Lab
+    python: str = ""
+    """Interpreter of a recipe's servers; an app has its own."""
+
+    @property
+    def label(self) -> str:
+        """As a title says it."""
+        return f"{self.recipe.name}: {self.recipe.about}"
+
+    def trial(self, study: str, contestant: Contestant, limits: Limits, link: Link | None = None) -> Trial:
+        """Return what is measured; its load is set each time."""
+        return bench.trial_of(
+            study, self.recipe, contestant, limits, app=self.app, python=self.python, link=link
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line says is served."""
+
+    app: str
+    recipe: str
+    given: Given
+    of_apps: tuple[str, ...] = ()
+    """Options that it gives and that are of apps alone."""
+
+
+@contextmanager
+def served(choice: Choice, extra: tuple[str, ...] = ()) -> Iterator[Served]:
+    """Look at the app, run its commands around, and yield it; or yield the recipe.
+
+    `extra` are paths of stacks of the user's own. Raises UsageError for all that is wrong with it.
+    """
+    if bool(choice.app) == bool(choice.recipe):
+        raise UsageError(
+            "give an app (shop.wsgi:application), or with --recipe one of those that ship (velodrome recipes)"
+        )
+    given = choice.given
+    if choice.recipe:
+        if choice.of_apps:
+            raise NeedlessOptionError(choice.of_apps, "a recipe says itself what is asked and what it needs")
+        with apps.served_as(given.user, "", tell):
+            lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=extra)
+            yield Served(_recipe(choice.recipe), None, lab, given.python)
+        return
+    asked = given.asked(choice.app)
+    with apps.commands_around(asked, tell):
+        app = apps.look(asked)
+        yield Served(app.recipe, app, apps.lab_for(asked, extra))
+
+
+def tell_unread(found: Sequence[App | None], stacks: Sequence[Stack]) -> None:
+    """Say on standard error which settings of the user's own do not act while these stacks are compared."""
+    every = (apps.unread_settings(one, stacks) for one in found if one is not None)
+    for sentence in dict.fromkeys(filter(None, every)):
+        tell(sentence)
+
+
+def _recipe(name: str) -> Recipe:
+    known = catalog.recipes()
+    if name not in known:
+        raise UnknownNameError("recipe", name, tuple(known))
+    return known[name]

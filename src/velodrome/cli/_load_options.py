@@ -1,6 +1,18 @@
 """The options of `velodrome load`, whatever is spoken to the server."""
 
-from velodrome.cli._declared import Annotated, Argument, Option
+from __future__ import annotations
+
+from velodrome.cli._quick import Annotated, Argument, Option
+from velodrome.model import duration
+from velodrome.model.errors import UsageError
+from velodrome.plan.asked import file_or_text
+from velodrome.plan.asked.file_or_text import read_text
+
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 Url = Annotated[
     str,
@@ -62,3 +74,385 @@ Body = Annotated[
 ]
 ExpectStatus = Annotated[int | None, Option(help="HTTP: the right status (any 2xx).")]
 ExpectBody = Annotated[str | None, Option(help="HTTP: the right body, or @file; compared whole.")]
+
+
+Unix = Annotated[
+    str | None,
+    Option(metavar="PATH", help="Connect to this unix socket; or write http+unix://%2Frun%2Fapp.sock/path."),
+]
+ConnectTo = Annotated[
+    list[str] | None,
+    Option(help="HOST:PORT:ADDRESS:PORT: connect there instead, as curl does; repeatable."),
+]
+Http2 = Annotated[
+    bool, Option("--http2", help="HTTP: speak HTTP/2, over http:// without asking; -m streams at once.")
+]
+Sni = Annotated[str | None, Option(help="TLS: the name asked for, which the certificate must have.")]
+Alpn = Annotated[
+    list[str] | None,
+    Option(help="TLS: a protocol offered (the one spoken); repeatable; 'none' offers nothing."),
+]
+Cert = Annotated[
+    str | None,
+    Option(metavar="PATH", help="TLS: our own certificate (PEM), for a server that wants one."),
+]
+Key = Annotated[
+    str | None, Option(metavar="PATH", help="TLS: its key (PEM); in the same file where left out.")
+]
+TlsMin = Annotated[str | None, Option(one_of=("1.2", "1.3"), help="TLS: the least version (1.2).")]
+
+
+def connection_spec(
+    unix: str | None, connect_to: Sequence[str] | None, idle: int, url: str
+) -> dict[str, Any]:
+    """Return where connections go. Raises UsageError for idle connections, which go to the URL's host only."""
+    elsewhere = unix is not None or connect_to or "+unix://" in url.lower()
+    if idle and elsewhere:
+        raise UsageError("--idle holds connections to the host of the URL: leave out --unix and --connect-to")
+    return {"unix": unix, "connect_to": list(connect_to or ())}
+
+
+def tls(
+    url: str,
+    sni: str | None,
+    alpn: Sequence[str] | None,
+    cert: str | None,
+    key: str | None,
+    least: str | None,
+) -> dict[str, Any]:
+    """Return what the engine takes as `tls`. Raises UsageError where none is spoken, and for protocols beside none."""
+    given = {"--sni": sni, "--alpn": alpn, "--cert": cert, "--key": key, "--tls-min": least}
+    for option, value in given.items():
+        if value and not _is_secure(url):
+            raise UsageError(f"{option} is about TLS, and {url} has none: write https://, grpcs:// or wss://")
+    if alpn and "none" in alpn and len(alpn) > 1:
+        raise UsageError("--alpn none offers nothing: leave out the others")
+    return {
+        "sni": sni,
+        "alpn": None if not alpn else [name for name in alpn if name != "none"],
+        "cert": cert,
+        "key": key,
+        "minimum": least or "1.2",
+    }
+
+
+def _is_secure(url: str) -> bool:
+    scheme = url.partition("://")[0].lower().removesuffix("+unix")
+    return scheme in ("https", "grpcs", "wss")
+
+
+Streams = Annotated[
+    int | None,
+    Option(
+        "-m", "--streams", help="gRPC, HTTP/2: requests each connection carries at once (1; open loop 100)."
+    ),
+]
+Call = Annotated[str | None, Option(help="gRPC: package.Service/Method, where the URL does not say it.")]
+Proto = Annotated[
+    list[str] | None,
+    Option(
+        metavar="PATH",
+        help="gRPC: file that describes the call; without one the server is asked (reflection).",
+    ),
+]
+Include = Annotated[
+    list[str] | None,
+    Option("-I", "--include", metavar="PATH", help="gRPC: folder where imports are; repeatable."),
+]
+Data = Annotated[
+    str | None,
+    Option(
+        help="gRPC: the message as JSON, or @file; a list where a call sends several. {{n}}, {{i}} and {{random}} "
+        "in its strings are the number of the call, that of the message in it, and a random number."
+    ),
+]
+Messages = Annotated[int | None, Option(min=1, help="gRPC: send the message so many times in each call.")]
+ExpectData = Annotated[
+    str | None,
+    Option(
+        help="gRPC: the right answer as JSON, or @file; of several messages all as a list, or what each is like."
+    ),
+]
+
+
+class GrpcOptions:
+    """What is asked over gRPC, as the options say it; None: not given."""
+
+    def __init__(
+        self,
+        streams: int | None,
+        call: str | None,
+        proto: Sequence[str] | None,
+        include: Sequence[str] | None,
+        data: str | None,
+        messages: int | None,
+        expect_data: str | None,
+    ) -> None:
+        self.streams, self.call, self.messages = streams, call, messages
+        self.proto, self.include = proto, include
+        self.data, self.expect_data = data, expect_data
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that say nothing to another protocol."""
+        return {
+            "--streams": self.streams,
+            "--call": self.call,
+            "--proto": self.proto,
+            "--include": self.include,
+            "--data": self.data,
+            "--messages": self.messages,
+            "--expect-data": self.expect_data,
+        }
+
+    def spec(self) -> dict[str, Any]:
+        """Return what the engine takes as `grpc`. Raises UsageError for a file that cannot be read."""
+        return {
+            "call": self.call,
+            "proto": list(self.proto or ()),
+            "include": list(self.include or ()),
+            "data": read_text("--data", self.data),
+            "messages": self.messages,
+            "expect_data": read_text("--expect-data", self.expect_data),
+        }
+
+
+RequestsFile = Annotated[
+    str | None,
+    Option(
+        "--requests-file",
+        metavar="PATH",
+        help="HTTP: several requests by weight, TOML or JSON: name, weight, method, path, headers, body, expect-….",
+    ),
+]
+Trust = Annotated[bool, Option("--trust", help="HTTP: the file may name files that are not beside it.")]
+Template = Annotated[
+    bool,
+    Option(
+        "--template/--no-template",
+        help="HTTP: fill in {{n}}, {{random 1..100}}, {{hex 16}}, {{uuid}}, {{pick a|b}} in paths, headers and bodies.",
+    ),
+]
+Cookies = Annotated[
+    bool,
+    Option(
+        "--cookies", help="HTTP: each connection keeps the cookies the server sets, and tells them again."
+    ),
+]
+ExpectContains = Annotated[str | None, Option(help="HTTP: what the right body has in it.")]
+
+
+class HttpOptions:
+    """What is asked over HTTP, as the options say it; None: not given."""
+
+    def __init__(
+        self,
+        method: str | None,
+        body: str | None,
+        expect_status: int | None,
+        expect_body: str | None,
+        expect_contains: str | None,
+        file: str | None,
+        cookies: bool,
+        http2: bool,
+        headers: Sequence[Sequence[str]] = (),
+        trust: bool = False,
+    ) -> None:
+        """`headers`: those of the whole load, name and value each; `trust`: what the file names is allowed."""
+        self.method, self.body, self.file = method, body, file
+        self.expect_status, self.expect_body = expect_status, expect_body
+        self.expect_contains = expect_contains
+        self.cookies, self.http2, self.trust = cookies, http2, trust
+        self.names = [name for name, _ in headers]
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that say nothing to another protocol."""
+        return self._of_each | {
+            "--expect-status": self.expect_status,
+            "--requests-file": self.file,
+            "--trust": self.trust,
+            "--cookies": self.cookies,
+            "--http2": self.http2,
+        }
+
+    @property
+    def _of_each(self) -> dict[str, object]:
+        return {
+            "--method": self.method,
+            "--body": self.body,
+            "--expect-body": self.expect_body,
+            "--expect-contains": self.expect_contains,
+        }
+
+    def spec(self, *, template: bool) -> dict[str, Any]:
+        """Return what the engine takes of it. Raises UsageError for what the file of requests says for each of them."""
+        for option, value in self._of_each.items():
+            if self.file is not None and value is not None:
+                raise UsageError(f"{option}: --requests-file says it for each request; write it there")
+        return {
+            # As curl does: a body that nobody reads is hardly meant.
+            "method": self.method or ("GET" if self.body is None else "POST"),
+            "expect_status": self.expect_status,
+            "expect_contains": self.expect_contains,
+            "mix": _mix(self.file, self.names, self.trust),
+            "template": template,
+            "cookies": self.cookies,
+            "http2": self.http2,
+        }
+
+
+def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, Any]]:
+    """Return what the engine takes as `mix`; nothing without a file. `names` are of headers that the load gives.
+
+    Raises RequestsFileError, UntrustedError, WithheldHeaderError.
+    """
+    if path is None:
+        return []
+    # What reads such a file takes longer to import than all else before the first request.
+    from pathlib import Path  # noqa: PLC0415
+
+    from velodrome.cli import _app_options as trusting  # noqa: PLC0415
+    from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
+    from velodrome.plan.asked import file  # noqa: PLC0415
+    from velodrome.run.drivers import mix  # noqa: PLC0415
+
+    # Whether braces stand for themselves, and for what they may stand, is told by the engine.
+    found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
+    known(found)
+    return mix.document(whole([unmarked(one, names) for one in found]))
+
+
+SCHEMES = ("ws", "wss")
+
+WsMode = Annotated[
+    str | None,
+    Option(
+        one_of=("echo", "connect", "broadcast"),
+        help="ws://: a message until it is back, a connection until it stands, or a message to all (echo).",
+    ),
+]
+Message = Annotated[
+    str | None, Option(help="ws://: the message, @file, or its size in bytes; {id} takes a number.")
+]
+WsAtOnce = Annotated[
+    int | None, Option(help="ws://, broadcast: messages on their way at once (1; open loop 1000).")
+]
+
+
+class Conversation:
+    """The `websocket` field of a load's specification, and the message that goes as its body."""
+
+    def __init__(self, spec: dict[str, Any], message: bytes) -> None:
+        self.spec, self.message = spec, message
+
+
+def said(
+    url: str, mode: str | None, message: str | None, at_once: int | None, body: str | None
+) -> Conversation | None:
+    """Return what is said over WebSockets, or None for another protocol.
+
+    Raises UsageError for options that do not go with the URL.
+    """
+    if url.partition("://")[0].lower().removesuffix("+unix") not in SCHEMES:
+        for option, value in (("--ws-mode", mode), ("--message", message), ("--ws-at-once", at_once)):
+            if value is not None:
+                raise UsageError(f"{option} is for WebSockets: give a URL that begins with ws://")
+        return None
+    if body is not None:
+        raise UsageError("--body is for HTTP: the message of a WebSocket is --message")
+    spec: dict[str, Any] = {"mode": mode or "echo"}
+    if at_once is not None:
+        spec["at_once"] = at_once
+    if message is not None and message.isascii() and message.isdigit():
+        spec["message_bytes"] = int(message)
+        message = None
+    return Conversation(spec, file_or_text.read("--message", message) or b"")
+
+
+Rate = Annotated[
+    str | None,
+    Option(
+        "-R",
+        "-q",
+        "--rate",
+        help="Open loop: requests per second, whatever the server does; 100..5000 with --step or --ramp, or "
+        "pieces with their spans: 500:10s,500..4000:60s. auto: search the highest without a --fail-if.",
+    ),
+]
+Step = Annotated[
+    float | None, Option(help="-R A..B: go from A to B in steps of so many requests per second.")
+]
+Every = Annotated[str | None, Option(help="--step: how long each step takes (10s).")]
+Ramp = Annotated[str | None, Option(help="-R A..B: go from A to B in a straight line, in this time.")]
+
+
+class Pace:
+    """What the engine takes as `rate` or `schedule`; neither: a closed loop."""
+
+    def __init__(self, rate: float | None = None, schedule: Sequence[dict[str, Any]] = ()) -> None:
+        self.rate, self.schedule = rate, list(schedule)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests fall due whatever the server does."""
+        return self.rate is not None or bool(self.schedule)
+
+
+def pace(rate: str | None, step: float | None, every: str | None, ramp: str | None) -> Pace:
+    """Return when requests are due. Raises UsageError for options that do not make a schedule together."""
+    if rate is None and step is None and every is None and ramp is None:
+        return Pace()
+    # Of a closed loop nothing is to be read.
+    from velodrome.plan import schedule_text  # noqa: PLC0415
+
+    try:
+        every_s, ramp_s = _seconds("--every", every), _seconds("--ramp", ramp)
+        found = schedule_text.read(schedule_text.OF_OPTIONS, rate, step, every_s, ramp_s)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if isinstance(found, tuple):
+        from velodrome.run.drivers import schedule  # noqa: PLC0415
+
+        return Pace(schedule=schedule.document(found))
+    return Pace(rate=found)
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    try:
+        return None if text is None else duration.seconds(text)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from error
+
+
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - nothing is bound
+"""The addresses that stand for all, and loopback of the same kind."""
+
+
+def of_loopback(url: str) -> tuple[str, str]:
+    """Return the URL to load, and a note where it is another than was given (else empty).
+
+    Raises CredentialsInUrlError: here, because the engine, which refuses the same, hears of it when others have shown
+    the URL already.
+    """
+    scheme, between, rest = url.partition("://")
+    end = min((at for mark in "/?#" if (at := rest.find(mark)) >= 0), default=len(rest))
+    if "@" in rest[:end] and not scheme.endswith("+unix"):
+        from velodrome.model.errors import CredentialsInUrlError  # noqa: PLC0415 - most URLs have none
+
+        raise CredentialsInUrlError(url)
+    host, port = _parted(rest[:end])
+    if not between or host not in EVERYWHERE:
+        return url, ""
+    loopback = EVERYWHERE[host]
+    note = (
+        f"{host.strip('[]')} is where a server listens on every address, and none to connect to: "
+        f"{loopback.strip('[]')} was loaded."
+    )
+    return f"{scheme}://{loopback}{port}{rest[end:]}", note
+
+
+def _parted(authority: str) -> tuple[str, str]:
+    """Part `[::]:8000` and `0.0.0.0:8000` before the colon of the port."""
+    end = authority.find("]") + 1 or authority.find(":")
+    return (authority, "") if end < 0 else (authority[:end], authority[end:])

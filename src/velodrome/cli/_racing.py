@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from velodrome.cli import _trusting as trusting
+from velodrome.cli import _app_options as trusting
 from velodrome.cli import judge
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
@@ -28,8 +28,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import placement
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
-from velodrome.track.known import known
-from velodrome.track.trusting import Trust
+from velodrome.usecases.studies import Trust, known
 
 RUNS = Path("runs")
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from velodrome.cli import _serving_options as serving
-from velodrome.cli._exit_codes import FAILED
+from velodrome.cli import _server_options as serving
+from velodrome.cli._telling import FAILED
 from velodrome.model.errors import BadOptionError
 from velodrome.model.memory_text import memory_bytes
 from velodrome.report import kept_text

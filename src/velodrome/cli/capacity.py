@@ -8,39 +8,24 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
-from velodrome.cli import _asked_options as asked_options
-from velodrome.cli import _needless_options as needless
-from velodrome.cli import _raced_options as raced_options
-from velodrome.cli import _serving_options as serving
-from velodrome.cli import _trusting as trusting
-from velodrome.cli._exit_codes import of_search
-from velodrome.cli._numbered import Numbered
-from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
+from velodrome.cli import _app_options as asked_options
+from velodrome.cli import _app_options as needless
+from velodrome.cli import _app_options as trusting
+from velodrome.cli import _server_options as raced_options
+from velodrome.cli import _server_options as serving
+from velodrome.cli._app_options import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
+from velodrome.cli._telling import ToldCapacity, of_search
 from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
-from velodrome.model.measurement import Measurement
-from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
-from velodrome.report import capacity_json, capacity_text, search_text
+from velodrome.report import capacity_json, capacity_text
 from velodrome.run.lab import Lab
-from velodrome.track import apps, capacity
-from velodrome.track.bench import SECONDS
-from velodrome.track.knobs import Knobs
+from velodrome.usecases import apps, capacity
+from velodrome.usecases.bench import SECONDS
+from velodrome.usecases.terms import Knobs
 
 NAME = "capacity"
-
-
-class Told(Numbered):
-    """Tells each trial on a line of standard error."""
-
-    def tried(self, probe: Probe, measured: Measurement | None) -> None:
-        """Tell a rate."""
-        self.tell(search_text.probe(probe, measured.load.due.p99 if measured else None))
-
-    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
-        """Tell a closed loop."""
-        self.tell(search_text.sample(sample, measured.load.sent.p50 if measured else None))
 
 
 @dataclass(frozen=True)
@@ -56,8 +41,10 @@ class Search:
     def run(self, trial: Trial, lab: Lab) -> RateCapacity | Knee:
         """Search it. Raises NoServerError, BusyError and what a lab raises."""
         if self.closed:
-            return capacity.knee(trial, lab, Told(), seconds=self.seconds, wait_s=self.wait_s)
-        return capacity.highest(trial, lab, self.demands, Told(), seconds=self.seconds, wait_s=self.wait_s)
+            return capacity.knee(trial, lab, ToldCapacity(), seconds=self.seconds, wait_s=self.wait_s)
+        return capacity.highest(
+            trial, lab, self.demands, ToldCapacity(), seconds=self.seconds, wait_s=self.wait_s
+        )
 
 
 def command(
@@ -70,7 +57,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     slo: serving.Slo = None,

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
-from velodrome.cli import _asked_options as asked_options
-from velodrome.cli import _raced_options as raced_options
-from velodrome.cli import _serving_options as serving
-from velodrome.cli import _trusting as trusting
+from velodrome.cli import _app_options as asked_options
+from velodrome.cli import _app_options as trusting
+from velodrome.cli import _server_options as raced_options
+from velodrome.cli import _server_options as serving
 from velodrome.cli._racing import Options, folder, raced
-from velodrome.cli._served import tell
+from velodrome.cli._telling import tell
 from velodrome.run.environments import interpreter
-from velodrome.track import apps, comparing
-from velodrome.track.apps import Asked
-from velodrome.track.comparing import Terms
+from velodrome.usecases import apps, compare
+from velodrome.usecases.apps import Asked
+from velodrome.usecases.compare import Terms
 
 NAME = "compare"
 DEFAULTS = Terms()
@@ -35,7 +35,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     python: app_options.Python = "",
@@ -108,10 +108,10 @@ def _compare(
 ) -> None:
     found = [apps.look(one) for one in asked]
     lab = apps.lab_for(asked[0], extra)
-    comparison = comparing.laid_out(found, terms, lab)
+    comparison = compare.laid_out(found, terms, lab)
     for one in found:
         tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-    comparing.rehearse(comparison, lab, tell, None if options.wait else 0.0)
+    compare.rehearse(comparison, lab, tell, None if options.wait else 0.0)
     where = folder(comparison.study.name, out, options.resume)
     version = interpreter.find_interpreter(found[0].python).version
     raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))

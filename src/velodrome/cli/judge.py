@@ -19,7 +19,7 @@ from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
 from velodrome.report import claims_junit, group, html, json, markdown, terminal
 from velodrome.run.racing.store import NAME, read
-from velodrome.track.known import known
+from velodrome.usecases.studies import known
 
 
 def judged(

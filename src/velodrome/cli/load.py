@@ -5,22 +5,13 @@ Nothing is imported here that the first request does not need: a generator that 
 
 import sys
 
-from velodrome.cli import _call_options as calls
-from velodrome.cli import _carrying as carrying
-from velodrome.cli import _condition_options as judging
-from velodrome.cli import _connection_options as connecting
-from velodrome.cli import _interrupting as interrupting
 from velodrome.cli import _load_options as options
-from velodrome.cli import _output_options as outputs
-from velodrome.cli import _request_options as requests_of
-from velodrome.cli import _schedule_options as schedules
-from velodrome.cli import _search_options as searching
-from velodrome.cli import _target_url as target_url
-from velodrome.cli import _websocket_options as websockets
-from velodrome.cli._declared import typed
+from velodrome.cli import _load_outputs as outputs
+from velodrome.cli._quick import typed
 from velodrome.model import duration
 from velodrome.model.errors import UsageError
 from velodrome.plan.asked import file_or_text
+from velodrome.usecases.load import Work, decided
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
@@ -35,13 +26,13 @@ DEFAULT_SPAN = "10s"
 def command(
     url: options.Url,
     connections: options.Connections = None,
-    streams: calls.Streams = None,
+    streams: options.Streams = None,
     span: options.Span = None,
     requests: options.Requests = None,
-    rate: schedules.Rate = None,
-    step: schedules.Step = None,
-    every: schedules.Every = None,
-    ramp: schedules.Ramp = None,
+    rate: options.Rate = None,
+    step: options.Step = None,
+    every: options.Every = None,
+    ramp: options.Ramp = None,
     arrivals: options.Arrivals = "constant",
     threads: options.Threads = 1,
     keepalive: options.Keepalive = True,
@@ -53,28 +44,28 @@ def command(
     body: options.Body = None,
     expect_status: options.ExpectStatus = None,
     expect_body: options.ExpectBody = None,
-    expect_contains: requests_of.ExpectContains = None,
-    requests_file: requests_of.RequestsFile = None,
-    trust: requests_of.Trust = False,
-    template: requests_of.Template = True,
-    cookies: requests_of.Cookies = False,
-    call: calls.Call = None,
-    proto: calls.Proto = None,
-    include: calls.Include = None,
-    data: calls.Data = None,
-    messages: calls.Messages = None,
-    expect_data: calls.ExpectData = None,
-    ws_mode: websockets.WsMode = None,
-    message: websockets.Message = None,
-    ws_at_once: websockets.WsAtOnce = None,
-    http2: connecting.Http2 = False,
-    unix: connecting.Unix = None,
-    connect_to: connecting.ConnectTo = None,
-    sni: connecting.Sni = None,
-    alpn: connecting.Alpn = None,
-    cert: connecting.Cert = None,
-    key: connecting.Key = None,
-    tls_min: connecting.TlsMin = None,
+    expect_contains: options.ExpectContains = None,
+    requests_file: options.RequestsFile = None,
+    trust: options.Trust = False,
+    template: options.Template = True,
+    cookies: options.Cookies = False,
+    call: options.Call = None,
+    proto: options.Proto = None,
+    include: options.Include = None,
+    data: options.Data = None,
+    messages: options.Messages = None,
+    expect_data: options.ExpectData = None,
+    ws_mode: options.WsMode = None,
+    message: options.Message = None,
+    ws_at_once: options.WsAtOnce = None,
+    http2: options.Http2 = False,
+    unix: options.Unix = None,
+    connect_to: options.ConnectTo = None,
+    sni: options.Sni = None,
+    alpn: options.Alpn = None,
+    cert: options.Cert = None,
+    key: options.Key = None,
+    tls_min: options.TlsMin = None,
     insecure: options.Insecure = False,
     cacert: options.CaCert = None,
     transport: options.Transport = "auto",
@@ -87,21 +78,21 @@ def command(
     csv: outputs.Csv = None,
     percentiles: outputs.Percentiles = None,
     allow_target: options.AllowTarget = None,
-    fail_if: judging.FailIf = None,
+    fail_if: outputs.FailIf = None,
 ) -> None:
     """Load URL in closed loop, or with -R in open loop, and report latency from due and from sent."""
     headers = [_header(text) for text in _headers(header, header_file)]
     if headers or secret or body or data or message or requests_file or "?" in url or "@" in url:
         _make_known(secret or (), url, headers, (body, data, message))
-    asked = judging.conditions(fail_if)
+    asked = outputs.conditions(fail_if)
     if span is not None and requests is not None:
         raise UsageError("-z and -n exclude each other: give how long, or how many")
     files = outputs.Files(hdr, csv, percentiles)
-    outputs.check(files)
-    url, note = target_url.of_loopback(url)
-    wanted = searching.sought(connections, rate, requests, fail_if)
-    pace = schedules.pace("1" if wanted == "rate" else rate, step, every, ramp)
-    http = requests_of.Asked(
+    outputs.check_files(files)
+    url, note = options.of_loopback(url)
+    wanted = outputs.sought(connections, rate, requests, fail_if)
+    pace = options.pace("1" if wanted == "rate" else rate, step, every, ramp)
+    http = options.HttpOptions(
         method,
         body,
         expect_status,
@@ -113,7 +104,7 @@ def command(
         headers,
         trust,
     )
-    grpc = calls.Asked(None if http2 else streams, call, proto, include, data, messages, expect_data)
+    grpc = options.GrpcOptions(None if http2 else streams, call, proto, include, data, messages, expect_data)
     spec: dict[str, Any] = {
         "url": url,
         "threads": threads,
@@ -130,31 +121,34 @@ def command(
         "insecure": insecure,
         "cacert": cacert,
         "allow_target": list(allow_target or ()),
-        "tls": connecting.tls(url, sni, alpn, cert, key, tls_min),
-        **connecting.spec(unix, connect_to, idle_connections, url),
+        "tls": options.tls(url, sni, alpn, cert, key, tls_min),
+        **options.connection_spec(unix, connect_to, idle_connections, url),
         **_protocol(url, http, grpc, template=template),
-        **_at_once(url, searching.count(connections), streams, pace, http2=http2),
+        **_at_once(url, outputs.count(connections), streams, pace, http2=http2),
         **_length(span, requests, pace),
     }
-    work = _work(spec, body, expect_body, websockets.said(url, ws_mode, message, ws_at_once, body), note)
-    telling = carrying.Telling(files, as_json)
+    work = _work(spec, body, expect_body, options.said(url, ws_mode, message, ws_at_once, body))
+    work.idle, work.notes = idle_connections, (note,) if note else ()
+    telling = outputs.Telling(files, as_json)
     if wanted is not None:
-        length = _span("-z", span or searching.SECONDS[wanted])
-        searching.search(wanted, work, length, fail_if or (), idle_connections, telling)
-    interruption = interrupting.Interruption()
-    document = carrying.carry(work, idle_connections, telling, interruption)
-    found = judging.decided(asked, document)
-    document["conditions"] = judging.documents(found)
+        length = _span("-z", span or outputs.SECONDS[wanted])
+        outputs.search(wanted, work, length, fail_if or (), telling)
+    interruption = outputs.Interruption()
+    document = outputs.carry(work, telling, interruption)
+    found = decided(asked, document)
+    document["conditions"] = outputs.documents(found)
     try:
         telling.tell(document)
     except OSError:
         if not interruption.asked:  # by the end of the terminal, perhaps
             raise
-    if code := interrupting.EXIT_CODE if interruption.asked else judging.exit_code(document, found):
+    if code := outputs.EXIT_CODE if interruption.asked else outputs.exit_code(document, found):
         sys.exit(code)
 
 
-def _protocol(url: str, http: requests_of.Asked, grpc: calls.Asked, *, template: bool) -> "dict[str, Any]":
+def _protocol(
+    url: str, http: options.HttpOptions, grpc: options.GrpcOptions, *, template: bool
+) -> "dict[str, Any]":
     """Return what is asked, in the fields of the protocol that the URL names."""
     if url.lower().startswith("grpc"):
         _only(url, "http", http.given)
@@ -173,7 +167,7 @@ def _only(url: str, wanted: str, given: "Mapping[str, object]") -> None:
 
 
 def _at_once(
-    url: str, connections: int | None, streams: int | None, pace: schedules.Pace, *, http2: bool
+    url: str, connections: int | None, streams: int | None, pace: options.Pace, *, http2: bool
 ) -> "dict[str, Any]":
     """Return how much can be on its way at once: in open loop enough not to be what limits it."""
     usual = (50, 1)
@@ -187,7 +181,7 @@ def _at_once(
     }
 
 
-def _length(span: str | None, requests: int | None, pace: schedules.Pace) -> "dict[str, Any]":
+def _length(span: str | None, requests: int | None, pace: options.Pace) -> "dict[str, Any]":
     """Return when the load ends; a schedule ends by itself."""
     if requests is not None:
         return {"requests": requests}
@@ -200,15 +194,14 @@ def _work(
     spec: "dict[str, Any]",
     body: str | None,
     expect_body: str | None,
-    said: websockets.Conversation | None,
-    note: str,
-) -> carrying.Work:
+    said: options.Conversation | None,
+) -> Work:
     """Return the load with its bodies, which may be files."""
     payload = file_or_text.read("--body", body) or b""
     if said is not None:
         spec, payload = {**spec, "websocket": said.spec}, said.message
     right = file_or_text.read("--expect-body", expect_body)
-    return carrying.Work(spec, payload, right, [note] if note else [])
+    return Work(spec, payload, right)
 
 
 def _span(option: str, text: str) -> float:

@@ -5,8 +5,8 @@ import sys
 import typer
 
 from velodrome.cli import _app_options as app_options
-from velodrome.cli import _asked_options as options
-from velodrome.cli import _trusting as trusting
+from velodrome.cli import _app_options as options
+from velodrome.cli import _app_options as trusting
 from velodrome.model import secrets
 from velodrome.model.errors import NoSourceError
 from velodrome.model.withheld import known, withheld
@@ -19,7 +19,7 @@ def command(
     openapi: options.OpenApi = None,
     file: options.File = None,
     methods: options.Methods = "",
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     secret: app_options.Secret = None,

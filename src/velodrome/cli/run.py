@@ -1,22 +1,84 @@
 """`velodrome run`: race a study, or a group of them, then judge and report what was measured."""
 
+import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from velodrome.cli import _app_options as app_options
-from velodrome.cli import _raced_options as raced_options
-from velodrome.cli import _trusting as trusting
-from velodrome.cli._group import race_group
-from velodrome.cli._racing import Options, race_study
-from velodrome.cli._served import tell
+from velodrome.cli import _app_options as trusting
+from velodrome.cli import _server_options as raced_options
+from velodrome.cli._racing import Options, allowed, folder, race_study
+from velodrome.cli._telling import tell
 from velodrome.cli.stacks import Extra
+from velodrome.guest import catalog
 from velodrome.model.claim import Judgement
-from velodrome.model.errors import ClaimsFailedError
+from velodrome.model.errors import (
+    BadOptionError,
+    ClaimsFailedError,
+    RaceInterruptedError,
+    StudyFileError,
+    TooLargeError,
+    VelodromeError,
+)
+from velodrome.model.secrets import mask
+from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
+from velodrome.report import group as report
+from velodrome.report import json, terminal
+from velodrome.report.typeset import LINES, visible
 from velodrome.run.companions.given import databases_of
-from velodrome.track import apps
+from velodrome.run.faults import told
+from velodrome.run.racing import store
+from velodrome.usecases import apps
+
+
+def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
+    """Race the studies of a group into `out`/<study>/; return their verdicts.
+
+    A study that cannot be run is told and the others go on; an interruption ends the group. Raises UntrustedError
+    before the first where one names what the user does not allow, and the error of the last study that could not be
+    run, after all.
+    """
+    if options.only:
+        raise BadOptionError("--only", options.only[0], f"it is for one study; run one of: {_listed(name)}")
+    form = "-quick" if options.quick else ""
+    where = folder(f"{name}{form}", out, options.resume, f"*/{store.NAME}")
+    members = finding.members(name)
+    stacks = catalog.stacks(options.extra)
+    for study in members:
+        # Before the first, which may take hours; what else is wrong is told in its turn.
+        with suppress(StudyFileError, TooLargeError):
+            allowed(study, stacks, options)
+    screen = terminal.console(sys.stdout)
+    trouble: dict[str, VelodromeError] = {}
+    verdicts: dict[str, Verdict] = {}
+    for number, (study, _) in enumerate(members.items(), 1):
+        screen.print(Text(f"{study} ({number} of {len(members)})", style="bold"))
+        inside = where / report.inside(study)
+        again = options.resume and (inside / store.NAME).exists()
+        try:
+            verdicts[study] = race_study(study, inside, replace(options, resume=again))
+        except RaceInterruptedError:
+            raise
+        except Exception as error:  # also what nobody foresaw: the other studies are no worse for it
+            trouble[study] = told(error)
+            screen.print(Text(f"velodrome: {visible(mask(str(trouble[study])), LINES)}"), soft_wrap=True)
+            if (inside / "verdict.json").exists():
+                verdicts[study] = json.read(inside / "verdict.json")
+    reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}
+    report.show(name, where, verdicts, reasons, screen)
+    if trouble:
+        raise list(trouble.values())[-1]
+    return list(verdicts.values())
+
+
+def _listed(name: str) -> str:
+    return ", ".join(finding.members(name))
 
 
 def command(
@@ -54,7 +116,7 @@ def command(
     ] = None,
     user: app_options.User = "",
     stack: Extra = None,
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     options = Options(

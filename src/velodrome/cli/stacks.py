@@ -12,7 +12,7 @@ from velodrome.judge.deploying import deployed
 from velodrome.model.errors import BrokenPluginError, UnknownNameError
 from velodrome.report import listing
 from velodrome.run.environments import environment
-from velodrome.track import knobs
+from velodrome.usecases import terms
 
 YOUR_APP = "yourmodule:app"
 Extra = Annotated[
@@ -68,7 +68,7 @@ def show_one(
 
 
 def _process(found: Stack, words: list[str]) -> Process:
-    settings = found.settings(knobs.of_words(found, words))
+    settings = found.settings(terms.of_words(found, words))
     return found.command(Launch("127.0.0.1", 8000, YOUR_APP, settings))
 
 

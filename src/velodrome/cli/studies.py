@@ -8,7 +8,7 @@ from velodrome.guest import catalog
 from velodrome.model.study import Study
 from velodrome.plan import finding, matrix, timing
 from velodrome.report import listing
-from velodrome.track.known import known
+from velodrome.usecases.studies import known
 
 
 def command() -> None:

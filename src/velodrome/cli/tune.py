@@ -9,34 +9,25 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _app_options as app_options
-from velodrome.cli import _asked_options as asked_options
-from velodrome.cli import _needless_options as needless
-from velodrome.cli import _serving_options as serving
-from velodrome.cli import _trusting as trusting
-from velodrome.cli._exit_codes import CANNOT_TELL, FAILED
-from velodrome.cli._numbered import Numbered
-from velodrome.cli._served import OF_APPS, AppName, Choice, RecipeName, Served, served, tell_unread
+from velodrome.cli import _app_options as asked_options
+from velodrome.cli import _app_options as needless
+from velodrome.cli import _app_options as trusting
+from velodrome.cli import _server_options as serving
+from velodrome.cli._app_options import OF_APPS, AppName, Choice, RecipeName, Served, served, tell_unread
+from velodrome.cli._telling import CANNOT_TELL, FAILED, ToldTuning
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge.search.holding import Demands
 from velodrome.model.errors import UnknownNameError, UsageError
 from velodrome.model.trial import Contestant
-from velodrome.model.tuning import Candidate, Goal, Told, TuneEnding
+from velodrome.model.tuning import Goal, TuneEnding
 from velodrome.report import tune_json, tune_text
-from velodrome.track import apps, tuning
-from velodrome.track.tuning import Asked
+from velodrome.usecases import apps, tune
+from velodrome.usecases.tune import Asked
 
 NAME = "tune"
 DEPLOYED = ("wsgi", "asgi")
 """Interfaces by which a recipe is tuned, unless stacks are named: apps are written to these."""
-
-
-class Follower(Numbered):
-    """Tells each load on a line of standard error."""
-
-    def told(self, candidate: Candidate, told: Told) -> None:
-        """Tell a load."""
-        self.tell(tune_text.asked(candidate, told))
 
 
 def command(
@@ -48,7 +39,7 @@ def command(
     access_log: asked_options.AccessLog = None,
     openapi: asked_options.OpenApi = None,
     methods: asked_options.Methods = "",
-    trust: trusting.Given = False,
+    trust: trusting.TrustGiven = False,
     header: app_options.Header = None,
     header_file: app_options.HeaderFile = None,
     slo: serving.Slo = None,
@@ -107,7 +98,7 @@ def command(
         tell_unread((one.app,), stacks)
         trial = one.trial(NAME, Contestant(""), limits)
         asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
-        found = tuning.tune(asked, one.lab, Follower(), None if wait else 0.0)
+        found = tune.tune(asked, one.lab, ToldTuning(), None if wait else 0.0)
     print(json.dumps(tune_json.document(found)) if as_json else "\n".join(tune_text.lines(found)))
     ending = found.tuned.ending
     sys.exit({TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL))

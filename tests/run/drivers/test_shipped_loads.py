@@ -8,7 +8,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Load
 from velodrome.plan import finding
 from velodrome.run.drivers.driver import Target
-from velodrome.track.known import known
+from velodrome.usecases.studies import known
 
 STACKS = catalog.stacks()
 

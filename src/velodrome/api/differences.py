@@ -1,0 +1,200 @@
+"""`velodrome.diff`: what became worse or better between two runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from velodrome.api import tables as frames
+from velodrome.api import tables as showing
+from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, seconds_of, terms_of
+from velodrome.api.runs import Run, read
+from velodrome.guest import catalog
+from velodrome.judge.differing import sides
+from velodrome.judge.differing.asking import asked
+from velodrome.judge.differing.diffing import Asked
+from velodrome.judge.differing.diffing import diff as differing
+from velodrome.model.difference import Change, Diff, Difference
+from velodrome.model.errors import UsageError
+from velodrome.report import diff_junit, diff_markdown, diff_rows
+from velodrome.run.apps import revisions
+from velodrome.run.faults import refusals
+from velodrome.run.supervision import scratch
+from velodrome.usecases import apps
+from velodrome.usecases import diff as revising
+from velodrome.usecases.compare import Terms
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import refuse_count
+
+
+@dataclass(frozen=True)
+class Differences(frames.Tabled):
+    """What changed, and whether thresholds were kept."""
+
+    diff: Diff
+
+    @property
+    def change(self) -> Change:
+        """The answer: `Change.REGRESSION`, `IMPROVEMENT`, `SAME` or `INSUFFICIENT`."""
+        return self.diff.change
+
+    @property
+    def sentence(self) -> str:
+        """The answer, for people."""
+        return self.diff.sentence
+
+    @property
+    def regressions(self) -> tuple[Difference, ...]:
+        """The figures that became worse."""
+        return tuple(one for one in self.diff.differences if one.change is Change.REGRESSION)
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether all thresholds were kept; None: that cannot be told of one."""
+        held = {one.held for one in self.diff.gates}
+        return False if False in held else None if None in held else True
+
+    def markdown(self) -> str:
+        """Return a comment for a pull request."""
+        return diff_markdown.text(self.diff)
+
+    def junit(self) -> str:
+        """Return a JUnit report."""
+        return diff_junit.text(self.diff)
+
+    def rows(self) -> list[frames.Row]:
+        """Return one row a figure."""
+        return [
+            {
+                "question": one.question,
+                "contestant": one.contestant,
+                "load": one.load,
+                "metric": one.metric,
+                "before": one.before,
+                "after": one.after,
+                "low": one.interval.low if one.interval else None,
+                "ratio": one.interval.mid if one.interval else None,
+                "high": one.interval.high if one.interval else None,
+                "change": one.change.value,
+                "margin": one.margin,
+                "chance": one.chance,
+                "chance_in_all": one.chance_in_all,
+                "more_blocks": one.more_blocks,
+                "reason": one.reason,
+            }
+            for one in self.diff.differences
+        ]
+
+    def __repr__(self) -> str:
+        return f"<{self.diff.change.value}: {self.diff.sentence}>"
+
+    def _repr_html_(self) -> str:
+        found, reasons = diff_rows.sections(self.diff)
+        tables = [
+            showing.table(section.title, diff_rows.HEADS, (row.texts for row in section.rows))
+            for section in found
+        ]
+        told = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
+        said = [self.diff.sentence, *told, *self.diff.notes]
+        return showing.table(diff_rows.headline(self.diff), (), (), said) + "".join(tables)
+
+
+@refusals()
+def diff(
+    before: str | Path | Run,
+    after: str | Path | Run | None = None,
+    *,
+    thresholds: Sequence[str] = (),
+    margins: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    app: str = "",
+    **how: Any,
+) -> Differences:
+    """Compare two runs of one machine, or the two revisions of one run (`after` left out).
+
+    With `app`, an import path, `before` and `after` are revisions of git, which are raced against each other first;
+    `how` is what `velodrome.compare` takes of requests, load and app, and `blocks` or `budget` (`"10m"`).
+
+    `thresholds` are such as `"p99 +10%"`, `margins` such as `"5%"` or `"p99=20%"`, `metrics` those that are looked at.
+    Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError, GitError, RevisionError.
+    """
+    looked = asked(thresholds, margins, metrics)
+    if app:
+        if not isinstance(before, str) or not isinstance(after, str):
+            raise UsageError("name two revisions: diff('HEAD~1', 'HEAD', app=…)")
+        return Differences(raced(before, after, app, looked, **how))
+    if how:
+        raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
+    stacks, first = catalog.stacks(), _run(before)
+    if after is None:
+        both = sides.revisions(first.results, stacks)
+    else:
+        second = _run(after)
+        named = (str(first.path), str(second.path))
+        both = sides.runs(first.results, second.results, stacks, named)
+    return Differences(differing(both, looked))
+
+
+def _run(one: str | Path | Run) -> Run:
+    return one if isinstance(one, Run) else read(one)
+
+
+DEFAULTS = Terms()
+SECONDS = 3.0
+
+
+def raced(
+    before: str,
+    after: str,
+    app: str,
+    looked: Asked,
+    *,
+    requests: Asks = ("GET /",),
+    connections: int = DEFAULTS.connections,
+    rate: float | None = None,
+    duration: float | str = SECONDS,
+    stacks: Sequence[str] = (),
+    cpus: int | None = None,
+    memory: str = "",
+    link: str = "",
+    workers: int | None = None,
+    blocks: int | None = None,
+    budget: float | str = revising.BUDGET_S,
+    out: str | Path | None = None,
+    wait: bool = False,
+    **of_app: Any,
+) -> Diff:
+    """Check both revisions out, race them until all is settled, the budget is spent or so many blocks, and compare.
+
+    Results go into `out`; without it into a temporary folder that is gone when this process ends. `of_app` as in
+    `velodrome.compare`; `cwd` is a folder of the repository. Raises GitError, RevisionError, NotFromRevisionError and
+    what a race raises.
+    """
+    refuse_count("blocks", blocks)
+    names, extra = apps.named(stacks)
+    terms = terms_of(
+        limits_of(cpus, memory),
+        connections=connections,
+        rate=rate,
+        duration=duration,
+        link=link,
+        stacks=names,
+        workers=workers,
+    )
+    asked = asked_of(app, mix_of(requests), **of_app)
+    with (
+        apps.commands_around(asked),
+        revisions.checked_out(apps.folder(asked.cwd), (before, after)) as found,
+    ):
+        lab = apps.lab_for(asked, extra)
+        study = revising.laid_out(asked, found, terms, lab)
+        return revising.raced(
+            study,
+            lab,
+            Path(out) if out is not None else scratch.made("api") / "run",
+            Quiet(),
+            asked=looked,
+            budget_s=seconds_of(budget),
+            blocks=blocks,
+            wait_s=None if wait else 0.0,
+        )

@@ -1,0 +1,216 @@
+"""`velodrome.load`: load a server, or an app that is served for it, and return figures that know how sure they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from velodrome.api import tables
+from velodrome.api.apps import Asks, Headers, asked_of, link_of, mix_of, seconds_of
+from velodrome.judge.loaded import Blocks
+from velodrome.judge.measured import Measured
+from velodrome.model import secrets
+from velodrome.model.errors import UsageError
+from velodrome.model.quantity import in_unit
+from velodrome.model.request import Content, Request
+from velodrome.model.withheld import known
+from velodrome.plan.asked.headers import added, checked
+from velodrome.report import names
+from velodrome.run.drivers.driver import Target
+from velodrome.run.faults import refusals
+from velodrome.run.machine.measuring_lock import alone
+from velodrome.usecases import load_blocks
+from velodrome.usecases.load_blocks import On, Terms
+
+WAIT_S = 600.0
+"""For another velodrome that measures on this machine: tests may run at the same time, loads may not."""
+PERCENTILES = (50, 90, 99, 99.9)
+
+
+@dataclass(frozen=True)
+class Loaded(tables.Tabled):
+    """What came of a load. A figure compared with a limit is surely on one side of it, or InsufficientDataError."""
+
+    target: str
+    """The URL, without its secrets, or the app."""
+    blocks: Blocks
+
+    def percentile(self, percentile: float, since: str = "due") -> Measured:
+        """Return the latency within which so many of 100 requests stayed, from when they were due, or `"sent"`."""
+        return self.blocks.percentile(percentile, since)
+
+    @property
+    def p50(self) -> Measured:
+        """Latency, half of the requests."""
+        return self.percentile(50)
+
+    @property
+    def p90(self) -> Measured:
+        """Latency, 90 %."""
+        return self.percentile(90)
+
+    @property
+    def p95(self) -> Measured:
+        """Latency, 95 %."""
+        return self.percentile(95)
+
+    @property
+    def p99(self) -> Measured:
+        """Latency, 99 %."""
+        return self.percentile(99)
+
+    @property
+    def p999(self) -> Measured:
+        """Latency, 99.9 %."""
+        return self.percentile(99.9)
+
+    @property
+    def mean(self) -> Measured:
+        """Mean latency."""
+        return self.blocks.mean
+
+    @property
+    def throughput(self) -> Measured:
+        """Right answers a second."""
+        return self.blocks.throughput
+
+    @property
+    def errors(self) -> Measured:
+        """The share of requests without a right answer."""
+        return self.blocks.errors
+
+    @property
+    def cpu(self) -> Measured:
+        """Microseconds of the server's CPU for each right answer; of an app that was served for this load."""
+        return self.blocks.cpu
+
+    @property
+    def memory(self) -> Measured:
+        """The most memory of the server; of an app that was served for this load."""
+        return self.blocks.memory
+
+    @property
+    def requests(self) -> int:
+        """How many were made."""
+        return sum(one.facts.requests for one in self.blocks.every)
+
+    @property
+    def figures(self) -> tuple[Measured, ...]:
+        """The usual ones."""
+        latencies = (self.percentile(one) for one in PERCENTILES)
+        return self.throughput, *latencies, self.mean, self.errors, self.cpu, self.memory
+
+    def rows(self) -> list[tables.Row]:
+        """Return one row a block."""
+        return [
+            {
+                "target": self.target,
+                "load": self.blocks.load.label,
+                "block": number,
+                "requests": one.facts.requests,
+                "ok": one.facts.ok,
+                "duration_s": one.facts.duration_s,
+                "throughput_rps": one.facts.throughput_rps,
+                "cpu_us": one.cpu_us,
+                "memory_bytes": one.memory_bytes,
+                "set_aside": one.doubt,
+                **{
+                    f"{name}_ms": getattr(one.facts.due, name)
+                    for name in ("mean", "p50", "p90", "p99", "p99_9", "max")
+                },
+            }
+            for number, one in enumerate(self.blocks.every)
+        ]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, (self.throughput, self.p50, self.p99, self.errors)))
+        return f"<{self.target} under {names.load(self.blocks.load)}: {shown}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.name, in_unit(one.interval, one.unit), one.missing) for one in self.figures]
+        title = f"{self.target}, {names.load(self.blocks.load)}"
+        return tables.table(title, ("", "[95 %]", ""), rows)
+
+
+@refusals()
+def load(
+    target: object,
+    *,
+    rate: float | None = None,
+    connections: int | None = None,
+    duration: float | str = 10.0,
+    warmup: float | str = 1.0,
+    timeout: float | str = 10.0,
+    blocks: int = load_blocks.BLOCKS,
+    requests: Asks = (),
+    method: str = "GET",
+    path: str = "/",
+    headers: Headers = (),
+    body: bytes | str = b"",
+    expect_status: int | None = None,
+    expect_body: bytes | str | None = None,
+    allow_target: Sequence[str] = (),
+    **of_app: Any,
+) -> Loaded:
+    """Load a server at `rate` requests a second, or by `connections` in a closed loop, for `duration` in all.
+
+    `target` is a URL, or an app: its import path (`"shop.wsgi:application"`), or the object itself, which a server
+    process imports from its module. `path` is what is asked of an app, or `requests`, such as `"GET /cart?id=7"` or
+    those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
+    it is served: `stack`, `knobs`, `link`, and what `asked_of` takes. Latency is from when requests were due; any 2xx
+    is right unless told.
+
+    Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run.
+    """
+    terms = Terms(rate, connections, seconds_of(duration), seconds_of(warmup), seconds_of(timeout), blocks)
+    one = Request(
+        f"{method} {path}",
+        path,
+        method,
+        body=Content.of(_bytes(body)) if body else None,
+        expect_status=expect_status,
+        expect_body=None if expect_body is None else Content.of(_bytes(expect_body)),
+    )
+    if requests and one != Request("GET /"):
+        raise UsageError("requests say all that is asked: leave method, path, body and what is expected out")
+    mix = mix_of(requests) if requests else (one,)
+    if isinstance(target, str) and "://" in target:
+        if of_app:
+            raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
+        whole = added(mix, checked(headers))
+        secrets.of_text(target)
+        known(whole, [name for name, _ in checked(headers)])
+        shown = secrets.mask(target)
+        asking = _of_paths(target, whole) if requests else _of_url(target, whole[0])
+        with alone(f"load of {shown}", WAIT_S):
+            return Loaded(shown, load_blocks.load(replace(asking, allow=tuple(allow_target)), terms))
+    on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
+    asked = asked_of(target, mix, headers=headers, **of_app)
+    with alone(f"load of {asked.app}", WAIT_S):
+        return Loaded(asked.app, load_blocks.load_app(asked, terms, on))
+
+
+def _of_url(url: str, one: Request) -> Target:
+    """Return the target at a URL, which says the path itself."""
+    body = one.body.data if one.body else b""
+    right = one.expect_body.data if one.expect_body else None
+    return Target(url, one.method, one.headers, body, right, one.expect_status)
+
+
+def _of_paths(url: str, mix: Sequence[Request]) -> Target:
+    """Return the target of requests that say their paths. Raises UsageError for a URL that says one, too."""
+    if urlsplit(url).path not in ("", "/"):
+        raise UsageError("requests say the paths: give the URL without one")
+    return Target.of_requests(url, mix)
+
+
+def _bytes(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+class Velodrome:
+    """Loads servers and apps for a test."""
+
+    def load(self, target: object, **how: Any) -> Loaded:
+        """Load a URL, or an app that is served for it; `how` is what `velodrome.load` takes."""
+        return load(target, **how)

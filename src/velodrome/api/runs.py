@@ -1,0 +1,233 @@
+"""`velodrome.read`: a stored run, its measurements as a table, and what is judged of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from velodrome.api import tables
+from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, terms_of, trusting
+from velodrome.guest import catalog
+from velodrome.judge.verdict import judge
+from velodrome.model import quantity
+from velodrome.model.errors import UsageError
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.results import Result, Results
+from velodrome.model.study import Study
+from velodrome.model.verdict import Verdict
+from velodrome.plan import finding, matrix, timing
+from velodrome.plan.matrix import Matrix
+from velodrome.report import names
+from velodrome.report.typeset import estimate
+from velodrome.run.account import giving
+from velodrome.run.environments import guest_tree
+from velodrome.run.faults import refusals
+from velodrome.run.lab import Lab
+from velodrome.run.profiling.taking import take
+from velodrome.run.racing import race as racing
+from velodrome.run.racing import store
+from velodrome.run.supervision import scratch
+from velodrome.usecases import apps
+from velodrome.usecases import compare as comparing
+from velodrome.usecases.compare import Terms
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.studies import known
+from velodrome.usecases.terms import refuse_count
+
+HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "memory MB")
+
+
+@dataclass(frozen=True)
+class Run(tables.Tabled):
+    """A race that was run."""
+
+    path: Path
+    """Its folder."""
+    results: Results
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What its measurements say: an answer for each question, with rankings and intervals."""
+        return judge([self.results], catalog.stacks())
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """All that was measured, also what is set aside (`one.valid`)."""
+        return tuple(one for one in self.results.trials if isinstance(one, Measurement))
+
+    @property
+    def failures(self) -> tuple[Failed, ...]:
+        """What could not be measured, each with its reason."""
+        return tuple(one for one in self.results.trials if isinstance(one, Failed))
+
+    def rows(self) -> list[tables.Row]:
+        """Return one row a trial."""
+        return list(map(_row, self.results.trials))
+
+    def __repr__(self) -> str:
+        study = self.results.header.study
+        return f"<run of {study.name}: {len(self.measurements)} measurements in {self.path}>"
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            tables.table(answer.sentence, HEADS, map(_standing, answer.standings), answer.why)
+            for answer in self.verdict.answers
+        )
+
+
+@refusals()
+def read(run: str | Path) -> Run:
+    """Return a stored run, given its folder or its results.jsonl. Raises ResultsError."""
+    path = Path(run)
+    return Run(path if path.is_dir() else path.parent, store.read(path))
+
+
+def _standing(one: Any) -> tuple[str, ...]:
+    view = names.latency_view(one.latency)
+    rate, cpu = one.throughput_rps, one.cpu_us_per_request
+    return (
+        f"{one.rank or '⚑'} {names.of_standing(one)}",
+        estimate(rate) if rate else quantity.MISSING,
+        names.milliseconds(view, "p50_ms"),
+        names.milliseconds(view, "p99_ms"),
+        estimate(cpu) if cpu else quantity.MISSING,
+        quantity.megabytes(one.memory_bytes),
+    )
+
+
+def _row(one: Result) -> tables.Row:
+    trial = one.trial
+    row: dict[str, Any] = {
+        "question": trial.question,
+        "contestant": trial.label,
+        "stack": trial.contestant.stack,
+        "load": trial.load.label,
+        "block": trial.block,
+        "started_at": one.started_at,
+        "valid": isinstance(one, Measurement) and one.valid,
+        "throughput_rps": None,
+        **{f"{name}_ms": None for name in _LATENCIES},
+        "cpu_us": None,
+        "memory_bytes": None,
+        "requests": None,
+        "ok": None,
+        "flags": "",
+        "failed": one.reason if isinstance(one, Failed) else "",
+    }
+    if isinstance(one, Failed):
+        return row
+    return row | {
+        "throughput_rps": one.load.throughput_rps,
+        **{f"{name}_ms": getattr(one.load.due, name) for name in _LATENCIES},
+        "cpu_us": one.cpu_us_per_request,
+        "memory_bytes": one.memory_bytes,
+        "requests": one.load.requests,
+        "ok": one.load.ok,
+        "flags": ", ".join(sorted({flag.kind.value for flag in one.flags})),
+    }
+
+
+_LATENCIES = ("mean", "p50", "p90", "p99", "p99_9", "max")
+
+
+@refusals()
+def race(
+    study: str | Path | Study,
+    *,
+    out: str | Path | None = None,
+    only: Sequence[str] = (),
+    quick: bool = False,
+    blocks: int | None = None,
+    seed: int | None = None,
+    python: str = "",
+    wait: bool = False,
+    trust: bool = False,
+) -> Run:
+    """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
+
+    Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
+    of `question/contestant`; `wait` waits while another velodrome measures; `trust` allows what a file names:
+    executables and packages. Raises StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError
+    and what else keeps a race from being run; a contestant that fails is a result.
+    """
+    refuse_count("blocks", blocks)
+    asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
+    asked = replace(
+        asked,
+        blocks=asked.blocks if blocks is None else blocks,
+        seed=asked.seed if seed is None else seed,
+    )
+    stacks = catalog.stacks()
+    laid_out = matrix.lay_out(asked, stacks, only, python)
+    if not isinstance(study, Study):
+        trusting(trust).see_study(str(study), matrix.narrowed(asked, laid_out))
+    asked = matrix.narrowed(asked, laid_out) if only else asked
+    return raced(asked, laid_out, Lab(stacks, guest_tree.export(), profile=take), out, wait)
+
+
+def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait: bool) -> Run:
+    """Race what was laid out of a study into a folder, a temporary one without `out`, and return the run."""
+    folder = Path(out) if out is not None else scratch.made("api") / "run"
+    plan = racing.Race(
+        study,
+        laid_out.heats,
+        folder,
+        wait_s=None if wait else 0.0,
+        experiments=laid_out.experiments,
+        profiles=laid_out.profiles,
+    )
+    with giving(folder):
+        racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
+    return read(folder)
+
+
+DEFAULTS = Terms()
+
+
+@refusals()
+def compare(
+    *app: object,
+    requests: Asks = ("GET /",),
+    connections: int = DEFAULTS.connections,
+    rate: float | None = None,
+    duration: float | str = DEFAULTS.seconds,
+    blocks: int = DEFAULTS.blocks,
+    stacks: Sequence[str] = (),
+    cpus: int | None = None,
+    memory: str = "",
+    link: str = "",
+    seed: int = DEFAULTS.seed,
+    out: str | Path | None = None,
+    wait: bool = False,
+    **of_app: Any,
+) -> Run:
+    """Race one app, or several, on every stack that can serve it: its import path, or the object itself.
+
+    `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all, or
+    yours in `./mine.py`; `cpus` and `memory` (`"1g"`) limit the server, `link` (`"rtt=40ms"`) is the network between;
+    `of_app` says how it is found and asked: what `asked_of` takes. Each app is a question of the run.
+
+    Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
+    """
+    if not app:
+        raise UsageError("name an app: compare('shop.wsgi:application')")
+    mix = mix_of(requests)
+    asked = [asked_of(one, mix, **of_app) for one in app]
+    names, extra = apps.named(stacks)
+    terms = terms_of(
+        limits_of(cpus, memory),
+        connections=connections,
+        rate=rate,
+        duration=duration,
+        link=link,
+        stacks=names,
+        blocks=blocks,
+        seed=seed,
+    )
+    with apps.commands_around(asked[0]):
+        found = [apps.look(one) for one in asked]
+        lab = apps.lab_for(asked[0], extra)
+        comparison = comparing.laid_out(found, terms, lab)
+        comparing.rehearse(comparison, lab, wait_s=None if wait else 0.0)
+        return raced(comparison.study, comparison.matrix, lab, out, wait)

@@ -1,0 +1,336 @@
+"""What `velodrome load` tells while it runs and when it is done, on which signals it ends, and with which exit code.
+
+Nothing is imported at the top that the first request does not need.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from velodrome.cli._quick import Annotated, Option
+from velodrome.cli._telling import CANNOT_TELL, FAILED, of_search
+from velodrome.model.errors import UsageError
+from velodrome.usecases import load as usecase
+
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import FrameType
+    from typing import Any, Literal, NoReturn, TextIO
+
+    from velodrome.model.condition import Condition, Decided
+    from velodrome.report.load_live import LoadView
+    from velodrome.report.load_text import Progress
+    from velodrome.usecases.load import Document, Work
+
+    Sought = Literal["rate", "connections"]
+
+FailIf = Annotated[
+    list[str] | None,
+    Option(
+        "--fail-if",
+        help="'p99 > 50ms', 'errors > 0.1% or rate < 950/s': end with exit code 1 where it holds, 4 where that "
+        "cannot be told; repeatable.",
+    ),
+]
+
+
+def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
+    """Return the conditions given. Raises ConditionError, UnknownLoadMetricError."""
+    if not texts:
+        return ()
+    from velodrome.model.condition_text import read  # noqa: PLC0415
+
+    return tuple(map(read, texts))
+
+
+def documents(found: Sequence[Decided]) -> list[dict[str, Any]]:
+    """Return the field `conditions` of a load's document."""
+    if not found:
+        return []
+    from velodrome.report import conditions as told  # noqa: PLC0415
+
+    return told.documents(found)
+
+
+def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
+    """Return what the command ends with."""
+    if document["ok"] == 0 or any(one.holds for one in found):
+        return FAILED
+    return CANNOT_TELL if any(one.holds is None for one in found) else 0
+
+
+def tell_conditions(document: Mapping[str, Any], stream: TextIO) -> None:
+    """Write what did not pass: for whoever reads the document by a program."""
+    for one in document["conditions"]:
+        if one["holds"] is not False:
+            stream.write(f"velodrome: {one['sentence']}\n")
+
+
+Hdr = Annotated[
+    str | None, Option("--hdr", metavar="PATH", help="Write the histograms as an HdrHistogram log.")
+]
+Csv = Annotated[str | None, Option("--csv", metavar="PATH", help="Write a line for each second.")]
+Percentiles = Annotated[
+    str | None,
+    Option(
+        "--percentiles",
+        metavar="PATH",
+        help="Write percentiles from due as HdrHistogram's plotters read them and, as NAME.sent.txt, from sent.",
+    ),
+]
+
+
+class Files:
+    """Those that were asked for."""
+
+    def __init__(self, hdr: str | None, csv: str | None, percentiles: str | None) -> None:
+        self.hdr, self.csv, self.percentiles = hdr, csv, percentiles
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Return them by their options."""
+        every = {"--hdr": self.hdr, "--csv": self.csv, "--percentiles": self.percentiles}
+        return {option: path for option, path in every.items() if path is not None}
+
+
+def check_files(files: Files) -> None:
+    """See that files can be written, without writing any. Raises OutputPathError for the first that cannot."""
+    for option, path in files.given.items():
+        if why := _obstacle(path):
+            from velodrome.model.errors import OutputPathError  # noqa: PLC0415
+
+            raise OutputPathError(option, path, why)
+
+
+def _obstacle(path: str) -> str:
+    """Return why a file cannot be written; empty: it can, as far as can be told."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        return "it is a folder"
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.exists(path):
+        return "" if os.access(path, os.W_OK) else "it is not yours to write"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"nothing may be written in {folder}"
+
+
+def write_files(document: Mapping[str, Any], files: Files) -> None:
+    """Write the files asked for. Raises OutputError for one that cannot be written."""
+    from pathlib import Path  # noqa: PLC0415
+
+    if files.hdr is not None:
+        from velodrome.report import hlog  # noqa: PLC0415
+
+        hlog.write(Path(files.hdr), document)
+    if files.csv is not None:
+        from velodrome.report import load_csv  # noqa: PLC0415
+
+        load_csv.write(Path(files.csv), document)
+    if files.percentiles is not None:
+        path = Path(files.percentiles)
+        _write_percentiles(path, document, "due")
+        _write_percentiles(path.with_name(f"{path.stem}.sent{path.suffix or '.txt'}"), document, "sent")
+
+
+def _write_percentiles(path: Path, document: Mapping[str, Any], span: str) -> None:
+    from velodrome.judge.histograms import decode  # noqa: PLC0415
+    from velodrome.report import percentile_text  # noqa: PLC0415
+    from velodrome.report.json import save  # noqa: PLC0415
+
+    histogram = decode(document["hdr"][span])
+    values = [value / 1e6 for value in histogram.highest.tolist()]
+    remark = f"from {span}, milliseconds. {document['limit']['sentence']}"
+    save(path, "\n".join(percentile_text.lines(values, histogram.counts.tolist(), remark)) + "\n")
+
+
+class Telling:
+    """How what comes of a load is told."""
+
+    def __init__(self, files: Files, as_json: bool) -> None:
+        self.files, self.as_json = files, as_json
+
+    def tell(self, document: Document) -> None:
+        """Show what came of a load, and then write the files: one that cannot be written costs nothing else."""
+        try:
+            self._show(document)
+            sys.stdout.flush()
+        finally:
+            write_files(document, self.files)  # also where a terminal has gone
+
+    def _show(self, document: Document) -> None:
+        if self.as_json:
+            import json  # noqa: PLC0415
+
+            print(json.dumps(document))
+            tell_conditions(document, sys.stderr)
+            return
+        from velodrome.report import load_text  # noqa: PLC0415
+
+        load_text.show(document, sys.stdout)
+
+
+class _Shown:
+    """Shows what happens; in a pipe, what it is shown with is imported after the first request.
+
+    A terminal has a view that takes long to import, and must not do that while the load runs.
+    """
+
+    def __init__(self, url: str, span_s: float | None, as_json: bool) -> None:
+        self._progress: Progress | LoadView | None = None
+        if sys.stderr.isatty() and not as_json:
+            from velodrome.model import secrets  # noqa: PLC0415
+            from velodrome.report.load_live import view  # noqa: PLC0415
+
+            self._progress = view(sys.stderr, secrets.mask(url), span_s)
+
+    def event(self, event: Mapping[str, Any]) -> bool:
+        """Show an event of the engine. Returns whether the load goes on."""
+        if self._progress is None:
+            if event["event"] != "tick":
+                return True
+            from velodrome.report.load_text import Progress  # noqa: PLC0415
+
+            self._progress = Progress(sys.stderr)
+        return self._progress.event(event)
+
+    def end(self) -> None:
+        """Take the view away again."""
+        if self._progress is not None:
+            self._progress.end()
+
+
+EXIT_CODE = 130
+"""As of a program that SIGINT ended: 128 and its number."""
+
+
+class Interruption:
+    """Whether somebody has interrupted; `listen` from when on it is noticed."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._listens = False
+        self._before_end: Callable[[], None] = lambda: None
+
+    def listen(self, before_end: Callable[[], None]) -> None:
+        """Take signals from here on that are not ignored or somebody else's; `before_end` gives the terminal back."""
+        if self._listens:
+            return
+        import signal  # noqa: PLC0415
+
+        self._listens, self._before_end = True, before_end
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                signal.signal(number, self._heard)
+
+    def _heard(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            self._end_at_once()
+        self.asked = True
+
+    def _end_at_once(self) -> NoReturn:
+        """End without waiting for the engine, which may be waiting for a connection."""
+        try:
+            self._before_end()
+            print("velodrome: interrupted", file=sys.stderr, flush=True)
+        finally:
+            os._exit(EXIT_CODE)  # also where the terminal has gone
+
+
+class Attentive:
+    """Hands events of the engine on, and ends the load when somebody has interrupted."""
+
+    def __init__(
+        self,
+        interruption: Interruption,
+        on_event: Callable[[Mapping[str, Any]], bool],
+        before_end: Callable[[], None],
+    ) -> None:
+        self._interruption, self._on_event, self._before_end = interruption, on_event, before_end
+
+    def event(self, event: Mapping[str, Any]) -> bool:
+        """Take an event of the engine. Returns whether the load goes on."""
+        if event["event"] == "tick":
+            self._interruption.listen(self._before_end)
+        return self._on_event(event) and not self._interruption.asked
+
+
+def carry(work: Work, telling: Telling, interruption: Interruption) -> Document:
+    """Carry a load, to its end or until it is interrupted, and return its document, with whose limit it was."""
+    shown = _Shown(work.spec["url"], work.spec.get("duration_s"), telling.as_json)
+    heard = Attentive(interruption, shown.event, shown.end)
+    document = usecase.load(work, heard.event)
+    shown.end()
+    return document | {"notes": _notes(work, document, interrupted=interruption.asked)}
+
+
+def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
+    """Return in what a load differed from what was asked for."""
+    from velodrome.report import load_notes  # noqa: PLC0415
+
+    notes = list(work.notes)
+    if interrupted:
+        notes.insert(0, load_notes.interrupted(document, work.spec.get("duration_s")))
+    if work.spec.get("fewer_connections") and (
+        fewer := load_notes.fewer_connections(document, work.spec["connections"])
+    ):
+        notes.append(fewer)
+    return notes
+
+
+AUTO = "auto"
+SECONDS = {"rate": "3s", "connections": "2s"}
+"""How long a trial is, unless told."""
+
+
+def count(connections: str | None) -> int | None:
+    """Return a number of connections; None: none was given, or it is searched."""
+    if connections is None or connections == AUTO:
+        return None
+    if not (connections.isascii() and connections.isdigit()):
+        raise UsageError(f"-c: '{connections}' is no number of connections; write 50, or auto to search it")
+    return int(connections)
+
+
+def sought(
+    connections: str | None, rate: str | None, requests: int | None, fail_if: Sequence[str] | None
+) -> Sought | None:
+    """Return what is to be searched, if anything. Raises UsageError for options that do not go with a search."""
+    if AUTO not in {connections, rate}:
+        return None
+    if requests is not None:
+        raise UsageError("a search takes the length of each trial (-z), not -n")
+    if connections == AUTO and rate is not None:
+        raise UsageError("-c auto searches a closed loop: leave -R out; -R auto opens what it needs")
+    if connections == AUTO and fail_if:
+        raise UsageError(
+            "-c auto judges throughput alone: leave --fail-if out, or search a rate with -R auto"
+        )
+    return "rate" if rate == AUTO else "connections"
+
+
+def search(wanted: Sought, work: Work, seconds: float, fail_if: Sequence[str], telling: Telling) -> NoReturn:
+    """Search instead of loading once, beside idle connections too. Ends the command."""
+    # The searches bring numpy, which a single load does not wait for.
+    import json  # noqa: PLC0415
+
+    from velodrome.cli._telling import ToldUrlSearch  # noqa: PLC0415
+    from velodrome.judge.search.holding import Demands  # noqa: PLC0415
+    from velodrome.report import search_text  # noqa: PLC0415
+    from velodrome.usecases import load_search  # noqa: PLC0415
+
+    for note in work.notes:
+        sys.stderr.write(f"velodrome: {note}\n")
+    asked = conditions(fail_if)
+    result, best = load_search.search(wanted, work, Demands(must_not=asked), seconds, ToldUrlSearch())
+    if best is not None:
+        best["conditions"] = documents(usecase.decided(asked, best))
+    if telling.as_json:
+        print(json.dumps(search_text.document(result, best, fail_if)))
+    else:
+        print("\n".join(search_text.lines(result, best, fail_if)))
+    if best is not None:
+        write_files(best, telling.files)
+    sys.exit(of_search(result.ending))

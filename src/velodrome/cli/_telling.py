@@ -1,0 +1,95 @@
+"""What commands write on standard error while they work, and the exit codes they end with beside 0.
+
+Nothing is imported at the top that the first request of `velodrome load` does not need.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # typing's own, without typing
+if TYPE_CHECKING:
+    from typing import Any
+
+    from velodrome.model.measurement import Measurement
+    from velodrome.model.search import Ending, Probe, Sample
+    from velodrome.model.tuning import Candidate, Told
+
+FAILED = 1
+"""A condition holds, a threshold is broken, a claim does not hold, or an SLO never holds."""
+CANNOT_TELL = 4
+"""None of that, but whether one of them is true cannot be decided. `main` sets the exit codes of errors."""
+
+
+def of_search(ending: Ending) -> int:
+    """Return the exit code of a search: for the highest rate, or for enough connections."""
+    from velodrome.model.search import Ending  # noqa: PLC0415 - see the module
+
+    return {Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(ending, CANNOT_TELL)
+
+
+def tell(sentence: str) -> None:
+    """Write what goes on to standard error."""
+    from velodrome.report.typeset import visible  # noqa: PLC0415 - see the module
+
+    for line in sentence.splitlines():
+        print(visible(line), file=sys.stderr, flush=True)
+
+
+class Numbered:
+    """Writes one numbered line for each load of a search."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def preparing(self, text: str) -> None:
+        """Write what is done before the first."""
+        for line in text.splitlines():
+            tell(f"      {line}")
+
+    def line(self, line: str) -> None:
+        """Write one."""
+        self._number += 1
+        print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
+
+
+class ToldUrlSearch(Numbered):
+    """Writes each load of a search at a URL."""
+
+    def tried(self, probe: Probe, document: dict[str, Any]) -> None:
+        """Write a rate."""
+        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+
+        self.line(search_text.probe(probe, document["latency_ms"]["due"]["p99"]))
+
+    def sampled(self, sample: Sample, document: dict[str, Any]) -> None:
+        """Write a closed loop."""
+        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+
+        self.line(search_text.sample(sample, document["latency_ms"]["sent"]["p50"]))
+
+
+class ToldCapacity(Numbered):
+    """Writes each load of a capacity search."""
+
+    def tried(self, probe: Probe, measured: Measurement | None) -> None:
+        """Write a rate."""
+        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+
+        self.line(search_text.probe(probe, measured.load.due.p99 if measured else None))
+
+    def sampled(self, sample: Sample, measured: Measurement | None) -> None:
+        """Write a closed loop."""
+        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+
+        self.line(search_text.sample(sample, measured.load.sent.p50 if measured else None))
+
+
+class ToldTuning(Numbered):
+    """Writes each load of a tuning."""
+
+    def told(self, candidate: Candidate, told: Told) -> None:
+        """Write a load."""
+        from velodrome.report import tune_text  # noqa: PLC0415 - see the module
+
+        self.line(tune_text.asked(candidate, told))

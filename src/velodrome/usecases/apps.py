@@ -1,0 +1,375 @@
+"""From what a user says of their app to the `App` that every question is asked of.
+
+asked = Asked("shop.wsgi:application", python=".venv/bin/python", requests=(Request("cart", "/cart?id=7"),))
+app = look(asked)
+lab = lab_for(asked)
+"""
+
+import ast
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
+from velodrome.model import secrets
+from velodrome.model.app import App
+from velodrome.model.errors import (
+    AppPathError,
+    AppVariableError,
+    BadOptionError,
+    BrokenPluginError,
+    InterpreterNotFoundError,
+    NoStackFitsError,
+    UnknownNameError,
+    UsageError,
+)
+from velodrome.model.request import Request
+from velodrome.model.third_party import ThirdParty
+from velodrome.model.withheld import known, whole, withheld_third
+from velodrome.plan import third_party_text
+from velodrome.plan.asked import headers
+from velodrome.plan.asked.headers import Header
+from velodrome.run import account
+from velodrome.run.apps import commands, fingerprints, looking
+from velodrome.run.apps.looking import Found, Named
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.overlay import overlay_for
+from velodrome.run.environments.requirements import name_of
+from velodrome.run.environments.theirs import path_with
+from velodrome.run.lab import Lab
+from velodrome.run.supervision.undisturbed import stoppable
+from velodrome.run.third_party import in_process
+from velodrome.run.third_party.upstream_spec import answering
+
+START_SECONDS = 30.0
+"""To the first right answer: large sites import for several."""
+ANYTHING = (Request("GET /", "/"),)
+NOBODY = "http://127.0.0.1:9"
+"""Where a third party would be while an app is only looked at: the port of `discard`."""
+AS_ROOT = (
+    "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
+)
+INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
+"""Through which servers call an app that is not velodrome's own; the others are of recipes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user says of their app, as the command line or the Python API has it."""
+
+    app: str
+    """`module:attribute`, `module`, `module:create_app('test')`, `shop.py:app`, or over Django the settings module."""
+    python: str = ""
+    """Path or version; empty: that of the active virtual environment, else the one velodrome runs on."""
+    cwd: str = ""
+    """Empty: the current folder."""
+    env: tuple[str, ...] = ()
+    """`NAME=VALUE`, or `NAME` to hand on our own."""
+    interface: str = ""
+    """Empty: to be found out."""
+    requests: tuple[Request, ...] = ()
+    """Empty: `GET /`."""
+    upstreams: tuple[str, ...] = ()
+    """`PAYMENTS_URL=latency:lognormal(50ms,0.4)`."""
+    proto: str = ""
+    """The `.proto` file of a gRPC servicer."""
+    revision: str = ""
+    headers: tuple[Header, ...] = ()
+    """That every request is to have. Their values are stored nowhere."""
+    setup: str = ""
+    """The user's command to run before, and after: `commands_around`."""
+    teardown: str = ""
+    user: str = ""
+    """Whom it runs as where velodrome is root; empty: who called sudo, else the owner of `cwd`."""
+    allow_sdist: bool = False
+    """Whether what its servers need beside it may be built from source, which runs the packages' build code."""
+    source: str = ""
+    """Folder that it is imported from beside `cwd`; an app that is told by its file has it from there."""
+
+
+def look(asked: Asked) -> App:
+    """Import an app in its own interpreter and return what it is. Raises UsageError for all that is wrong with it."""
+    return looked(asked)[0]
+
+
+def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
+    """Look at an app, and tell too what it imports from the folders of `within`."""
+    thirds = third_parties(asked.upstreams)
+    where = folder(asked.cwd)
+    path, source = by_file(asked.app, where)
+    named = Named(
+        path,
+        interpreter(asked.python),
+        where,
+        {**values(asked.env), **{one.variable: NOBODY for one in thirds}},
+        _interface(asked.interface),
+        asked.source or source,
+        tuple(within),
+    )
+    requests = in_full(asked)
+    # Before anything of theirs runs: what it prints may hold the secrets of each of them.
+    known(requests, [name for name, _ in asked.headers])
+    found = looking.look(named)
+    if found.form == "servicer":
+        _refuse_unasked(asked)
+    return _app(asked, named, found, thirds, requests), found
+
+
+def _app(
+    asked: Asked,
+    named: Named,
+    found: Found,
+    thirds: tuple[ThirdParty, ...],
+    requests: tuple[Request, ...],
+) -> App:
+    names = tuple(dict.fromkeys(name for name, _ in asked.headers))
+    return App(
+        path=found.path,
+        interface=found.interface,
+        python=named.python,
+        cwd=named.cwd,
+        requests=tuple(fingerprints.sealed(one, names) for one in requests),
+        form=found.form,
+        served=found.served,
+        what=found.told,
+        packages=found.packages,
+        variables=tuple(values(asked.env)),
+        third_parties=tuple(map(withheld_third, thirds)),
+        proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
+        source=named.source,
+        revision=asked.revision,
+        named_interface=asked.interface,
+        headers=names,
+    )
+
+
+def in_full(asked: Asked) -> tuple[Request, ...]:
+    """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
+    return whole(headers.added(asked.requests or ANYTHING, asked.headers))
+
+
+def _refuse_unasked(asked: Asked) -> None:
+    """Raise BadOptionError where a servicer cannot be asked: it needs its description, and one call."""
+    if not asked.proto or not os.path.isfile(asked.proto):
+        why = (
+            "there is no such file" if asked.proto else "a gRPC servicer is asked by its .proto file; name it"
+        )
+        raise BadOptionError("--proto", asked.proto, why)
+    how = "--request 'POST /package.Service/Method {\"id\": 1}'"
+    if len(asked.requests) != 1:
+        given = f"and these are {len(asked.requests)}" if asked.requests else "and none is named"
+        raise BadOptionError("--request", "", f"a gRPC servicer is asked one call, {given}: {how}")
+    (one,) = asked.requests
+    if one.path.count("/") != 2:
+        raise BadOptionError("--request", one.name, f"a gRPC servicer is asked by its method: {how}")
+    if one.expect_status is not None or one.expect_contains is not None:
+        why = (
+            "of a call a status and a part of the answer cannot be checked; leave them out, or give all of it"
+        )
+        raise BadOptionError("--request", one.name, f"{why} as JSON in the expect-body of a --requests file")
+
+
+def lab_for(asked: Asked, extra: Sequence[str] = ()) -> Lab:
+    """Return a lab that serves an app: it holds the values of its environment variables and headers, which nothing
+    stores.
+
+    `extra` are paths of stacks of the user's own.
+    """
+    return Lab(
+        catalog.stacks(extra),
+        guest_tree.export(extra),
+        extra=tuple(extra),
+        variables=values(asked.env),
+        requests=in_full(asked),
+        third_parties=third_parties(asked.upstreams),
+        start_seconds=START_SECONDS,
+        overlay=partial(overlay_for, allow_sdist=asked.allow_sdist),
+    )
+
+
+@contextmanager
+def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Run servers, apps, commands and third parties as an ordinary user until the block has ended, if there is one.
+
+    `tell` hears a sentence where they run as root although nobody said so. Raises AccountError.
+    """
+    found = account.account_for(user, folder(cwd) if cwd else "")
+    if account.as_root_unnamed(user, found):
+        tell(AS_ROOT)
+    with account.acting_as(found):
+        yield
+
+
+@contextmanager
+def commands_around(asked: Asked, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
+
+    SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` hears that it does, and
+    what `served_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what `commands.around`
+    does.
+    """
+    where = folder(asked.cwd)
+    with served_as(asked.user, where, tell):
+        path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
+        variables = {"PATH": path, **values(asked.env)}
+        secrets.of_environment(os.environ)  # which they see too
+        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, told=tell):
+            yield
+
+
+def stacks_for(app: App, lab: Lab, only: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the names of the stacks that can serve an app, or of those in `only` that can.
+
+    Stacks of one framework's own recipes (`flask-gunicorn-sync`) are not meant: they bring their own app. Raises
+    UnknownNameError, NoStackFitsError.
+    """
+    fits = tuple(one.name for one in servers_of(lab.stacks.values(), app.interfaces))
+    for name in only:
+        if name not in lab.stacks:
+            raise UnknownNameError("stack", name, tuple(lab.stacks))
+    unfit = [name for name in only if name not in fits]
+    if unfit or not fits:
+        raise NoStackFitsError(app.path, app.interfaces, unfit, fits)
+    return tuple(only) or fits
+
+
+def servers_of(stacks: Iterable[Stack], interfaces: Sequence[str]) -> tuple[Stack, ...]:
+    """Return the stacks that call an app by one of these interfaces."""
+    return tuple(one for one in stacks if one.interface in interfaces)
+
+
+def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of stacks, of which some may be told as files (`./mine.py`), and the paths of these.
+
+    Raises BrokenPluginError for a file that holds none.
+    """
+    extra = tuple(one for one in stacks if one.endswith(".py"))
+    by_origin = {one.origin: one for one in catalog.entries(catalog.STACK, extra)}
+    names = []
+    for one in stacks:
+        if one not in extra:
+            names.append(one)
+            continue
+        entry = by_origin.get(one)
+        if entry is None or entry.error:
+            raise BrokenPluginError(
+                "stack", one, entry.error if entry else "another file has one of its name"
+            )
+        names.append(entry.name)
+    return tuple(names), extra
+
+
+def interpreter(python: str) -> str:
+    """Return the path of the interpreter meant, not followed to the one an environment was made of.
+
+    Raises InterpreterNotFoundError.
+    """
+    if not python:
+        active = os.environ.get("VIRTUAL_ENV")
+        return str(Path(active) / "bin" / "python") if active else sys.executable
+    path = Path(python).expanduser()
+    if os.sep not in python and not path.is_dir():
+        return str(find(python).path)
+    if path.is_dir():  # an environment is meant
+        path = path / "bin" / "python"
+    if not path.exists():
+        raise InterpreterNotFoundError(python, "there is no such file")
+    return os.path.abspath(path)
+
+
+def folder(cwd: str) -> str:
+    """Return the folder an app runs in."""
+    return os.path.abspath(os.path.expanduser(cwd) if cwd else os.getcwd())
+
+
+def values(env: Sequence[str]) -> dict[str, str]:
+    """Return environment variables by name. Raises AppVariableError."""
+    found = {}
+    for text in env:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise AppVariableError("", "it has no name")
+        if not equals and name not in os.environ:
+            raise AppVariableError(name, "it is not set here")
+        found[name] = value if equals else os.environ[name]
+        secrets.of_variable(name, found[name])
+    return found
+
+
+def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
+    """Return the simulated third parties named. Raises BadOptionError."""
+    found = tuple(map(third_party_text.read, upstreams))
+    for one, text in zip(found, upstreams, strict=True):
+        try:
+            with in_process.upstream({"host": "127.0.0.1", "port": 0, **answering(one)}):
+                pass  # it can be had
+        except UsageError as error:
+            raise BadOptionError("--upstream", text, str(error)) from error
+    return found
+
+
+def _interface(told: str) -> str:
+    if told and told not in INTERFACES:
+        raise BadOptionError("--interface", told, f"apps are called through {', '.join(INTERFACES)}")
+    return told
+
+
+def by_file(app: str, cwd: str) -> tuple[str, str]:
+    """Return `module:attribute` and the folder it is imported from beside `cwd`, if that is another.
+
+    Raises AppPathError for a file that is not there.
+    """
+    name, colon, attribute = app.partition(":")
+    if not name.endswith(".py"):
+        return app, ""
+    file = Path(name).expanduser()
+    whole = Path(cwd, file)
+    if not whole.is_file():
+        raise AppPathError(app, f"there is no file {whole}")
+    parts = [] if whole.name == "__init__.py" else [whole.stem]
+    folder, above = file.parent, _above(whole)
+    while (Path(cwd, folder) / "__init__.py").is_file() or len(parts) <= above:
+        inside = Path(cwd, folder)
+        if inside.parent == inside:
+            break
+        parts.insert(0, inside.resolve().name)
+        folder = folder.parent if folder.name not in ("", "..") else folder / ".."
+    module = ".".join(parts)
+    if not all(part.isidentifier() for part in parts):
+        raise AppPathError(app, f"'{module}' is no name of a module")
+    same = os.path.realpath(Path(cwd, folder)) == os.path.realpath(cwd)
+    return module + colon + attribute, "" if same else str(folder)
+
+
+def _above(file: Path) -> int:
+    """Return how many packages above it a file imports from: one for `from . import`, two for `from .. import`."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):  # it is told when it is imported
+        return 0
+    return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
+
+
+FILE, VARIABLE = "gunicorn.conf.py", "GUNICORN_CMD_ARGS"
+SERVER = "gunicorn"
+
+
+def unread_settings(app: App, stacks: Sequence[Stack]) -> str:
+    """Return a sentence for whoever has such settings and one of these stacks would read them; else nothing."""
+    if not any(name_of(line) == SERVER for one in stacks for line in one.requires):
+        return ""
+    found = [f"./{FILE}"] if (Path(app.cwd) / FILE).is_file() else []
+    found += [VARIABLE] if VARIABLE in app.variables else []
+    if not found:
+        return ""
+    verb = "are" if len(found) > 1 else "is"
+    return (
+        f"{' and '.join(found)} {verb} not read while stacks are compared: {SERVER} runs with the settings that are "
+        "shown and no others. A command line that is pasted there reads it again, and wins where both set the same"
+    )

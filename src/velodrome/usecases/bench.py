@@ -1,0 +1,367 @@
+"""A bench: one contestant, served, on which loads are measured one after the other.
+
+    with Bench(trial, lab) as bench:
+        bench.alone()
+        probe, measured = bench.rate(300, demands)
+
+It is booted when it is first asked something, and anew when it died or did not come to rest after too much load.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from velodrome.guest.recipe import Recipe
+from velodrome.judge.load_figures import figures_of
+from velodrome.judge.search.failing import ALONE_S, FAILING, OneByOne, enough_s, share_failed, wrong_anyway
+from velodrome.judge.search.holding import DRAIN_S, WARMUP_S, Backlog, Demands, Tried, fell_behind, probe
+from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
+from velodrome.model.app import App
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, VelodromeError
+from velodrome.model.limits import Limits
+from velodrome.model.link import Link
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.search import Probe, Sample
+from velodrome.model.trial import Contestant, Trial
+from velodrome.run.drivers.driver import LoadEvent, OnEvent
+from velodrome.run.lab import Lab
+from velodrome.run.link.namespace import entered
+from velodrome.run.racing.boot import Booted, ImpossibleError, boot
+from velodrome.run.racing.opening import host_beside
+from velodrome.run.racing.trial import measure
+
+LAST_LINES = 8
+"""Of a server's output that are told."""
+
+Refused = AppAnswersWrongError | AppNotServedError
+
+
+def refused(app: App, label: str, kind: FailureKind, reason: str, last_lines: Sequence[str] = ()) -> Refused:
+    """Return what is raised where a boot or a heat failed; `label` names the stack with its settings."""
+    said, lines = _told(label, reason, last_lines)
+    if kind is FailureKind.WRONG_ANSWER:
+        return AppAnswersWrongError(app.path, label, said, lines, app.simulated)
+    return AppNotServedError(app.path, label, said, lines, tried=not kind.is_missing)
+
+
+def not_served(app: App, label: str, error: NoServerError) -> AppNotServedError:
+    """Return what is raised where a bench has no server, and it is the app's fault."""
+    return AppNotServedError(
+        app.path, label, *_told(label, error.reason, error.last_lines), tried=error.tried
+    )
+
+
+def most_telling(every: Sequence[Refused]) -> Refused:
+    """Return the one to tell of several: a wrong answer tells most, else the first."""
+    return next((one for one in every if isinstance(one, AppAnswersWrongError)), every[0])
+
+
+def _told(label: str, reason: str, last_lines: Sequence[str]) -> tuple[str, Sequence[str]]:
+    # Who fails is named in the reason, and by the errors as well.
+    return reason.removeprefix(f"{label}: "), last_lines[-LAST_LINES:]
+
+
+QUESTION = "app"
+"""Name of the question where nothing but one app is asked about."""
+ALONE = Load(Closed(1), duration_s=1.0)
+UNLIMITED = Limits()
+
+
+@contextmanager
+def standing(
+    app: App, contestant: Contestant, lab: Lab, limits: Limits = UNLIMITED, link: Link | None = None
+) -> Iterator[Booted]:
+    """Serve an app on a stack. Raises AppNotServedError, or AppAnswersWrongError with status and first bytes."""
+    trial = Trial(
+        app.path,
+        QUESTION,
+        app.recipe,
+        contestant,
+        ALONE,
+        limits,
+        block=0,
+        link=link,
+        app=app,
+    )
+    with ExitStack() as running:
+        try:
+            booted = boot(trial, lab, running)
+        except ImpossibleError as error:
+            raise refused(app, contestant.label, error.kind, error.reason, error.last_lines) from error
+        yield booted
+
+
+def warning(label: str, wrong: str) -> str:
+    """Return the sentence for an app that answers not all it is asked rightly; `wrong` names the worst of it."""
+    return (
+        f"warning: on {label} not all that is asked is answered right: {wrong}. It is measured all the same and these "
+        "answers count as errors; correct the app or the request, or leave it out"
+    )
+
+
+RECOVERY_REQUESTS = 3
+"""So many in a row, on one connection."""
+AS_FAST = 3.0
+"""An answer takes no longer than so many times what it took before anything was asked."""
+LEAST_MS = 1.0
+RECOVERY_PAUSE_S = 0.1
+
+
+def recovered(ask: Callable[[float], tuple[int, float] | None], alone_ms: float, patience_s: float) -> bool:
+    """Return whether `REQUESTS` answers in a row come about as fast as one alone did, within the patience.
+
+    Where that is not known (0), right answers are enough. `ask` makes them, for so many seconds at most, and returns
+    how many were right and what the slowest took, milliseconds; None: there is no server any more.
+    """
+    until = time.monotonic() + patience_s
+    while (left_s := until - time.monotonic()) > 0:
+        found = ask(left_s)
+        if found is None:
+            return False
+        right, slowest_ms = found
+        if right == RECOVERY_REQUESTS and (not alone_ms or slowest_ms <= max(AS_FAST * alone_ms, LEAST_MS)):
+            return True
+        time.sleep(RECOVERY_PAUSE_S)
+    return False
+
+
+SECONDS = 3.0
+"""Of each trial, unless told."""
+WAITS, MOST_WARMUP_S = 2.0, 2.0
+"""Of an open loop on top, so many times what an answer takes alone: its connections are opened in this time."""
+CONNECTIONS = 1000
+"""An open loop may open so many, or more where the service's own wait needs them."""
+SPARE = 1.5
+PATIENCE_S = 3.0
+"""Until a server has done with too much. Then it is better served anew: one that goes on with requests whose clients
+have left may be busy for long."""
+AGAIN, PAUSE_S = 2, 1.0
+"""A trial that the machine spoilt at that moment is made so often again, each time a little later."""
+
+
+def trial_of(
+    study: str,
+    recipe: Recipe,
+    contestant: Contestant,
+    limits: Limits,
+    *,
+    app: App | None = None,
+    python: str = "",
+    link: Link | None = None,
+) -> Trial:
+    """Return what a bench is made of; its load is set each time."""
+    question = recipe.name.replace("/", "-")
+    load = Load(Closed(1), duration_s=1.0)
+    return Trial(
+        study, question, recipe, contestant, load, limits, block=0, python=python, app=app, link=link
+    )
+
+
+class Bench:
+    """One contestant under one load after the other; loads of the trial it is made of are not looked at."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        lab: Lab,
+        seconds: float = SECONDS,
+        alone_ms: float = 0.0,
+        *,
+        told: Callable[[str], None] | None = None,
+    ) -> None:
+        """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
+
+        `told` hears at the first boot what of a mix is answered wrongly.
+        """
+        self.trial, self.seconds = trial, seconds
+        self._lab = lab
+        self._running = ExitStack()
+        self._booted: Booted | None = None
+        self._number = 0
+        self._alone_ms = alone_ms
+        self._alone = OneByOne()
+        self._surely = False
+        """Whether it was asked one after the other until that shows how much is answered wrongly at any rate."""
+        self._told = told
+        self.boots = 0
+
+    @property
+    def trials(self) -> int:
+        """How many loads it has measured."""
+        return self._number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server; the next load boots another."""
+        self._booted = None
+        self._running.close()
+
+    def alone(self, seconds: float = ALONE_S) -> Measurement:
+        """Measure one connection: what a request takes when nobody is before it.
+
+        Raises NoServerError; AppAnswersWrongError where an app answers, and not as it is to.
+        """
+        wait_s = self.trial.recipe.wait_ms / 1000
+        found = self._one_by_one(3 * wait_s if wait_s > seconds / 2 else seconds)
+        if isinstance(found, Failed) or not found.load.answers or not found.load.sent.mean:
+            raise NoServerError(self.trial.contestant.label, _why_nothing(found), found.last_lines)
+        self._alone_ms = found.load.sent.mean
+        return found
+
+    def wrong_anyway(self, demands: Demands) -> str:
+        """Return which share of answers is wrong at any rate, and what to do; empty: not so much that it is known."""
+        return wrong_anyway(self._alone, demands.every)
+
+    def rate(
+        self, rate: float, demands: Demands, seconds: float | None = None
+    ) -> tuple[Probe, Measurement | None]:
+        """Measure an open loop, given up early where the backlog rises.
+
+        Raises NoServerError, or AppAnswersWrongError where it had to be booted again and does not answer as it did.
+        """
+        watched = Backlog(rate)
+
+        def heard(event: LoadEvent) -> bool:
+            if event.kind == "started":
+                watched.begin()
+            return event.kind != "tick" or watched.goes_on(event.facts)
+
+        needed = SPARE * rate * self.trial.recipe.wait_ms / 1000
+        load = Load(
+            Open(rate, connections=max(CONNECTIONS, round(needed))),
+            duration_s=demands.seconds(rate, seconds or self.seconds),
+            warmup_s=WARMUP_S + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
+            drain_s=self._drain_s(),
+        )
+        found = self._measured(load, heard)
+        if isinstance(found, Failed):
+            return Probe(rate, False, self._died(found)), None
+        if not (told := _of_rate(rate, found, watched, demands, self._alone)).held:
+            self._recover()
+        kept_up = watched.rising is None and not fell_behind(rate, found.load.ended_rps)
+        if kept_up and self._is_in_doubt(found, demands):
+            self._ask_surely()
+            told = _of_rate(rate, found, watched, demands, self._alone)
+        return told, found
+
+    def connections(self, count: int, seconds: float | None = None) -> tuple[Sample, Measurement | None]:
+        """Measure a closed loop. Raises as `rate` does."""
+        load = Load(Closed(count), seconds or self.seconds, WARMUP_S, drain_s=self._drain_s())
+        found = self._measured(load)
+        if isinstance(found, Failed):
+            return Sample(count, 0.0, self._died(found)), None
+        flag = of_the_lab(found) or of_the_moment(found)
+        return Sample(count, found.load.throughput_rps, flag.sentence if flag else ""), found
+
+    def _one_by_one(self, seconds: float) -> Measurement | Failed:
+        load = Load(Closed(1), duration_s=seconds, warmup_s=0.1, drain_s=self._drain_s())
+        found = self._measured(load)
+        if isinstance(found, Measurement):
+            self._alone = self._alone.and_of(found.load.outcomes)
+        return found
+
+    def _is_in_doubt(self, found: Measurement, demands: Demands) -> bool:
+        """Whether a rate that was kept up with breaks by wrong answers, and it is not known whether all others do."""
+        failed = share_failed(found.load.outcomes, demands.every)
+        return not self._surely and failed > FAILING and not self.wrong_anyway(demands)
+
+    def _ask_surely(self) -> None:
+        """Ask one after the other often enough to show how much is answered wrongly at any rate."""
+        self._surely = True
+        self._one_by_one(enough_s(self._alone_ms, ALONE_S))
+
+    def _drain_s(self) -> float:
+        return DRAIN_S + self.trial.recipe.wait_ms / 1000
+
+    def _measured(self, load: Load, also: OnEvent | None = None) -> Measurement | Failed:
+        """Measure a load, again where the machine had something else to do. Raises as `rate` does."""
+        for _ in range(AGAIN + 1):
+            booted = self._serving()
+            self._number += 1
+            # Another number, another seed of arrivals.
+            trial = replace(self.trial, load=load, block=self._number)
+            with host_beside(trial.limits, self._lab):
+                found = measure(trial, booted, self._lab, also)
+            if booted.server.exit() is not None:
+                self.stop()
+            if isinstance(found, Failed):
+                if found.failure is FailureKind.DIED:
+                    return found
+                # The load itself came to nothing; a server that is served anew may bear it.
+                self.stop()
+            elif of_the_moment(found) is None:
+                return found
+            time.sleep(PAUSE_S)
+        if isinstance(found, Failed):
+            raise NoServerError(trial.contestant.label, found.reason, found.last_lines)
+        return found
+
+    def _serving(self) -> Booted:
+        if self._booted is None:
+            try:
+                self._booted = boot(self.trial, self._lab, self._running)
+            except ImpossibleError as why:
+                self._running.close()
+                label, app = self.trial.contestant.label, self.trial.app
+                if app is not None and why.kind is FailureKind.WRONG_ANSWER:
+                    raise refused(app, label, why.kind, why.reason, why.last_lines) from why
+                raise NoServerError(label, why.reason, why.last_lines, tried=not why.kind.is_missing) from why
+            if self._told is not None and self._booted.wrong and not self.boots:
+                self._told(warning(self.trial.contestant.label, self._booted.wrong))
+            self.boots += 1
+        return self._booted
+
+    def _died(self, failed: Failed) -> str:
+        self.stop()
+        return failed.reason
+
+    def _recover(self) -> None:
+        booted = self._booted
+        if booted is None:
+            return
+        if not recovered(lambda left_s: _few(booted, self._lab, left_s), self._alone_ms, PATIENCE_S):
+            self.stop()
+
+
+def _few(booted: Booted, lab: Lab, left_s: float) -> tuple[int, float] | None:
+    """Ask a few times on one connection; return right answers and what the slowest took, ms, if it serves at all."""
+    if booted.server.exit() is not None:
+        return None
+    until = time.monotonic() + left_s
+    few = Load(
+        Closed(1), duration_s=PATIENCE_S, timeout_s=PATIENCE_S, drain_s=0.1, requests=RECOVERY_REQUESTS
+    )
+    try:
+        with entered(booted.site.client):
+            driver = lab.driver(few.driver, booted.placed, 1)
+            facts = driver.run(few, booted.target, lambda _: time.monotonic() < until)
+    except VelodromeError:
+        return None
+    return facts.ok, facts.sent.max or 0.0
+
+
+def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands, alone: OneByOne) -> Probe:
+    facts = found.load
+    figures = figures_of(facts, open_loop=True)
+    told = probe(Tried(rate, facts.outcomes, facts.ended_rps, figures, watched.rising, alone), demands)
+    # What held although others took CPU holds without them, and what is wrong at any rate is not wrong because of them.
+    flag = of_the_lab(found) or (None if told.held or told.everywhere else of_the_moment(found))
+    return Probe(rate, None, spoilt=flag.sentence) if flag is not None else told
+
+
+def _why_nothing(found: Measurement | Failed) -> str:
+    if isinstance(found, Failed):
+        return found.reason
+    said = f": {found.load.examples[0]}" if found.load.examples else ""
+    return f"nothing was answered right{said}"

@@ -1,0 +1,137 @@
+"""One load in several blocks, one after the other, on a server that runs already or on an app that is served for it.
+
+    load(Target("http://127.0.0.1:8000/"), Terms(rate=200))
+    load_app(Asked("shop.wsgi:application"), Terms(rate=200))
+
+Several blocks, because one span alone cannot tell how sure its figures are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from velodrome.guest.stack import KnobValue, Stack
+from velodrome.judge.loaded import Block, Blocks
+from velodrome.model.errors import NothingAnsweredError, UsageError
+from velodrome.model.link import Link
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed
+from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run.drivers.driver import LoadEvent, Target
+from velodrome.run.drivers.velodrome import VelodromeDriver
+from velodrome.run.racing.trial import run_heat
+from velodrome.usecases.apps import Asked, commands_around, lab_for, look, named, stacks_for
+from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
+from velodrome.usecases.terms import read, refuse_count, refuse_rate
+
+BLOCKS = 5
+COMMON = ("gunicorn-gthread", "uvicorn", "aiohttp", "tornado")
+"""Stacks that are taken where nobody says which, of those that can serve an app."""
+LEAST_S = 0.2
+"""Of a block."""
+SETTLE_S = 0.1
+"""Warm-up of the blocks after the first: connections are opened anew."""
+OPEN_CONNECTIONS, CLOSED_CONNECTIONS = 1000, 50
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a server is loaded: plain data."""
+
+    rate: float | None = None
+    """Requests a second, whatever the server does; None: a closed loop."""
+    connections: int | None = None
+    """At most, in an open loop 1000 and in a closed one 50 unless told."""
+    seconds: float = 10.0
+    """Of all blocks together."""
+    warmup_s: float = 1.0
+    timeout_s: float = 10.0
+    blocks: int = BLOCKS
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The load of each block: the first after a warm-up. Raises UsageError for what makes no sense."""
+        refuse_rate(self.rate)
+        refuse_count("connections", self.connections)
+        if self.blocks < 1 or self.seconds / self.blocks < LEAST_S:
+            least = max(self.blocks, 1) * LEAST_S
+            raise UsageError(
+                f"{self.seconds:g} s are too few for {self.blocks} blocks; load for {least:g} s at least"
+            )
+        pace: Open | Closed
+        if self.rate is None:
+            pace = Closed(self.connections or CLOSED_CONNECTIONS)
+        else:
+            pace = Open(self.rate, connections=self.connections or OPEN_CONNECTIONS)
+        first = Load(pace, self.seconds / self.blocks, self.warmup_s, timeout_s=self.timeout_s)
+        rest = replace(first, warmup_s=min(first.warmup_s, SETTLE_S))
+        return first, *[rest] * (self.blocks - 1)
+
+
+def load(target: Target, terms: Terms) -> Blocks:
+    """Load a server that runs already and return all blocks.
+
+    Raises NothingAnsweredError when no request was answered right, LoadRefusedError for a target that is not this
+    machine, UsageError, DriverError.
+    """
+    found = []
+    for number, each in enumerate(terms.loads):
+        facts = VelodromeDriver(seed=number + 1).run(each, target, _go_on)
+        if not number and not facts.ok:
+            raise NothingAnsweredError(target.url, facts.examples[0] if facts.examples else "")
+        found.append(Block.of_url(facts))
+    return Blocks(terms.loads[0], tuple(found))
+
+
+def common(stacks: Sequence[str]) -> str:
+    """Return the stack that is taken where nobody says which: a common one."""
+    return next((one for one in COMMON if one in stacks), stacks[0])
+
+
+def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
+    """Return stacks with the common ones before the others, which stay in their order."""
+    return tuple(
+        sorted(stacks, key=lambda one: COMMON.index(one.name) if one.name in COMMON else len(COMMON))
+    )
+
+
+@dataclass(frozen=True)
+class On:
+    """On what an app is served for a load."""
+
+    stack: str = ""
+    """Its name, or the file of one (`./mine.py`); empty: the first that can, of those that are common."""
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    link: Link | None = None
+    """The network between; None: loopback."""
+
+
+DEFAULT = On()
+
+
+def load_app(asked: Asked, terms: Terms, on: On = DEFAULT) -> Blocks:
+    """Serve an app between its user's commands, load it, and return all blocks.
+
+    Raises AppAnswersWrongError, AppNotServedError, UnknownKnobError, and what `apps.look` does.
+    """
+    names, extra = named((on.stack,) if on.stack else ())
+    loads = terms.loads
+    with commands_around(asked):
+        app, lab = look(asked), lab_for(asked, extra)
+        name = common(stacks_for(app, lab, names))
+        who = Contestant(name, read(lab.stacks[name], on.knobs))
+        trials = [
+            Trial(app.path, QUESTION, app.recipe, who, each, UNLIMITED, number, link=on.link, app=app)
+            for number, each in enumerate(loads)
+        ]
+        found = []
+        with closing(run_heat(Heat(tuple(trials)), lab)) as results:
+            for one in results:
+                if isinstance(one, Failed):
+                    raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)
+                found.append(Block.of(one))
+    return Blocks(loads[0], tuple(found))
+
+
+def _go_on(_event: LoadEvent) -> bool:
+    return True

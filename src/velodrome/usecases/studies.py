@@ -1,0 +1,46 @@
+"""What a study may name on this installation."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
+from velodrome.model.named import Named
+from velodrome.model.study import Study
+from velodrome.plan import finding, named
+from velodrome.plan.known import Known
+from velodrome.run.drivers import choosing
+from velodrome.run.experiments import choosing as experiments
+from velodrome.run.trusted import Trusted
+
+
+def known(stacks: Mapping[str, Stack] | None = None) -> Known:
+    """Return all there is: stacks (those given, else those that ship), recipes, drivers, kinds of experiment."""
+    every = catalog.stacks() if stacks is None else stacks
+    return Known(every, catalog.recipes(), choosing.known(), experiments.settings())
+
+
+Ask = Callable[[str, Sequence[Named]], bool]
+"""Asks the user about what the file at a path names; returns whether it is allowed."""
+
+
+class Trust:
+    """Decides; `given`: the user has allowed all that is named. Without `ask` nobody can be asked."""
+
+    def __init__(self, *, given: bool, ask: Ask | None, say: Callable[[str], None]) -> None:
+        self._given, self._ask = given, ask
+        self._trusted = Trusted(say)
+
+    def see(self, path: str, things: Sequence[Named]) -> None:
+        """Return when all that the file at `path` names is allowed. Raises UntrustedError, CacheError."""
+        unknown = self._trusted.unknown(things, path)
+        if not unknown:
+            return
+        if not self._given and (self._ask is None or not self._ask(path, unknown)):
+            named.refuse(path, unknown)
+        self._trusted.remember(unknown, path)
+
+    def see_study(self, asked: str, study: Study) -> None:
+        """Do so with what a study names that was asked for by a name or a path: one that ships is trusted."""
+        path = finding.find(asked)
+        if not path.resolve().is_relative_to(finding.folder().resolve()):
+            self.see(str(path), named.of_study(study))

@@ -1,0 +1,86 @@
+"""From what a user says of their app to an App: interpreter, folder, variables, third parties, and what is refused."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.run.apps.theirs import SHOP
+
+from velodrome.guest import catalog
+from velodrome.model.app import App
+from velodrome.model.errors import BrokenPluginError, UsageError
+from velodrome.model.third_party import ThirdParty
+from velodrome.usecases import apps
+from velodrome.usecases.apps import Asked, look
+
+HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked("plain:application", interface="cgi"), "--interface cgi: apps are called through wsgi, asgi"),
+        (Asked("plain:application", env=("NOT_SET",)), "--env NOT_SET: it is not set here. Write NAME=VALUE"),
+        (Asked("plain:application", env=("=1",)), "it has no name"),
+        (Asked("plain:application", upstreams=("URL",)), "--upstream URL: write VARIABLE=latency:50ms"),
+        (Asked("plain:application", upstreams=("URL=latency:soon",)), "--upstream URL=latency:soon: "),
+        (Asked("plain:application", python="./no/python"), "there is no such file"),
+        (Asked("plain:application", python="9.9"), "there is none of that version"),
+        (Asked("plain:application", cwd="/no/such"), "--cwd /no/such: there is no such folder"),
+    ],
+)
+def test_what_cannot_be_is_told_with_the_cure(asked: Asked, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        look(asked)
+    assert said in str(caught.value)
+
+
+def test_without_another_word_the_active_environment_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    assert apps.interpreter("") == sys.executable
+    monkeypatch.setenv("VIRTUAL_ENV", "/home/me/shop/.venv")
+    assert apps.interpreter("") == "/home/me/shop/.venv/bin/python"
+
+
+def test_an_environment_is_named_by_its_folder_or_its_interpreter(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    # Not followed to what it links to: that one does not see the environment.
+    assert apps.interpreter(str(tmp_path)) == apps.interpreter(str(python)) == str(python)
+
+
+def test_third_parties_are_told_by_their_variable() -> None:
+    told = apps.third_parties(("PAYMENTS_URL=latency:lognormal(50ms,0.4)", "STOCK_URL=20ms"))
+    assert told == (ThirdParty("PAYMENTS_URL", "lognormal(50ms,0.4)"), ThirdParty("STOCK_URL", "20ms"))
+
+
+def test_stacks_of_the_users_own_are_told_by_their_file(tmp_path: Path) -> None:
+    assert apps.named(["waitress", HOSTILE]) == (("waitress", "hostile"), (HOSTILE,))
+    broken = tmp_path / "broken.py"
+    broken.write_text("stack = 1\n")
+    with pytest.raises(BrokenPluginError, match="stack is a int"):
+        apps.named([str(broken)])
+
+
+def test_what_serves_an_app_is_built_from_source_only_where_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed = []
+    monkeypatch.setattr(apps, "overlay_for", lambda stack, app, allow_sdist: allowed.append(allow_sdist))
+    asked = Asked("plain:application", cwd=str(SHOP))
+    for one in (asked, replace(asked, allow_sdist=True)):
+        apps.lab_for(one).overlay(catalog.stack("waitress"), App("plain:application", "wsgi", "", ""))
+    assert allowed == [False, True]
+
+
+def test_values_of_variables_are_the_labs_and_never_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "hush-hush")
+    asked = Asked("plain:application", cwd=str(SHOP), env=("TOKEN", "NAME=blue"))
+    app = look(asked)
+    assert app.variables == ("TOKEN", "NAME")
+    assert "hush-hush" not in repr(app)
+    assert apps.lab_for(asked).variables == {"TOKEN": "hush-hush", "NAME": "blue"}
+    assert app.cwd == os.path.abspath(SHOP)

@@ -1,0 +1,87 @@
+"""What an app is asked in full, with headers and with third parties that say something; and the cures without these."""
+
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.run.apps.theirs import SHOP
+
+from velodrome.model.errors import AppAnswersWrongError, HeaderError, WithheldHeaderError
+from velodrome.model.request import Request
+from velodrome.model.secrets import MARK
+from velodrome.model.trial import Contestant
+from velodrome.plan.asked.headers import read
+from velodrome.usecases.apps import Asked, lab_for, look
+from velodrome.usecases.bench import standing
+
+HEADERS = (("Host", "shop.example"), ("Authorization", "Bearer s3cret"))
+STACK = Contestant("waitress")
+
+
+def guarded(*paths: str, **more: object) -> Asked:
+    requests = tuple(Request(path, path) for path in paths)
+    return Asked("guarded:application", cwd=str(SHOP), requests=requests, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("paths", [("/",), ("/", "/cart")], ids=["one request", "a mix"])
+def test_every_request_has_the_headers_and_nothing_that_is_stored_has_their_values(
+    paths: tuple[str, ...],
+) -> None:
+    said = guarded(*paths, headers=HEADERS)
+    app = look(said)
+    with standing(app, STACK, lab_for(said)) as booted:
+        assert booted.wrong == ""
+    assert app.headers == ("Host", "Authorization")
+    assert all(one.headers == (("Host", MARK), ("Authorization", MARK)) for one in app.requests)
+    assert "s3cret" not in repr(app)
+
+
+def test_values_of_secret_headers_are_withheld_whoever_gives_them() -> None:
+    asked = Request("/", "/", headers=(("Host", "shop.example"), ("authorization", "Bearer s3cret")))
+    said = Asked("guarded:application", cwd=str(SHOP), requests=(asked,))
+    app = look(said)
+    with standing(app, STACK, lab_for(said)):
+        pass
+    assert app.requests[0].headers == (("Host", "shop.example"), ("authorization", MARK))
+    assert app.headers == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        (guarded("/"), "--header 'Host: shop.example'"),
+        (guarded("/", headers=HEADERS[:1]), "--header 'Authorization: …'"),
+        (guarded("/old"), r"leads to «/new\?a=b».*--request 'GET /new\?a=b'"),
+        (guarded("/plain"), "--header 'X-Forwarded-Proto: https'"),
+        (
+            guarded("/charge", upstreams=("PAYMENTS_URL=1ms",)),
+            r"Behind PAYMENTS_URL stands .*--upstream 'PAYMENTS_URL=latency:50ms,body:@answer\.json'",
+        ),
+    ],
+    ids=["host", "user", "redirection", "https", "third party"],
+)
+def test_what_an_app_wants_is_told(said: Asked, cure: str) -> None:
+    with pytest.raises(AppAnswersWrongError, match=f"(?s){cure}"), standing(look(said), STACK, lab_for(said)):
+        pass
+
+
+@pytest.mark.parametrize("inline", [True, False], ids=["text", "file"])
+def test_a_third_party_answers_what_the_app_reads(inline: bool, tmp_path: Path) -> None:
+    (tmp_path / "charge.json").write_text('{"amount": 5}')
+    body = '{"amount":5}' if inline else f"@{tmp_path}/charge.json"
+    said = guarded("/charge", upstreams=(f"PAYMENTS_URL=latency:1ms,body:{body}",))
+    with (
+        standing(look(said), STACK, lab_for(said)) as booted,
+        urllib.request.urlopen(f"{booted.server.url}/charge", timeout=10) as answer,
+    ):
+        assert answer.read() == b"charged 5"
+
+
+def test_what_was_not_written_down_is_never_sent() -> None:
+    marked = Request("/", "/", headers=(("Authorization", MARK),))
+    with pytest.raises(WithheldHeaderError, match="the value of Authorization is a secret"):
+        look(Asked("guarded:application", cwd=str(SHOP), requests=(marked,)))
+    app = look(Asked("guarded:application", cwd=str(SHOP), requests=(marked,), headers=HEADERS))
+    assert len(app.requests[0].headers) == 2
+    with pytest.raises(HeaderError, match="here stands what was not written down"):
+        read([f"Authorization: {MARK}"])

@@ -1,0 +1,43 @@
+"""Settings of a stack, in each form that people write them in."""
+
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.guest.stack import KnobValue
+from velodrome.model.errors import BadOptionError, UnknownKnobError, UsageError
+from velodrome.usecases.terms import Knobs, of_words, read
+
+GTHREAD = catalog.stack("gunicorn-gthread")
+UVICORN = catalog.stack("uvicorn")
+
+
+def test_numbers_are_numbers_and_defaults_are_left_out() -> None:
+    assert of_words(GTHREAD, ["workers=3", "threads=16"]) == {"workers": 3, "threads": 16}
+    default = GTHREAD.knobs["workers"]
+    assert read(GTHREAD, {"workers": default, "threads": "16"}) == {"threads": 16}
+    assert Knobs(workers=3, others=("backlog=64",)).of(GTHREAD) == {"workers": 3, "backlog": 64}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"worker": 4}, UnknownKnobError, "'worker' is no setting of uvicorn"),
+        ({"workers": 0}, BadOptionError, "workers 0: give a whole number from 1 on"),
+        ({"workers": "abc"}, BadOptionError, "workers abc: give a whole number"),
+        ({"workers": True}, BadOptionError, "workers True"),
+        ({"workers": "²"}, BadOptionError, "workers ²"),
+        ({"loop": "trio"}, BadOptionError, "uvicorn has "),
+    ],
+)
+def test_what_a_stack_does_not_take_is_refused(
+    given: dict[str, KnobValue], error: type[UsageError], said: str
+) -> None:
+    with pytest.raises(error) as caught:
+        read(UVICORN, given)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["workers", "workers=", "=4"])
+def test_a_word_without_name_or_value_is_none(word: str) -> None:
+    with pytest.raises(UnknownKnobError, match="write one of these as name=value"):
+        of_words(UVICORN, [word])

@@ -1,0 +1,79 @@
+"""A user's own gRPC servicer stands on the servers that are there for it, asked as its `.proto` describes."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.run.apps.theirs import SHOP, python_with
+
+from velodrome.judge.deploying_app import deploy
+from velodrome.model.errors import AppAnswersWrongError, BadOptionError
+from velodrome.model.request import Content, Request
+from velodrome.model.trial import Contestant
+from velodrome.usecases.apps import Asked, lab_for, look, stacks_for
+from velodrome.usecases.bench import standing
+
+PROTO = "shop.proto"
+CALL = Request(
+    "cart", "/shop.Shop/Cart", "POST", body=Content('{"id": 7}'), expect_body=Content('{"text": "cart 7"}')
+)
+
+
+@pytest.fixture(scope="module")
+def python() -> str:
+    return python_with("grpcio==1.76.0", "grpcio-tools==1.76.0")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
+    folder = tmp_path_factory.mktemp("rpc")
+    for name in (PROTO, "rpc.py"):
+        shutil.copy(SHOP / name, folder)
+    compiled = ["-m", "grpc_tools.protoc", "-I.", "--python_out=.", "--grpc_python_out=.", PROTO]
+    subprocess.run([python, *compiled], cwd=folder, check=True)
+    return folder
+
+
+def asked(app: str, python: str, shop: Path, *requests: Request) -> Asked:
+    return Asked(app, python, str(shop), requests=requests or (CALL,), proto=str(shop / PROTO))
+
+
+@pytest.mark.parametrize(
+    ("app", "stack"),
+    [("rpc:Shop", "grpc-threads"), ("rpc:AwaitingShop", "grpc-aio"), ("rpc:add_to_server", "grpc-threads")],
+)
+def test_a_servicer_stands(app: str, stack: str, python: str, shop: Path) -> None:
+    said = asked(app, python, shop)
+    found = look(said)
+    assert found.form == "servicer"
+    lab = lab_for(said)
+    assert stack in stacks_for(found, lab)
+    with standing(found, Contestant(stack), lab) as booted:
+        assert booted.environment.packages["grpcio"] == "1.76.0"
+    pasted = deploy(found, Contestant(stack), lab.stacks[stack], found.packages)
+    source = pasted.partition("<<'END'\n")[2].partition("\nEND")[0]
+    compile(source, "serve.py", "exec")
+    assert "(server)" in source or "(), server)" in source
+
+
+def test_another_answer_than_the_right_one_is_told(python: str, shop: Path) -> None:
+    other = Request("cart", CALL.path, "POST", body=CALL.body, expect_body=Content('{"text": "cart 8"}'))
+    said = asked("rpc:Shop", python, shop, other)
+    with (
+        pytest.raises(AppAnswersWrongError, match="answers wrongly"),
+        standing(look(said), Contestant("grpc-threads"), lab_for(said)),
+    ):
+        pass
+
+
+def test_a_servicer_without_its_description_is_refused(python: str, shop: Path) -> None:
+    with pytest.raises(BadOptionError, match=r"--proto : a gRPC servicer is asked by its \.proto file"):
+        look(Asked("rpc:Shop", python, str(shop), requests=(CALL,)))
+    with pytest.raises(BadOptionError, match="is asked one call, and these are 2: --request 'POST /package"):
+        look(asked("rpc:Shop", python, shop, CALL, CALL))
+    with pytest.raises(BadOptionError, match="asked by its method"):
+        look(asked("rpc:Shop", python, shop, Request("cart", "/cart")))
+    with pytest.raises(BadOptionError, match="a status and a part of the answer cannot be checked"):
+        look(asked("rpc:Shop", python, shop, replace(CALL, expect_status=201)))
