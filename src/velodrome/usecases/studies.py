@@ -9,7 +9,7 @@ from velodrome.model.study import Study
 from velodrome.plan import finding, named
 from velodrome.plan.known import Known
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 from velodrome.run.trusted import Trusted
 
 
