@@ -391,7 +391,7 @@ class Pace:
     """What the engine takes as `rate` or `schedule`; neither: a closed loop."""
 
     def __init__(self, rate: float | None = None, schedule: Sequence[dict[str, Any]] = ()) -> None:
-        self.rate, self.schedule = rate, list(load_document)
+        self.rate, self.schedule = rate, list(schedule)
 
     @property
     def is_open(self) -> bool:
