@@ -15,8 +15,9 @@ from velodrome.model.claim import Judgement
 from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import MISSING
 from velodrome.model.verdict import Verdict
-from velodrome.report import claims, findings, json
-from velodrome.report.markdown import claims_section, escaped, everything, published_section
+from velodrome.report import claims, json
+from velodrome.report.markdown import claims_section, everything, published_section
+from velodrome.report.typeset import markdown_escaped
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- judged again: written by tools/articles_page.py -->", "<!-- end of judged again -->"
@@ -71,14 +72,24 @@ def page(verdicts: Mapping[str, Verdict]) -> str:
         "|:--|:--|:--|",
     ]
     for name, verdict in verdicts.items():
-        link = f"[{escaped(verdict.title)}](#{name})"
+        link = f"[{markdown_escaped(verdict.title)}](#{name})"
         parts.append(f"| {link} | {claims.summary(verdict.claims)} | `{everything(verdict)}` |")
     for name, verdict in verdicts.items():
-        parts += ["", f'<a id="{name}"></a>', "", f"## {escaped(verdict.title)}", "", *_facts(verdict)]
+        parts += [
+            "",
+            f'<a id="{name}"></a>',
+            "",
+            f"## {markdown_escaped(verdict.title)}",
+            "",
+            *_facts(verdict),
+        ]
         # The section's own heading would be a second one.
         parts += [line for line in claims_section(verdict)[2:] if line != "## Claims"]
         parts += published_section(verdict)
-        parts += [f"- **{escaped(told)}**: {escaped(said)}" for told, said in findings.rows(verdict.findings)]
+        parts += [
+            f"- **{markdown_escaped(told)}**: {markdown_escaped(said)}"
+            for told, said in claims.finding_rows(verdict.findings)
+        ]
     return "\n".join([*parts, ""])
 
 
@@ -93,7 +104,7 @@ def summary(verdicts: Mapping[str, Verdict]) -> str:
             ", ".join(one.claim.name for one in verdict.claims if one.judgement is kind) or MISSING
             for kind in Judgement
         ]
-        parts.append(f"| {' | '.join(map(escaped, (verdict.title, *named)))} |")
+        parts.append(f"| {' | '.join(map(markdown_escaped, (verdict.title, *named)))} |")
     return "\n".join(parts)
 
 
@@ -112,10 +123,10 @@ def _facts(verdict: Verdict) -> list[str]:
     where = ", ".join(f"{name} {there[name]}" for name in FACTS if there.get(name))
     pythons = there.get("python of the servers", "")
     lines = [
-        f"`{everything(verdict)}`, seed {verdict.seed}, {escaped(verdict.finished)}.",
-        escaped(f"{where}."),
+        f"`{everything(verdict)}`, seed {verdict.seed}, {markdown_escaped(verdict.finished)}.",
+        markdown_escaped(f"{where}."),
     ]
-    lines += [escaped(f"Python {pythons}; {there[PACKAGES]}.")] if there.get(PACKAGES) else []
+    lines += [markdown_escaped(f"Python {pythons}; {there[PACKAGES]}.")] if there.get(PACKAGES) else []
     return [part for line in lines for part in (line, "")]
 
 

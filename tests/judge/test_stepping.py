@@ -9,7 +9,7 @@ from velodrome.model import results
 from velodrome.model.load import Load, Schedule, Step
 from velodrome.model.measurement import UNTOLD, LoadStep, Measurement
 from velodrome.model.verdict import LatencyView
-from velodrome.report import html, markdown, schedules
+from velodrome.report import html, markdown, verdict_tables
 
 
 def step(rate: float, answered: float, p99: float | None = 5.0, ok: int | None = None) -> LoadStep:
@@ -100,7 +100,7 @@ def test_an_answer_says_it_and_reports_have_a_table() -> None:
         one.startswith("As the rate went from 100 to 200/s, these kept up with it: granian")
         for one in answer.why
     )
-    [table] = schedules.tables(answer)
+    [table] = verdict_tables.step_tables(answer)
     assert table.load == "open loop, 100 to 200/s in 4s"
     assert [(row[0] != "", row[2], row[-1]) for row in table.rows] == [
         (True, "100", ""),

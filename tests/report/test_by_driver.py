@@ -6,7 +6,7 @@ import pytest
 from tests.report import made_up_verdict
 
 from velodrome.model.verdict import Answer, DriverView, LatencyView, Verdict
-from velodrome.report import by_driver, html, markdown, names, terminal
+from velodrome.report import html, markdown, names, terminal, verdict_tables
 
 OWN = DriverView("velodrome", "", "from when due", "status and body", (), (), 0.1)
 WRK = DriverView(
@@ -54,7 +54,7 @@ def answer() -> Answer:
 
 
 def test_a_load_by_another_driver_has_a_table_with_ours_beside_it(answer: Answer) -> None:
-    (table,) = by_driver.tables(answer)
+    (table,) = verdict_tables.driver_tables(answer)
     assert table.load == "closed loop, 40 connections"
     first, second = table.rows[:2]
     assert (first.label, first.texts[1], first.texts[-1]) == (second.label, "velodrome", "from when due")
@@ -65,12 +65,12 @@ def test_a_load_by_another_driver_has_a_table_with_ours_beside_it(answer: Answer
 
 def test_a_race_by_velodromes_own_generator_alone_has_no_such_table() -> None:
     answer = made_up_verdict.verdict().answers[0]
-    assert by_driver.tables(answer) == []
-    assert by_driver.reach(answer) == by_driver.lines(answer, 100) == []
+    assert verdict_tables.driver_tables(answer) == []
+    assert verdict_tables.reach(answer) == verdict_tables.driver_lines(answer, 100) == []
 
 
 def test_what_a_driver_does_not_tell_is_said(answer: Answer) -> None:
-    assert by_driver.reach(answer) == [
+    assert verdict_tables.reach(answer) == [
         "wrk: latency is service time (wrk); it looks at the HTTP status; not told: p99.9, histograms. "
         "It was <warmed> up."
     ]
@@ -148,6 +148,6 @@ def test_a_count_of_requests_stands_beside_the_same_load_by_time() -> None:
         )
         for row in made.standings
     )
-    (table,) = by_driver.tables(dataclasses.replace(made, standings=rows))
+    (table,) = verdict_tables.driver_tables(dataclasses.replace(made, standings=rows))
     assert table.load == "closed loop, 40 connections"
     assert [row.texts[1] for row in table.rows[:2]] == ["velodrome", "wrk 4.1.0, 500 requests"]

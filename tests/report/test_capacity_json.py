@@ -8,7 +8,7 @@ from tests.report.test_capacity_text import TITLE, knee, rate
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.interval import Interval
 from velodrome.model.search import Ending
-from velodrome.report import capacity_json, schema
+from velodrome.report import schema, searches
 
 FOUND = (
     rate(Ending.CONVERGED, Interval(404, 412, 420)),
@@ -20,6 +20,6 @@ FOUND = (
 
 @pytest.mark.parametrize("found", FOUND)
 def test_the_document_is_json_without_infinities_and_obeys_its_schema(found: RateCapacity | Knee) -> None:
-    document = json.loads(json.dumps(capacity_json.document(found, TITLE), allow_nan=False))
+    document = json.loads(json.dumps(searches.document(found, TITLE), allow_nan=False))
     jsonschema.validate(document, schema.capacity())
     assert math.isclose(document["seconds"], found.seconds)

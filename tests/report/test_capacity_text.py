@@ -4,7 +4,7 @@ from velodrome.judge.search.scalability import scalability
 from velodrome.model.capacity_found import Bottom, Bound, Knee, RateCapacity
 from velodrome.model.interval import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
-from velodrome.report import capacity_text
+from velodrome.report import searches
 
 BEST = made.measured(made.trial("one"), 404.0, cpu_us=4_700, mean_ms=12.0)
 BOTTOM = Bottom(Bound.CPU, "its CPU is in use to 97 %")
@@ -27,7 +27,7 @@ def knee(coherency: float) -> Knee:
 
 
 def test_the_highest_rate_is_told_with_cost_and_bound() -> None:
-    told = "\n".join(capacity_text.lines(rate(Ending.CONVERGED, Interval(404, 412, 420)), TITLE))
+    told = "\n".join(searches.lines(rate(Ending.CONVERGED, Interval(404, 412, 420)), TITLE))
     assert (
         "The highest rate with p99 < 200ms and errors < 0.1%: 412/s [404, 420], 95 %, after 3 trials." in told
     )
@@ -37,7 +37,7 @@ def test_the_highest_rate_is_told_with_cost_and_bound() -> None:
 
 
 def test_what_never_holds_says_why() -> None:
-    said = capacity_text.sentence(rate(Ending.NEVER, None, "p99 was 300 ms, and the limit is 200 ms"))
+    said = searches.sentence(rate(Ending.NEVER, None, "p99 was 300 ms, and the limit is 200 ms"))
     assert said == (
         "There is no rate with p99 < 200ms and errors < 0.1%, because even at 50.0/s p99 was 300 ms, and the limit is "
         "200 ms."
@@ -45,13 +45,13 @@ def test_what_never_holds_says_why() -> None:
 
 
 def test_the_knee_is_told_with_the_law_and_its_peak() -> None:
-    told = "\n".join(capacity_text.lines(knee(0.0005), TITLE))
+    told = "\n".join(searches.lines(knee(0.0005), TITLE))
     assert "Throughput stops rising at 32 [28, 40] connections" in told
     assert "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1)), of 8 closed loops" in told
     assert "Throughput peaks at 43.6 " in told
 
 
 def test_without_a_peak_nothing_is_made_up() -> None:
-    told = "\n".join(capacity_text.lines(knee(0.0), TITLE))
+    told = "\n".join(searches.lines(knee(0.0), TITLE))
     assert "peaks at" not in told
     assert "No peak within what was tried, because κ may be 0" in told

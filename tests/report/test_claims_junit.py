@@ -5,12 +5,12 @@ from tests.report.made_up_verdict import verdict
 from tests.report.test_diff_junit import check
 
 from velodrome.model.claim import Judgement
-from velodrome.report import claims_junit
+from velodrome.report import junit
 
 
 def test_each_claim_is_a_case_and_one_that_does_not_hold_fails() -> None:
     judged = with_claims()
-    root = Tree.fromstring(claims_junit.text([judged]))
+    root = Tree.fromstring(junit.claims_text([judged]))
     check(root)
     cases = {str(case.get("name")): case for case in root.iter("testcase")}
     assert len(cases) == len(judged.claims)
@@ -21,12 +21,12 @@ def test_each_claim_is_a_case_and_one_that_does_not_hold_fails() -> None:
 
 
 def test_a_study_without_claims_says_so() -> None:
-    root = Tree.fromstring(claims_junit.text([verdict()]))
+    root = Tree.fromstring(junit.claims_text([verdict()]))
     check(root)
     assert root.findtext(".//system-out") == "This study has no claims."
 
 
 def test_each_study_is_a_suite() -> None:
-    root = Tree.fromstring(claims_junit.text([with_claims(), verdict()]))
+    root = Tree.fromstring(junit.claims_text([with_claims(), verdict()]))
     check(root)
     assert len(root.findall("testsuite")) == 2

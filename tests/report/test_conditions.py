@@ -1,10 +1,10 @@
 from velodrome.model.condition import Beyond, Figure, decide
 from velodrome.model.condition_text import read
-from velodrome.report.conditions import documents, sentence
+from velodrome.report.load_text import condition_documents, condition_sentence
 
 
 def said(text: str, figure: Figure) -> str:
-    return sentence(decide(read(text), lambda *_: figure))
+    return condition_sentence(decide(read(text), lambda *_: figure))
 
 
 def test_a_condition_is_told_with_its_figure_and_its_limit() -> None:
@@ -41,7 +41,7 @@ def test_a_figure_of_a_part_is_told_with_what_it_leaves_out() -> None:
 
 
 def test_for_json_a_share_stays_one_and_a_count_is_one() -> None:
-    (found,) = documents([decide(read("errors > 0.1%"), lambda *_: Figure(0.5))])
+    (found,) = condition_documents([decide(read("errors > 0.1%"), lambda *_: Figure(0.5))])
     assert found["holds"] is True
     assert found["because"][0] | {"lower_bound": None} == {
         "metric": "errors",
@@ -52,5 +52,5 @@ def test_for_json_a_share_stays_one_and_a_count_is_one() -> None:
         "missing": "",
         "but": "",
     }
-    (found,) = documents([decide(read("errors > 3"), lambda *_: Figure(5.0))])
+    (found,) = condition_documents([decide(read("errors > 3"), lambda *_: Figure(5.0))])
     assert found["because"][0]["unit"] == ""

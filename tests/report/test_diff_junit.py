@@ -7,7 +7,7 @@ import pytest
 from tests.report.made_up_diff import diff, hostile
 
 from velodrome.model.difference import Diff
-from velodrome.report import diff_junit
+from velodrome.report import differences
 
 ALLOWED = {
     "testsuites": ({"name", "tests", "failures", "errors"}, ["testsuite"]),
@@ -38,7 +38,7 @@ def check(element: Tree.Element) -> None:
 
 @pytest.mark.parametrize("what", [diff(), hostile()], ids=["plain", "hostile"])
 def test_it_is_as_the_schema_wants_it(what: Diff) -> None:
-    root = Tree.fromstring(diff_junit.text(what))
+    root = Tree.fromstring(differences.junit_text(what))
     check(root)
     for suite in root:
         cases = suite.findall("testcase")
@@ -51,7 +51,7 @@ def test_it_is_as_the_schema_wants_it(what: Diff) -> None:
 def test_a_regression_fails_what_cannot_be_told_is_skipped_and_of_a_threshold_an_error(
     golden: Callable[[str, str], None],
 ) -> None:
-    text = diff_junit.text(diff())
+    text = differences.junit_text(diff())
     golden("diff.xml", text)
     root = Tree.fromstring(text)
     failed = [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None]

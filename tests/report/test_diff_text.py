@@ -4,11 +4,11 @@ import pytest
 from tests.report.made_up_diff import diff, hostile
 
 from velodrome.model.difference import Diff
-from velodrome.report import diff_text
+from velodrome.report import differences
 
 
 def shown(what: Diff, width: int) -> str:
-    return "".join(f"{line.plain.rstrip()}\n" for line in diff_text.lines(what, width))
+    return "".join(f"{line.plain.rstrip()}\n" for line in differences.lines(what, width))
 
 
 @pytest.mark.parametrize("width", [120, 70])

@@ -11,8 +11,9 @@ from tests.report.made_up_verdict import verdict
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import WorkerUse
 from velodrome.model.verdict import Verdict
-from velodrome.report import history, html, names, why
-from velodrome.report.page import latency, styles
+from velodrome.report import evidence, html, names
+from velodrome.report.evidence import styles
+from velodrome.report.html import latency
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +91,15 @@ def test_a_second_without_answers_is_a_stall_only_where_answers_are_usual() -> N
     question = made_up.QUESTIONS[0]
     tornado = next(r for r in made_up.RUNNERS if r.stack == "tornado")
     stalled = made_up.measurement(tornado, question, question.loads[0], 0)
-    assert history.stalled(stalled) == [False, False, True, False, False]
+    assert evidence.stalled(stalled) == [False, False, True, False, False]
     slow = replace(stalled.load, series=tuple(replace(s, ok=s.ok and 2) for s in stalled.load.series))
-    assert not any(history.stalled(replace(stalled, load=slow)))
+    assert not any(evidence.stalled(replace(stalled, load=slow)))
 
 
 def test_littles_law_is_written_as_arithmetic() -> None:
     question = made_up.QUESTIONS[1]
     made = made_up.measurement(made_up.RUNNERS[0], question, question.loads[0], 0)
-    assert re.fullmatch(r"19\d/s × 205 ms = [34]\d\.\d \(4\d\.\d\)", why.little(made))
+    assert re.fullmatch(r"19\d/s × 205 ms = [34]\d\.\d \(4\d\.\d\)", evidence.little(made))
 
 
 def _luminance(colour: str) -> float:
@@ -124,21 +125,21 @@ def test_a_last_second_cut_short_is_a_rate_all_the_same() -> None:
     made = made_up.measurement(made_up.RUNNERS[0], made_up.QUESTIONS[0], made_up.QUESTIONS[0].loads[0], 0)
     series = tuple(replace(second, ok=70) for second in made.load.series[:2])
     short = replace(made, load=replace(made.load, duration_s=1.7, series=series))
-    assert history.rates(short) == [70.0, pytest.approx(100.0)]
+    assert evidence.rates(short) == [70.0, pytest.approx(100.0)]
     sliver = replace(short, load=replace(short.load, duration_s=1.02))
-    assert history.rates(sliver) == [70.0, None]
+    assert evidence.rates(sliver) == [70.0, None]
 
 
 def test_the_first_sample_tells_the_cpu_since_the_span_began() -> None:
     sample = made_up.results()[0].server.samples[1]  # type: ignore[union-attr]
-    assert history.cpu_shares([replace(sample, at_s=0.5, cpu_s=0.25)]) == [50.0]
+    assert evidence.cpu_shares([replace(sample, at_s=0.5, cpu_s=0.25)]) == [50.0]
 
 
 def test_a_master_that_only_watches_is_not_counted_among_the_workers() -> None:
     made = made_up.measurement(made_up.RUNNERS[4], made_up.QUESTIONS[0], made_up.QUESTIONS[0].loads[0], 0)
     master = WorkerUse(1, 0.001, 0)
     watched = replace(made, server=replace(made.server, workers=(master, *made.server.workers)))
-    assert why.balance(watched) == "71 / 29 % of CPU, 28 / 12 connections"
+    assert evidence.balance(watched) == "71 / 29 % of CPU, 28 / 12 connections"
 
 
 def test_percentiles_that_nobody_has_get_no_column_and_no_sentence() -> None:

@@ -8,8 +8,10 @@ import pytest
 from tests.report import made_up
 from tests.report.made_up_verdict import verdict
 
-from velodrome.report import board, live, terminal
-from velodrome.report.live import RaceView
+from velodrome.report import terminal
+from velodrome.report import terminal as board
+from velodrome.report import terminal as live
+from velodrome.report.terminal import RaceView
 
 PATHS = {"report": "runs/2026-11-20-first-lap/report.html"}
 CONTROL = re.compile(r"\x1b|\r|\x07")

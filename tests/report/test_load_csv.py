@@ -1,7 +1,7 @@
 import csv
 from typing import Any
 
-from velodrome.report import load_csv
+from velodrome.report import load_files
 
 SECOND: dict[str, Any] = {
     "at_s": 0.0,
@@ -19,7 +19,7 @@ SECOND: dict[str, Any] = {
 def test_each_second_is_a_line_and_each_line_says_where_the_limit_was() -> None:
     silent = {**SECOND, "at_s": 1.0, "p50_ms": None, "p99_ms": None, "max_ms": None}
     document = {"series": [SECOND, silent], "limit": {"at": "cannot tell"}}
-    rows = list(csv.DictReader(load_csv.text(document).splitlines()))
+    rows = list(csv.DictReader(load_files.csv_text(document).splitlines()))
     assert rows[0] == {
         "at_s": "0",
         "requests": "5",

@@ -1,6 +1,6 @@
 from typing import Any
 
-from velodrome.report import load_outcomes
+from velodrome.report import load_text
 
 
 def document(loop: str, example: tuple[str, str] | None = None, **outcomes: int) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def document(loop: str, example: tuple[str, str] | None = None, **outcomes: int)
 
 
 def told(loop: str, example: tuple[str, str] | None = None, **outcomes: int) -> str:
-    return " ".join(" ".join(load_outcomes.lines(document(loop, example, **outcomes), 80)).split())
+    return " ".join(" ".join(load_text.failures(document(loop, example, **outcomes), 80)).split())
 
 
 def test_nothing_is_told_where_none_failed() -> None:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from velodrome.report import load_requests
+from velodrome.report import load_text
 
 
 def one(name: str, requests: int, ok: int, **outcomes: int) -> dict[str, Any]:
@@ -17,12 +17,12 @@ def one(name: str, requests: int, ok: int, **outcomes: int) -> dict[str, Any]:
 
 
 def test_one_request_has_no_table() -> None:
-    assert load_requests.table({"by_request": []}) == []
+    assert load_text.requests_table({"by_request": []}) == []
 
 
 def test_each_request_has_a_line_and_what_was_never_sent_is_told() -> None:
     rows = [one("item", 90, 90), one("order\x1b[2J", 10, 7, bad_status=2, timeout=1)]
-    lines = load_requests.table({"load": {"model": "open"}, "requests": 103, "by_request": rows})
+    lines = load_text.requests_table({"load": {"model": "open"}, "requests": 103, "by_request": rows})
     assert lines[2].split() == ["item", "50", "%", "90", "1.50", "12.0", "1.50", "12.0", "0"]
     assert lines[3].endswith("bad status 2 · timeout 1")
     assert "\x1b" not in lines[3]

@@ -8,6 +8,7 @@ from tests.report.made_up_verdict import verdict
 
 from velodrome.model.errors import OutputError
 from velodrome.report import markdown
+from velodrome.report.typeset import markdown_escaped
 
 
 def test_the_report_reads_well_in_a_pull_request(golden: Callable[[str, str], None]) -> None:
@@ -23,7 +24,7 @@ def test_text_of_a_server_is_neither_markup_nor_html_nor_a_mention() -> None:
     hostile = (
         "<script>x</script> [click](http://x) @everyone | #12 `code` **b** _i_ ~~s~~ $m$ \\ \x1b\n# head"
     )
-    shown = markdown.escaped(hostile)
+    shown = markdown_escaped(hostile)
     assert "<" not in shown
     assert "\n" not in shown
     assert "@everyone" not in shown

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from velodrome.report.percentile_text import lines
+from velodrome.report.load_files import percentile_lines
 
 
 def rows(text: list[str]) -> list[tuple[float, float, int]]:
@@ -16,7 +16,7 @@ def rows(text: list[str]) -> list[tuple[float, float, int]]:
 
 def test_percentiles_grow_denser_towards_the_largest() -> None:
     values = [number / 10 for number in range(1, 1_001)]
-    text = lines(values, [1] * 1_000)
+    text = percentile_lines(values, [1] * 1_000)
     assert text[0].split() == ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
     found = rows(text)
     assert [share for _, share, _ in found[:6]] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
@@ -28,9 +28,9 @@ def test_percentiles_grow_denser_towards_the_largest() -> None:
 
 
 def test_a_remark_stands_at_the_end() -> None:
-    assert lines([1.0], [3], "from due")[-1] == "#[from due]"
+    assert percentile_lines([1.0], [3], "from due")[-1] == "#[from due]"
 
 
 def test_nothing_measured_is_an_empty_table() -> None:
-    assert rows(lines([], [])) == []
-    assert "Total count    =            0" in lines([], [])[-1]
+    assert rows(percentile_lines([], [])) == []
+    assert "Total count    =            0" in percentile_lines([], [])[-1]

@@ -8,7 +8,8 @@ from tests.report import made_up_verdict
 
 from velodrome.model import samples
 from velodrome.model.verdict import ProfileView, Verdict
-from velodrome.report import flames, html, markdown, profiles, terminal
+from velodrome.report import html, markdown, profiles, terminal
+from velodrome.report import profiles as flames
 
 TURN = ("process 1", "main (app.py)", "_run_once (asyncio/base_events.py)", "Handle._run (asyncio/events.py)")
 PARSE = (*TURN, "data_received (uvicorn/protocols/http/h11_impl.py)")

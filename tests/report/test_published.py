@@ -11,7 +11,7 @@ from tests.report.made_up_verdict import verdict
 from velodrome.model.interval import Interval
 from velodrome.model.published import Compared, Here, Line
 from velodrome.model.verdict import Verdict
-from velodrome.report import html, json, markdown, published, terminal
+from velodrome.report import claims, html, json, markdown, terminal
 
 GHZ, OURS = "closed-1-x100-n10000-ghz", "closed-1-x100"
 TABLES = (
@@ -48,7 +48,7 @@ def with_tables() -> Verdict:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_tables_read_well(width: int, golden: Callable[[str, str], None]) -> None:
-    lines = [str(line).rstrip() for line in published.lines(TABLES, width)]
+    lines = [str(line).rstrip() for line in claims.published_lines(TABLES, width)]
     assert max(map(len, lines)) < width
     golden(f"published-{width}.txt", "\n".join(lines) + "\n")
 

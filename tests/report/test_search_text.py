@@ -2,7 +2,7 @@ import pytest
 
 from velodrome.model.interval import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
-from velodrome.report import search_text
+from velodrome.report import searches
 
 PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limit is 50 ms"))
 
@@ -33,12 +33,12 @@ PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limi
     ],
 )
 def test_a_rate_is_told_in_a_sentence(found: RateFound, said: str) -> None:
-    assert search_text.sentence(found, ["p99 > 50ms"]) == said
+    assert searches.search_sentence(found, ["p99 > 50ms"]) == said
 
 
 def test_without_a_condition_the_server_has_to_keep_up() -> None:
     found = RateFound(Ending.CONVERGED, Interval(95, 97, 99), "", PROBES)
-    assert "that the server keeps up with: 97.0/s [95.0, 99.0]" in search_text.sentence(found, [])
+    assert "that the server keeps up with: 97.0/s [95.0, 99.0]" in searches.search_sentence(found, [])
 
 
 @pytest.mark.parametrize(
@@ -64,18 +64,18 @@ def test_without_a_condition_the_server_has_to_keep_up() -> None:
     ],
 )
 def test_connections_are_told_in_a_sentence(found: ConnectionsFound, said: str) -> None:
-    assert search_text.sentence(found, []) == said
+    assert searches.search_sentence(found, []) == said
 
 
 def test_a_trial_is_a_line_without_control_codes() -> None:
-    assert search_text.probe(PROBES[0], 5.214) == "    100/s  held   p99 5.21 ms from due"
-    assert "broke  p99 was 61.3 ms" in search_text.probe(PROBES[1], 5.214)
-    assert "does not count: \\x1b" in search_text.probe(Probe(1.0, None, spoilt="\x1b"), None)
-    assert search_text.sample(Sample(32, 12_300.0), 2.55) == "   32 connections   12 300/s  p50 2.55 ms"
+    assert searches.probe_line(PROBES[0], 5.214) == "    100/s  held   p99 5.21 ms from due"
+    assert "broke  p99 was 61.3 ms" in searches.probe_line(PROBES[1], 5.214)
+    assert "does not count: \\x1b" in searches.probe_line(Probe(1.0, None, spoilt="\x1b"), None)
+    assert searches.sample_line(Sample(32, 12_300.0), 2.55) == "   32 connections   12 300/s  p50 2.55 ms"
 
 
 def test_the_document_has_every_trial() -> None:
     found = RateFound(Ending.CONVERGED, Interval(95, 97, 99), "", PROBES)
-    document = search_text.document(found, None, ["p99 > 50ms"])
+    document = searches.search_document(found, None, ["p99 > 50ms"])
     assert document["interval"] == {"low": 95, "mid": 97, "high": 99}
     assert [trial["rate"] for trial in document["trials"]] == [100.0, 200.0]

@@ -4,11 +4,11 @@ import jsonschema
 from tests.report.test_tune_text import recommended
 
 from velodrome.model.tuning import Goal
-from velodrome.report import schema, tune_json
+from velodrome.report import recommendation, schema
 
 
 def test_the_document_is_json_with_every_candidate() -> None:
-    document = json.loads(json.dumps(tune_json.document(recommended()), allow_nan=False))
+    document = json.loads(json.dumps(recommendation.document(recommended()), allow_nan=False))
     jsonschema.validate(document, schema.tune())
     assert document["schema"] == "velodrome/tune/1"
     assert document["ending"] == "settled"
@@ -20,6 +20,6 @@ def test_the_document_is_json_with_every_candidate() -> None:
 
 
 def test_the_least_cpu_at_a_rate_obeys_the_schema_too() -> None:
-    document = json.loads(json.dumps(tune_json.document(recommended(Goal.CPU)), allow_nan=False))
+    document = json.loads(json.dumps(recommendation.document(recommended(Goal.CPU)), allow_nan=False))
     jsonschema.validate(document, schema.tune())
     assert document["rate"] == 300.0

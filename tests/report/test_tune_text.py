@@ -8,7 +8,7 @@ from velodrome.model.limits import Limits
 from velodrome.model.recommendation import Growth, Reason, Recommendation
 from velodrome.model.tuning import Ask, Candidate, Goal, Told, TuneEnding, Wanted
 from velodrome.plan.candidates import candidate
-from velodrome.report import tune_text
+from velodrome.report import recommendation as tune_text
 
 STACKS = catalog.stacks()
 GRID = [
@@ -115,6 +115,6 @@ def test_where_nothing_holds_the_reason_is_told_and_nothing_to_paste() -> None:
 
 
 def test_a_load_is_a_line_without_control_codes() -> None:
-    line = tune_text.asked(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"))
+    line = tune_text.load_line(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"))
     assert "\x1b" not in line
     assert "failed" in line

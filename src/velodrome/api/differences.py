@@ -16,7 +16,7 @@ from velodrome.judge.differing.diffing import Asked
 from velodrome.judge.differing.diffing import diff as differing
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
-from velodrome.report import diff_junit, diff_markdown, diff_rows
+from velodrome.report import differences
 from velodrome.run.apps import revisions
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import scratch
@@ -56,11 +56,11 @@ class Differences(frames.Tabled):
 
     def markdown(self) -> str:
         """Return a comment for a pull request."""
-        return diff_markdown.text(self.diff)
+        return differences.markdown_text(self.diff)
 
     def junit(self) -> str:
         """Return a JUnit report."""
-        return diff_junit.text(self.diff)
+        return differences.junit_text(self.diff)
 
     def rows(self) -> list[frames.Row]:
         """Return one row a figure."""
@@ -89,14 +89,14 @@ class Differences(frames.Tabled):
         return f"<{self.diff.change.value}: {self.diff.sentence}>"
 
     def _repr_html_(self) -> str:
-        found, reasons = diff_rows.sections(self.diff)
+        found, reasons = differences.sections(self.diff)
         tables = [
-            showing.table(section.title, diff_rows.HEADS, (row.texts for row in section.rows))
+            showing.table(section.title, differences.HEADS, (row.texts for row in section.rows))
             for section in found
         ]
         told = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
         said = [self.diff.sentence, *told, *self.diff.notes]
-        return showing.table(diff_rows.headline(self.diff), (), (), said) + "".join(tables)
+        return showing.table(differences.headline(self.diff), (), (), said) + "".join(tables)
 
 
 @refusals()

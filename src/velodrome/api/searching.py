@@ -19,7 +19,8 @@ from velodrome.model.recommendation import Recommendation
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal
-from velodrome.report import capacity_text, pasting, tune_json, tune_text
+from velodrome.report import recommendation as recommending
+from velodrome.report import searches
 from velodrome.run.faults import refusals
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench
@@ -55,7 +56,7 @@ class Capacity(tables.Tabled):
     @property
     def sentence(self) -> str:
         """The answer, for people."""
-        return capacity_text.sentence(self.found)
+        return searches.sentence(self.found)
 
     def rows(self) -> list[tables.Row]:
         """Return one row for each load that was tried."""
@@ -79,17 +80,17 @@ class Tuning(tables.Tabled):
     @property
     def sentence(self) -> str:
         """The answer, for people."""
-        return tune_text.sentence(self.recommendation)
+        return recommending.sentence(self.recommendation)
 
     @property
     def command(self) -> str:
         """The command line to deploy; empty: nothing can be recommended."""
-        return pasting.command_line(self.recommendation)
+        return recommending.command_line(self.recommendation)
 
     @property
     def text(self) -> str:
         """All of the answer, as `velodrome tune` prints it."""
-        return "\n".join(tune_text.lines(self.recommendation))
+        return "\n".join(recommending.lines(self.recommendation))
 
     def rows(self) -> list[tables.Row]:
         """Return one row a candidate, the best first."""
@@ -110,7 +111,7 @@ class Tuning(tables.Tabled):
 
     def document(self) -> dict[str, Any]:
         """Return the answer as plain values, as `velodrome tune --json` prints it."""
-        return tune_json.document(self.recommendation)
+        return recommending.document(self.recommendation)
 
     def __repr__(self) -> str:
         return f"<{self.recommendation.of}: {self.sentence}>"

@@ -50,9 +50,9 @@ def documents(found: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return the field `conditions` of a load's document."""
     if not found:
         return []
-    from velodrome.report import conditions as told  # noqa: PLC0415
+    from velodrome.report import load_text as told  # noqa: PLC0415
 
-    return told.documents(found)
+    return told.condition_documents(found)
 
 
 def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
@@ -122,13 +122,13 @@ def write_files(document: Mapping[str, Any], files: Files) -> None:
     from pathlib import Path  # noqa: PLC0415
 
     if files.hdr is not None:
-        from velodrome.report import hlog  # noqa: PLC0415
+        from velodrome.report import load_files  # noqa: PLC0415
 
-        hlog.write(Path(files.hdr), document)
+        load_files.write_hlog(Path(files.hdr), document)
     if files.csv is not None:
-        from velodrome.report import load_csv  # noqa: PLC0415
+        from velodrome.report import load_files  # noqa: PLC0415
 
-        load_csv.write(Path(files.csv), document)
+        load_files.write_csv(Path(files.csv), document)
     if files.percentiles is not None:
         path = Path(files.percentiles)
         _write_percentiles(path, document, "due")
@@ -137,13 +137,13 @@ def write_files(document: Mapping[str, Any], files: Files) -> None:
 
 def _write_percentiles(path: Path, document: Mapping[str, Any], span: str) -> None:
     from velodrome.judge.histograms import decode  # noqa: PLC0415
-    from velodrome.report import percentile_text  # noqa: PLC0415
+    from velodrome.report import load_files  # noqa: PLC0415
     from velodrome.report.json import save  # noqa: PLC0415
 
     histogram = decode(document["hdr"][span])
     values = [value / 1e6 for value in histogram.highest.tolist()]
     remark = f"from {span}, milliseconds. {document['limit']['sentence']}"
-    save(path, "\n".join(percentile_text.lines(values, histogram.counts.tolist(), remark)) + "\n")
+    save(path, "\n".join(load_files.percentile_lines(values, histogram.counts.tolist(), remark)) + "\n")
 
 
 class Telling:
@@ -268,7 +268,7 @@ def carry(work: Work, telling: Telling, interruption: Interruption) -> Document:
 
 def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
     """Return in what a load differed from what was asked for."""
-    from velodrome.report import load_notes  # noqa: PLC0415
+    from velodrome.report import load_text as load_notes  # noqa: PLC0415
 
     notes = list(work.notes)
     if interrupted:
@@ -318,7 +318,7 @@ def search(wanted: Sought, work: Work, seconds: float, fail_if: Sequence[str], t
 
     from velodrome.cli._telling import ToldUrlSearch  # noqa: PLC0415
     from velodrome.judge.search.holding import Demands  # noqa: PLC0415
-    from velodrome.report import search_text  # noqa: PLC0415
+    from velodrome.report import searches  # noqa: PLC0415
     from velodrome.usecases import load_search  # noqa: PLC0415
 
     for note in work.notes:
@@ -328,9 +328,9 @@ def search(wanted: Sought, work: Work, seconds: float, fail_if: Sequence[str], t
     if best is not None:
         best["conditions"] = documents(usecase.decided(asked, best))
     if telling.as_json:
-        print(json.dumps(search_text.document(result, best, fail_if)))
+        print(json.dumps(searches.search_document(result, best, fail_if)))
     else:
-        print("\n".join(search_text.lines(result, best, fail_if)))
+        print("\n".join(searches.search_lines(result, best, fail_if)))
     if best is not None:
         write_files(best, telling.files)
     sys.exit(of_search(result.ending))

@@ -20,7 +20,7 @@ from velodrome.plan import finding, matrix, timing
 from velodrome.plan.matrix import Matrix
 from velodrome.plan.profiled import profiled
 from velodrome.plan.questions import over
-from velodrome.report.live import RaceView
+from velodrome.report.terminal import RaceView
 from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree

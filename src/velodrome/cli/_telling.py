@@ -58,15 +58,15 @@ class ToldUrlSearch(Numbered):
 
     def tried(self, probe: Probe, document: dict[str, Any]) -> None:
         """Write a rate."""
-        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+        from velodrome.report import searches  # noqa: PLC0415 - see the module
 
-        self.line(search_text.probe(probe, document["latency_ms"]["due"]["p99"]))
+        self.line(searches.probe_line(probe, document["latency_ms"]["due"]["p99"]))
 
     def sampled(self, sample: Sample, document: dict[str, Any]) -> None:
         """Write a closed loop."""
-        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+        from velodrome.report import searches  # noqa: PLC0415 - see the module
 
-        self.line(search_text.sample(sample, document["latency_ms"]["sent"]["p50"]))
+        self.line(searches.sample_line(sample, document["latency_ms"]["sent"]["p50"]))
 
 
 class ToldCapacity(Numbered):
@@ -74,15 +74,15 @@ class ToldCapacity(Numbered):
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         """Write a rate."""
-        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+        from velodrome.report import searches  # noqa: PLC0415 - see the module
 
-        self.line(search_text.probe(probe, measured.load.due.p99 if measured else None))
+        self.line(searches.probe_line(probe, measured.load.due.p99 if measured else None))
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Write a closed loop."""
-        from velodrome.report import search_text  # noqa: PLC0415 - see the module
+        from velodrome.report import searches  # noqa: PLC0415 - see the module
 
-        self.line(search_text.sample(sample, measured.load.sent.p50 if measured else None))
+        self.line(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
 
 
 class ToldTuning(Numbered):
@@ -90,6 +90,6 @@ class ToldTuning(Numbered):
 
     def told(self, candidate: Candidate, told: Told) -> None:
         """Write a load."""
-        from velodrome.report import tune_text  # noqa: PLC0415 - see the module
+        from velodrome.report import recommendation  # noqa: PLC0415 - see the module
 
-        self.line(tune_text.asked(candidate, told))
+        self.line(recommendation.load_line(candidate, told))

@@ -10,7 +10,7 @@ from velodrome.cli import _server_options as serving
 from velodrome.cli._telling import FAILED
 from velodrome.model.errors import BadOptionError
 from velodrome.model.memory_text import memory_bytes
-from velodrome.report import kept_text
+from velodrome.report import listing
 from velodrome.run import cache
 from velodrome.run.environments import guest_tree
 
@@ -26,9 +26,9 @@ def show(as_json: bool) -> None:
     """Show what velodrome keeps: environments, overlays, copies, bytecode; how large, when last used, for what."""
     stock, folder = cache.inventory(), str(cache.folder(""))
     print(
-        kept_text.document(stock, folder)
+        listing.cache_document(stock, folder)
         if as_json
-        else "\n".join(kept_text.lines(stock, folder, time.time()))
+        else "\n".join(listing.cache_lines(stock, folder, time.time()))
     )
 
 
@@ -41,14 +41,14 @@ def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
     older_than_s = (
         None if to_size and not older_than else serving.seconds("--older-than", older_than or "30d")
     )
-    print("\n".join(kept_text.removed(cache.prune(older_than_s, to_bytes))))
+    print("\n".join(listing.removed(cache.prune(older_than_s, to_bytes))))
 
 
 def verify() -> None:
     """Compare every file kept with its hash; exit code 1 if one differs."""
     found = list(guest_tree.verified())
     damages = [damage for _, damage in found if damage is not None]
-    print("\n".join(kept_text.verified(len(found), damages)))
+    print("\n".join(listing.verified(len(found), damages)))
     if damages:
         sys.exit(FAILED)
 

@@ -19,7 +19,7 @@ from velodrome.judge.search.holding import Demands
 from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
 from velodrome.model.trial import Trial
-from velodrome.report import capacity_json, capacity_text
+from velodrome.report import searches
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, capacity
 from velodrome.usecases.bench import SECONDS
@@ -120,9 +120,9 @@ def command(
         over = f" · over a link of {between.told}" if between else ""
         title = f"{who.called(server.stacks[who.stack])} · {one.label}{over}"
     if as_json:
-        print(json.dumps(capacity_json.document(found, title)))
+        print(json.dumps(searches.document(found, title)))
     else:
-        print("\n".join(capacity_text.lines(found, title)))
+        print("\n".join(searches.lines(found, title)))
     sys.exit(of_search(found.ending))
 
 

@@ -84,22 +84,22 @@ class Telling:
         save(self.out, self._text(diff))
 
     def _show(self, diff: Diff) -> None:
-        from velodrome.report import diff_text, terminal  # noqa: PLC0415
+        from velodrome.report import differences, terminal  # noqa: PLC0415
 
-        diff_text.show(diff, terminal.console(sys.stdout))
+        differences.show(diff, terminal.console(sys.stdout))
 
     def _text(self, diff: Diff) -> str:
-        from velodrome.report import diff_json, diff_junit, diff_markdown, diff_text  # noqa: PLC0415
+        from velodrome.report import differences  # noqa: PLC0415
 
         match self.form:
             case "markdown":
-                return diff_markdown.text(diff)
+                return differences.markdown_text(diff)
             case "json":
-                return diff_json.text(diff)
+                return differences.json_text(diff)
             case "junit":
-                return diff_junit.text(diff)
+                return differences.junit_text(diff)
             case "text":
-                return "".join(f"{line.plain}\n" for line in diff_text.lines(diff, 120))
+                return "".join(f"{line.plain}\n" for line in differences.lines(diff, 120))
 
 
 def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:

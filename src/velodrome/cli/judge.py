@@ -17,7 +17,8 @@ from velodrome.model.errors import BadOptionError
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
-from velodrome.report import claims_junit, group, html, json, markdown, terminal
+from velodrome.report import html, json, markdown, terminal
+from velodrome.report import junit as junit_report
 from velodrome.run.racing.store import NAME, read
 from velodrome.usecases.studies import known
 
@@ -74,7 +75,7 @@ def _files(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
         raise BadOptionError(
             "--claims", claims, "this is a run of a group: name a group, or judge one study of it"
         )
-    by_folder = {group.inside(member): member for member in finding.members(claims)}
+    by_folder = {markdown.inside_group(member): member for member in finding.members(claims)}
     for folder in folders:
         if folder.name not in by_folder:
             raise BadOptionError(
@@ -96,7 +97,7 @@ def _group(where: Path, folders: Sequence[Path], claims: str) -> list[Verdict]:
         verdicts[verdict.study] = verdict
     groups = {study.rpartition("/")[0] for study in verdicts}
     name = groups.pop() if len(groups) == 1 and groups != {""} else where.resolve().name
-    group.show(name, where, verdicts, {}, terminal.console(sys.stdout))
+    markdown.show_group(name, where, verdicts, {}, terminal.console(sys.stdout))
     return list(verdicts.values())
 
 
@@ -124,7 +125,7 @@ def command(
         terminal.show(verdict, paths, terminal.console(sys.stdout))
         verdicts = [verdict]
     if junit is not None:
-        json.save(junit, claims_junit.text(verdicts))
+        json.save(junit, junit_report.claims_text(verdicts))
 
 
 def register(app: typer.Typer) -> None:

@@ -28,8 +28,8 @@ from velodrome.model.errors import (
 from velodrome.model.secrets import mask
 from velodrome.model.verdict import Verdict
 from velodrome.plan import finding
-from velodrome.report import group as report
 from velodrome.report import json, terminal
+from velodrome.report import markdown as report
 from velodrome.report.typeset import LINES, visible
 from velodrome.run.companions.given import databases_of
 from velodrome.run.faults import told
@@ -59,7 +59,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
     verdicts: dict[str, Verdict] = {}
     for number, (study, _) in enumerate(members.items(), 1):
         screen.print(Text(f"{study} ({number} of {len(members)})", style="bold"))
-        inside = where / report.inside(study)
+        inside = where / report.inside_group(study)
         again = options.resume and (inside / store.NAME).exists()
         try:
             verdicts[study] = race_study(study, inside, replace(options, resume=again))
@@ -71,7 +71,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
             if (inside / "verdict.json").exists():
                 verdicts[study] = json.read(inside / "verdict.json")
     reasons = {study: str(error).splitlines()[0] for study, error in trouble.items()}
-    report.show(name, where, verdicts, reasons, screen)
+    report.show_group(name, where, verdicts, reasons, screen)
     if trouble:
         raise list(trouble.values())[-1]
     return list(verdicts.values())

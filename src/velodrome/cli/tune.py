@@ -21,7 +21,7 @@ from velodrome.judge.search.holding import Demands
 from velodrome.model.errors import UnknownNameError, UsageError
 from velodrome.model.trial import Contestant
 from velodrome.model.tuning import Goal, TuneEnding
-from velodrome.report import tune_json, tune_text
+from velodrome.report import recommendation
 from velodrome.usecases import apps, tune
 from velodrome.usecases.tune import Asked
 
@@ -99,7 +99,7 @@ def command(
         trial = one.trial(NAME, Contestant(""), limits)
         asked = Asked(trial, stacks, goal, demands, rate or 0.0, budget_s)
         found = tune.tune(asked, one.lab, ToldTuning(), None if wait else 0.0)
-    print(json.dumps(tune_json.document(found)) if as_json else "\n".join(tune_text.lines(found)))
+    print(json.dumps(recommendation.document(found)) if as_json else "\n".join(recommendation.lines(found)))
     ending = found.tuned.ending
     sys.exit({TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL))
 

@@ -1,4 +1,8 @@
-"""Claims judged again, as rows that every report shows alike: published, here, judgement, reason."""
+"""Claims, experiments and published tables of a study as texts that every report shows alike.
+
+A claim is a row for each of its checks (published, here, judgement, reason); an experiment is a sentence; a published
+table stands figure by figure beside what was measured here.
+"""
 
 import textwrap
 from collections import Counter
@@ -8,11 +12,39 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from velodrome.model.claim import Checked, Judged, Judgement
+from velodrome.model.experiment import Fact, Finding
 from velodrome.model.metric import METRICS, Unit, unit_of
-from velodrome.model.quantity import MISSING, in_unit
-from velodrome.report import folding
-from velodrome.report.findings import fact
+from velodrome.model.published import Compared, Here, Line
+from velodrome.model.quantity import MISSING, in_unit, number
+from velodrome.report import names, typeset
 from velodrome.report.typeset import visible
+
+
+def finding_sentence(finding: Finding) -> str:
+    """Return one finding as a sentence, or why there is none."""
+    if finding.failed:
+        return visible(f"could not be tried: {finding.failed}")
+    return visible(finding.sentence) or facts(finding)
+
+
+def facts(finding: Finding) -> str:
+    """Return the facts of a finding on one line: `mismatches.uvicorn 0, timed_out no`."""
+    return ", ".join(f"{visible(name)} {fact(value)}" for name, value in finding.facts.items())
+
+
+def fact(value: Fact) -> str:
+    """Return one fact as people read it."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return visible(value) if isinstance(value, str) else number(value)
+
+
+def finding_rows(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    """Return name and sentence of each finding."""
+    return [(visible(finding.experiment.name), finding_sentence(finding)) for finding in findings]
+
 
 STYLES = {
     Judgement.HOLDS: "bold green",
@@ -38,7 +70,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Told:
+class Shown:
     """One claim."""
 
     name: str
@@ -51,13 +83,13 @@ class Told:
     """Contradictions in what was published first, then what else must be said."""
 
 
-def told(judged: Judged) -> Told:
+def shown(judged: Judged) -> Shown:
     """Return a claim as texts."""
     claim = judged.claim
     remarks = (*judged.contradictions, *((claim.remark,) if claim.remark else ()))
     rows = tuple(_row(one) for one in judged.checked)
     reason = "" if any(row.reason for row in rows) else judged.reason
-    return Told(
+    return Shown(
         claim.name,
         visible(claim.says),
         judged.judgement,
@@ -117,7 +149,7 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     """Return the table of claims, no wider than `width`."""
     if not claims:
         return []
-    every = [told(one) for one in claims]
+    every = [shown(one) for one in claims]
     rows = [row for one in every for row in one.rows]
     published = max([len("published"), *(len(row.published) for row in rows)])
     verdict = max(map(len, SHORT.values()))
@@ -131,13 +163,13 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     for one in every:
         found += _claim(one, width)
         for row in one.rows:
-            found += [*_check(row, sizes), *folding.paragraph(row.reason, width, INDENT + 2, "dim")]
+            found += [*_check(row, sizes), *typeset.paragraph(row.reason, width, INDENT + 2, "dim")]
         for text in (one.reason if one.judgement is not Judgement.HOLDS else "", *one.remarks):
-            found += folding.paragraph(text, width, INDENT, "dim")
+            found += typeset.paragraph(text, width, INDENT, "dim")
     return found
 
 
-def _claim(one: Told, width: int) -> list[Text]:
+def _claim(one: Shown, width: int) -> list[Text]:
     """Return name, conclusion and judgement; the judgement stands at the right, or below where there is no room."""
     parts = textwrap.wrap(one.says, width - INDENT - 1) or [""]
     found = [Text(f" {one.name:<{INDENT - 2}} ") + Text(parts[0], style="bold")]
@@ -152,10 +184,134 @@ def _claim(one: Told, width: int) -> list[Text]:
 
 def _check(row: Row, sizes: Sequence[int]) -> list[Text]:
     cells = (row.about, row.published, row.here, SHORT[row.judgement])
-    return [Text(" " * INDENT + _columns(line, sizes)) for line in folding.rows(cells, sizes)]
+    return [Text(" " * INDENT + _columns(line, sizes)) for line in typeset.folded(cells, sizes)]
 
 
 def _columns(cells: Sequence[str], sizes: Sequence[int]) -> str:
     about, published, here, verdict = cells
     a, b, c, d = sizes
     return f"{about:<{a}}  {published:>{b}}  {here:>{c}}  {verdict:<{d}}".rstrip()
+
+
+FIGURES = {
+    "throughput_rps": "requests/s",
+    "answered_rps": "answers/s",
+    "span_s": "time in all",
+    "mean_service_ms": "mean",
+    "stdev_service_ms": "deviation",
+    "min_service_ms": "fastest",
+    "max_service_ms": "slowest",
+    "mean_ms": "mean from due",
+    **{f"p{part}_service_ms": f"p{part}" for part in (50, 75, 90, 99)},
+    **{f"p{part}_told_ms": f"p{part}" for part in (50, 99)},
+    **{f"p{part}_ms": f"p{part} from due" for part in (50, 90, 99)},
+}
+"""Short names of metrics that publications tell."""
+LEAST = 8
+"""A column is never made narrower."""
+HEAD = 20
+"""A longer head is folded rather than that it makes its column wide."""
+GAP = 2
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One published table as texts."""
+
+    title: str
+    heads: tuple[str, ...]
+    """`system`, `figure`, `published`, then one for each load: `here, ghz`."""
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+    """Why some figures are missing here."""
+
+
+def published_table(table: Compared) -> PublishedTable:
+    """Return a table as texts."""
+    loads = {tuple(here.load for here in line.here) for line in table.lines}
+    heads = [_head(place, table) for place in range(max((len(line.here) for line in table.lines), default=0))]
+    rows = tuple(
+        (_system(line, len(loads) > 1), _figure(line), _published(line), *_cells(line, len(heads)))
+        for line in table.lines
+    )
+    notes = dict.fromkeys(here.reason for line in table.lines for here in line.here if here.reason)
+    return PublishedTable(
+        visible(table.title), ("system", "figure", "published", *heads), rows, tuple(map(visible, notes))
+    )
+
+
+def _head(place: int, table: Compared) -> str:
+    """Return `here, ghz`; where one driver stands twice, the load as well."""
+    of_place = [line.here[place] for line in table.lines if len(line.here) > place]
+    drivers = {here.driver for here in of_place}
+    if len(drivers) > 1:
+        return "here"
+    beside = [here.driver for here in table.lines[0].here]
+    driver = next(iter(drivers))
+    if beside.count(driver) > 1:
+        return f"here, {names.load_label(of_place[0].load)}"
+    return f"here, {driver}" if len(beside) > 1 else "here"
+
+
+def _system(line: Line, told: bool) -> str:
+    question = line.of.partition("/")[0]
+    load = f", {names.load_label(line.here[0].load)}" if told and line.here and line.here[0].load else ""
+    return visible(f"{line.called}, {question}{load}")
+
+
+def _figure(line: Line) -> str:
+    about = METRICS[line.metric].about if line.metric in METRICS else visible(line.metric)
+    return FIGURES.get(line.metric, about)
+
+
+def _published(line: Line) -> str:
+    if isinstance(line.published, str):
+        return visible(line.published)
+    return in_unit(line.published, unit_of(line.metric))
+
+
+def _cells(line: Line, count: int) -> list[str]:
+    return [_here(line.here[place], line) if place < len(line.here) else "" for place in range(count)]
+
+
+def _here(here: Here, line: Line) -> str:
+    if here.measured is None:
+        return MISSING
+    return " ".join(filter(None, (here.limit, in_unit(here.measured, unit_of(line.metric)))))
+
+
+def published_lines(tables: Sequence[Compared], width: int) -> list[Text]:
+    """Return the tables for a terminal, no wider than `width`."""
+    found: list[Text] = []
+    for one in map(published_table, tables):
+        found += [Text(), *typeset.paragraph(f"As published: {one.title}", width, 1, "bold")]
+        sizes = _sizes(one, width)
+        found += [Text(str(line), style="dim") for line in _folded(one.heads, sizes)]
+        said: tuple[str, ...] = ()
+        for row in one.rows:
+            # The system stands once, in the first of its rows.
+            found += _folded((row[0] if row[:1] != said else "", *row[1:]), sizes)
+            said = row[:1]
+        for note in one.notes:
+            found += typeset.paragraph(note, width, 1, "dim")
+    return found
+
+
+def _sizes(one: PublishedTable, width: int) -> list[int]:
+    """Return the widths of columns: what they need; where that is too much, the widest give most."""
+    sizes = [max(len(row[at]) for row in one.rows) for at in range(len(one.heads))]
+    sizes = [max(size, min(len(head), HEAD)) for size, head in zip(sizes, one.heads, strict=True)]
+    room = width - 2 - GAP * (len(sizes) - 1)
+    while sum(sizes) > room and max(sizes) > LEAST:
+        sizes[sizes.index(max(sizes))] -= 1
+    return sizes
+
+
+def _folded(row: Sequence[str], sizes: Sequence[int]) -> list[Text]:
+    return [Text(_row_published(cells, sizes)) for cells in typeset.folded(row, sizes)]
+
+
+def _row_published(cells: Sequence[str], sizes: Sequence[int]) -> str:
+    words = [f"{cell:<{size}}" for cell, size in zip(cells[:2], sizes[:2], strict=True)]
+    numbers = [f"{cell:>{size}}" for cell, size in zip(cells[2:], sizes[2:], strict=True)]
+    return " " + (" " * GAP).join([*words, *numbers]).rstrip()

@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,70 +17,112 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from velodrome.model import quantity
 from velodrome.model.flag import Severity
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.verdict import Answer, Verdict
-from velodrome.report import (
-    by_driver,
-    claims,
-    findings,
-    flames,
-    history,
-    names,
-    page,
-    profiles,
-    proof,
-    published,
-    schedules,
-    why,
-)
+from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
+from velodrome.report import charts, claims, evidence, names, profiles, verdict_tables
+from velodrome.report.evidence import Styles, anchor, styles
 from velodrome.report.json import save
-from velodrome.report.typeset import plural, visible
+from velodrome.report.terminal import again
+from velodrome.report.text_plot import at, tail
+from velodrome.report.typeset import aligned_figures, estimate, plural, visible
 
 Results = Sequence[Measurement | Failed]
 COST_HEADS = ("req/CPU-s", "CPU µs/req", "MB")
+
+
+NO_FIGURE = Markup("")
+WHY_IN_CARD = 2
+"""All of it stands under «Why»; a card is to be read at a glance."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """The verdict on one question."""
+
+    anchor: str
+    about: str
+    outcome: str
+    best: str
+    beside: str
+    sentence: str
+    runner_up: str
+    why: Sequence[str]
+    to_settle: str
+    deploy: str
+    repeat: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """A row of the table under a figure: what number and line stand for, and the values."""
+
+    number: int
+    name: str
+    anchor: str
+    colour: str
+    dash: str
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One question in one section: sentence, figure, table; a latency panel has them from sent too."""
+
+    about: str
+    load: str
+    see: str
+    figure: Markup
+    keys: Sequence[Key] = ()
+    aside: Sequence[str] = ()
+    figure_sent: Markup = NO_FIGURE
+    keys_sent: Sequence[Key] = ()
+    heads: Sequence[str] = ()
 
 
 def render(
     verdict: Verdict, results: Results, header: Mapping[str, Any], stacks: Mapping[str, str] | None = None
 ) -> str:
     """Return the page. `header` is the first line of results.jsonl as plain data, `stacks` what profiles stored."""
-    style = page.styles(verdict)
+    style = styles(verdict)
     called = {label: name for answer in verdict.answers for label, name in names.of_answer(answer).items()}
     measured = {a.question: _measured(a.question, results) for a in verdict.answers}
-    rows = proof.rows(results, called)
+    rows = evidence.trial_rows(results, called)
     script = _template_text("report.js")
     context = {
         "title": verdict.title or verdict.study,
         "study": verdict.study,
         "lead": lead(verdict, results),
-        "cards": page.cards(verdict),
-        "claims": [claims.told(one) for one in verdict.claims],
+        "cards": cards(verdict),
+        "claims": [claims.shown(one) for one in verdict.claims],
         "claims_summary": claims.summary(verdict.claims),
-        "published": [published.section(one) for one in verdict.tables],
-        "findings": findings.rows(verdict.findings),
+        "published": [claims.published_table(one) for one in verdict.tables],
+        "findings": claims.finding_rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
-        "latency": [page.latency(a, style) for a in verdict.answers],
-        "cost": [page.cost(a, style) for a in verdict.answers],
+        "latency": [latency(a, style) for a in verdict.answers],
+        "cost": [cost(a, style) for a in verdict.answers],
         "cost_heads": COST_HEADS,
-        "drivers": [_by_driver(a) for a in verdict.answers if by_driver.tables(a)],
-        "driver_heads": [(head, head not in by_driver.TEXTS) for head in by_driver.HEADS],
+        "drivers": [_by_driver(a) for a in verdict.answers if verdict_tables.driver_tables(a)],
+        "driver_heads": [(head, head not in verdict_tables.TEXTS) for head in verdict_tables.DRIVER_HEADS],
         "schedules": [
-            (names.sentence_case(a.about), found) for a in verdict.answers if (found := schedules.tables(a))
+            (names.sentence_case(a.about), found)
+            for a in verdict.answers
+            if (found := verdict_tables.step_tables(a))
         ],
-        "schedule_heads": schedules.HEADS,
+        "schedule_heads": verdict_tables.STEP_HEADS,
         "profiles": profiles.sections(verdict, stacks or {}),
         "profile_heads": profiles.HEADS,
-        "parts": list(flames.COLOUR.items()),
-        "histories": [h for a in verdict.answers for h in history.histories(a, measured[a.question], style)],
-        "history_heads": history.COLUMNS,
+        "parts": list(profiles.COLOUR.items()),
+        "histories": [h for a in verdict.answers for h in evidence.histories(a, measured[a.question], style)],
+        "history_heads": evidence.STRIP_TITLES,
         "why": [_why(a, measured[a.question]) for a in verdict.answers],
-        "why_heads": why.HEADS,
-        "facts": proof.facts(verdict, results, header),
-        "details": _grouped(proof.cells(verdict, results)),
-        "columns": proof.COLUMNS,
+        "why_heads": evidence.REASON_HEADS,
+        "facts": evidence.facts(verdict, results, header),
+        "details": _grouped(evidence.cells(verdict, results)),
+        "columns": evidence.TRIAL_COLUMNS,
         "rows": rows,
         "data": for_script(_for_csv(verdict.study, rows)),
         # Style and script are ours, not data: autoescape would break them.
@@ -109,9 +152,9 @@ def for_script(plain: object) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-def _for_csv(study: str, rows: Sequence[proof.Row]) -> dict[str, object]:
+def _for_csv(study: str, rows: Sequence[evidence.TrialRow]) -> dict[str, object]:
     plain = [[_finite(value) for value in row.values] for row in rows]
-    return {"study": study, "columns": proof.COLUMNS, "rows": plain}
+    return {"study": study, "columns": evidence.TRIAL_COLUMNS, "rows": plain}
 
 
 def _finite(value: float | str | None) -> float | str | None:
@@ -136,8 +179,8 @@ def lead(verdict: Verdict, results: Results) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _grouped(cells: Sequence[proof.Cell]) -> dict[str, list[proof.Cell]]:
-    found: dict[str, list[proof.Cell]] = {}
+def _grouped(cells: Sequence[evidence.Cell]) -> dict[str, list[evidence.Cell]]:
+    found: dict[str, list[evidence.Cell]] = {}
     for cell in cells:
         found.setdefault(cell.about, []).append(cell)
     return found
@@ -147,7 +190,7 @@ def _measured(question: str, results: Results) -> list[Measurement]:
     return [r for r in results if isinstance(r, Measurement) and r.trial.question == question]
 
 
-def _ranking(answer: Answer, measured: Sequence[Measurement], style: page.Styles) -> page.Panel:
+def _ranking(answer: Answer, measured: Sequence[Measurement], style: Styles) -> Panel:
     ranked = [one for one in measured if names.is_closed(one.trial.load.label)] or list(measured)
     reasons: dict[str, dict[str, str]] = {}
     for one in ranked:
@@ -156,7 +199,7 @@ def _ranking(answer: Answer, measured: Sequence[Measurement], style: page.Styles
                 # Blocks tell the same reason with other figures: the first stands for them.
                 told = reasons.setdefault(one.trial.label, {})
                 told.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
-    return page.ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
+    return ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
 
 
 def _reached(measured: Sequence[Measurement]) -> dict[str, float]:
@@ -172,10 +215,10 @@ def _by_driver(answer: Answer) -> dict[str, Any]:
     return {
         "about": names.sentence_case(visible(answer.about)),
         "tables": [
-            (table.load, [(page.anchor(answer.question, row.label), row.texts) for row in table.rows])
-            for table in by_driver.tables(answer)
+            (table.load, [(anchor(answer.question, row.label), row.texts) for row in table.rows])
+            for table in verdict_tables.driver_tables(answer)
         ],
-        "reach": by_driver.reach(answer),
+        "reach": verdict_tables.reach(answer),
     }
 
 
@@ -183,8 +226,8 @@ def _why(answer: Answer, measured: Sequence[Measurement]) -> dict[str, Any]:
     return {
         "about": names.sentence_case(visible(answer.about)),
         "sentences": [visible(sentence) for sentence in answer.why],
-        "see": why.sentence([m for m in measured if names.is_closed(m.trial.load.label)]),
-        "reasons": why.reasons(answer, measured),
+        "see": evidence.little_sentence([m for m in measured if names.is_closed(m.trial.load.label)]),
+        "reasons": evidence.reasons(answer, measured),
     }
 
 
@@ -195,3 +238,218 @@ def _environment() -> jinja2.Environment:
 
 def _template_text(name: str) -> str:
     return resources.files("velodrome.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def cards(verdict: Verdict) -> list[Card]:
+    """Return the verdicts, in the order of the study."""
+    found = []
+    for answer in verdict.answers:
+        best, beside = names.headline(answer)
+        found.append(
+            Card(
+                f"question-{answer.question}",
+                names.sentence_case(visible(answer.about)),
+                answer.outcome.value,
+                best,
+                beside,
+                visible(names.told(answer)),
+                runner_up(answer),
+                [visible(sentence) for sentence in answer.why[:WHY_IN_CARD]],
+                visible(answer.to_settle),
+                answer.deploy,
+                again(verdict, answer),
+            )
+        )
+    return found
+
+
+def runner_up(answer: Answer) -> str:
+    """Return who comes after those named best, with its rate and its ratio to the best."""
+    after = [s for s in answer.standings if s.rank is not None and s.contestant not in answer.best]
+    if not after or after[0].throughput_rps is None:
+        return ""
+    next_one = after[0]
+    rate = estimate(after[0].throughput_rps)
+    ratio = f", {quantity.ratio(next_one.ratio_to_best)} the best" if next_one.ratio_to_best else ""
+    return f"Next: {names.of_standing(next_one)}, {rate} requests/s{ratio}."
+
+
+def ranking(
+    answer: Answer, rates: Mapping[str, float], reasons: Mapping[str, Sequence[str]], style: Styles
+) -> Panel:
+    """Return the ranking of a question.
+
+    `rates` holds what contestants reached where that was set aside, `reasons` why it was; both by label.
+    """
+    ranks = [standing.rank for standing in answer.standings]
+    rows, aside = [], []
+    for standing in answer.standings:
+        told = _aside(standing, reasons.get(standing.contestant, ()))
+        if standing.rank is None:
+            aside.append(told)
+        tied = ranks.count(standing.rank) > 1
+        colour = style[standing.contestant][0]
+        rows.append(_ranked(standing, rates.get(standing.contestant), colour, tied, told))
+    see = _front(answer)
+    ceilings = _ceilings(answer)
+    if ceilings:
+        see += " Whoever has an upright stroke is held by it: waiting sets that ceiling."
+    load = next((v.load for s in answer.standings for v in s.latency if names.is_closed(v.load)), "")
+    about = names.sentence_case(answer.about)
+    figure = charts.ranking(rows, f"Ranking by requests per second: {about}")
+    return Panel(about, names.load_label(load), see, figure, (), [*aside, *ceilings])
+
+
+def _ceilings(answer: Answer) -> list[str]:
+    """Return each ceiling once, with all whom it holds."""
+    found: dict[str, list[str]] = {}
+    for standing in answer.standings:
+        if standing.ceiling and standing.rank is not None:
+            found.setdefault(standing.ceiling, []).append(names.of_standing(standing))
+    return [f"ceiling {ceiling}: {names.joined(who)}" for ceiling, who in found.items()]
+
+
+def _front(answer: Answer) -> str:
+    """Say who is in front and how many share the place."""
+    first = [standing for standing in answer.standings if standing.rank == 1]
+    if not first:
+        return "Nothing valid was measured."
+    if len(first) == 1:
+        return f"{names.of_standing(first[0])} stands alone in front."
+    return f"{len(first)} share the first place: their differences are not settled."
+
+
+def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool, aside: str) -> charts.Ranked:
+    rate, name = standing.throughput_rps, names.of_standing(standing)
+    if rate is not None and standing.rank is not None:
+        value = estimate(rate)
+        title = f"{'=' if tied else ''}{standing.rank}  {name}"
+        three = (rate.low, rate.mid, rate.high)
+        hint = f"{name}: {value} requests/s"
+        return charts.Ranked(title, value, *three, standing.ceiling_rps, standing.rank, colour, hint)
+    shown = quantity.number(measured) if measured else "failed" if standing.failed else quantity.MISSING
+    return charts.Ranked(f"⚑  {name}", shown, measured, measured, measured, None, None, colour, aside)
+
+
+def _aside(standing: Standing, reasons: Sequence[str]) -> str:
+    """Return why a contestant has no rank: the first reasons, the others are in its details."""
+    told = [standing.failed] if standing.failed else list(reasons or standing.notes)
+    more = f" (and {len(told) - 2} more)" if len(told) > 2 else ""
+    said = " ".join(told[:2]) or "nothing valid was measured"
+    return f"⚑ {names.of_standing(standing)}: {visible(said)}{more}"
+
+
+PERCENTILES = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
+
+
+def latency(answer: Answer, style: Styles) -> Panel:
+    """Return the percentile curves of a question, from due and from sent."""
+    views = [(s, names.latency_view(s.latency)) for s in answer.standings]
+    seen = [(s, view) for s, view in views if view is not None and (view.curve_due or view.curve_sent)]
+    about = names.sentence_case(answer.about)
+    if not seen:
+        told = names.joined(sorted({view.by.name for _, view in views if view is not None and view.by}))
+        what = f"{told} tells percentiles, not curves: see Drivers." if told else "No latency was measured."
+        return Panel(about, "", what, NO_FIGURE)
+    known = [ms for _, v in seen for p, ms in (*v.curve_due, *v.curve_sent) if ms > 0 and p >= 50]
+    low, high = min(known, default=1.0) / 1.15, max(known, default=1.0) * 1.15
+    high = max(high, low * 2)
+    drawn: dict[str, Markup] = {}
+    keys: dict[str, list[Key]] = {}
+    heads: Sequence[str] = ()
+    for kind in ("due", "sent"):
+        # A driver that does not know when requests were due has one curve, by its own definition.
+        sides = [
+            (v.curve_due if kind == "due" else v.curve_sent) or v.curve_sent or v.curve_due for _, v in seen
+        ]
+        curves = [
+            charts.Curve(number, side, *style[s.contestant])
+            for number, ((s, _), side) in enumerate(zip(seen, sides, strict=True), 1)
+        ]
+        drawn[kind] = charts.latency(curves, low, high, f"Latency by percentile, from {kind}: {about}")
+        values = [_percentiles(view, kind) for _, view in seen]
+        if kind == "due":
+            heads = _worth_a_column(values)
+        keys[kind] = _aligned(
+            [
+                _key(answer, n, s, [quantity.milliseconds(found.get(head)) for head in heads], style)
+                for n, ((s, _), found) in enumerate(zip(seen, values, strict=True), 1)
+            ]
+        )
+    shown = seen[0][1]
+    by_another = "" if names.basis(shown) == names.FROM_DUE else f"; latency is {names.basis(shown)}"
+    load = f"{names.load_label(shown.load)}{by_another}"
+    see = _slowest_and_fastest(seen)
+    return Panel(about, load, see, drawn["due"], keys["due"], (), drawn["sent"], keys["sent"], heads)
+
+
+def _percentiles(view: LatencyView, kind: str) -> dict[str, float | None]:
+    """Return the percentiles that rest on enough requests (those the verdict gives), and the maximum."""
+    enough = {"p50": view.p50_ms, "p90": view.p90_ms, "p99": view.p99_ms, "p99.9": view.p99_9_ms}
+    if kind == "due":
+        return {**enough, "max": view.max_ms}
+    sent = {
+        name: at(view.curve_sent, tail(p)) if enough[name] is not None else None for name, p in PERCENTILES
+    }
+    return {**sent, "max": view.curve_sent[-1][1] if view.curve_sent else None}
+
+
+def _worth_a_column(values: Sequence[Mapping[str, float | None]]) -> tuple[str, ...]:
+    """Return the percentiles that anybody has; p90 only where there is room."""
+    heads = [head for head in (*(name for name, _ in PERCENTILES), "max") if any(v.get(head) for v in values)]
+    return tuple(head for head in heads if head != "p90" or len(heads) <= 4)
+
+
+def _slowest_and_fastest(seen: Sequence[tuple[Standing, LatencyView]]) -> str:
+    """Say what the curves show at the highest percentile that most of them have."""
+    end = "A line that turns upwards to the right keeps a few waiting."
+    for words, field in (("99 of 100", "p99_ms"), ("9 of 10", "p90_ms"), ("Half of the", "p50_ms")):
+        values = [(getattr(view, field), names.of_standing(s)) for s, view in seen if getattr(view, field)]
+        if len(values) * 2 > len(seen):
+            (fast, first), (slow, last) = min(values), max(values)
+            told = f"{quantity.milliseconds(fast)} ms by {first}"
+            told += f", within {quantity.milliseconds(slow)} ms by {last}" if len(values) > 1 else ""
+            return f"{words} requests were answered within {told}. {end}"
+    return end
+
+
+def _aligned(keys: Sequence[Key]) -> list[Key]:
+    """Return the rows with the decimal points of each column under each other."""
+    if not any(key.cells for key in keys):
+        return [*keys]  # all fell behind: there are curves, and no percentile that tells of a server
+    columns = [aligned_figures(column) for column in zip(*(key.cells for key in keys), strict=True)]
+    return [replace(key, cells=cells) for key, cells in zip(keys, zip(*columns, strict=True), strict=True)]
+
+
+def _key(answer: Answer, number: int, standing: Standing, cells: Sequence[str], style: Styles) -> Key:
+    colour, dash = style[standing.contestant]
+    link = anchor(answer.question, standing.contestant)
+    return Key(number, names.of_standing(standing), link, colour, " ".join(map(str, dash)), cells)
+
+
+def cost(answer: Answer, style: Styles) -> Panel:
+    """Return what a question costs each contestant: CPU and memory."""
+    about = names.sentence_case(answer.about)
+    points: list[charts.Cost] = []
+    keys: list[Key] = []
+    for standing in answer.standings:
+        cpu, memory = standing.cpu_us_per_request, standing.memory_bytes
+        # What was set aside wins nothing, so it has no place on the front either.
+        if standing.rank is None or cpu is None or cpu.mid <= 0 or not memory:
+            continue
+        number = len(points) + 1
+        name, rate = names.of_standing(standing), 1e6 / cpu.mid
+        hint = f"{name}: {quantity.number(rate)} requests per CPU-second, {quantity.memory(memory)}"
+        points.append(charts.Cost(number, memory / 1e6, rate, style[standing.contestant][0], hint))
+        cells = [quantity.number(rate), estimate(cpu), quantity.megabytes(memory)]
+        keys.append(_key(answer, number, standing, cells, style))
+    if not points:
+        return Panel(about, "", "Neither CPU nor memory was measured.", NO_FIGURE)
+    front = charts.pareto([(p.memory_mb, p.per_cpu_second) for p in points])
+    on_front = [k.name for k, p in zip(keys, points, strict=True) if (p.memory_mb, p.per_cpu_second) in front]
+    see = (
+        f"Nobody beats {names.joined(on_front)} in both: the dashed line joins them. "
+        "Whoever is below it pays more for the same."
+    )
+    figure = charts.cost(points, front, f"Requests per CPU-second over memory: {about}")
+    return Panel(about, "", see, figure, _aligned(keys))

@@ -1,13 +1,17 @@
-"""JUnit reports, as continuous integration reads them: suites of cases that passed, failed or could not be told.
+"""JUnit reports for continuous integration: suites of cases that passed, failed or were skipped.
 
-Elements and attributes are those that Ant's schema and Jenkins' have in common, in Ant's order.
+Elements and attributes are those that Ant's schema and Jenkins' have in common, in Ant's order. The claims of a verdict
+are one suite for each study: a claim that does not hold is a failure, one that cannot be decided is skipped.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from xml.etree import ElementTree as Tree
 
+from velodrome.model.claim import Judged, Judgement
+from velodrome.model.verdict import Verdict
+from velodrome.report import claims
 from velodrome.report.typeset import visible
 
 NEVER = "1970-01-01T00:00:00"
@@ -91,3 +95,31 @@ def _case(suite: Tree.Element, case: Case) -> None:
         Tree.SubElement(element, "skipped", message=message)
     elif case.outcome is not Outcome.PASSED:
         Tree.SubElement(element, case.outcome.value, type=case.kind, message=message).text = message
+
+
+OUTCOMES = {
+    Judgement.HOLDS: Outcome.PASSED,
+    Judgement.FAILS: Outcome.FAILED,
+    Judgement.CANNOT_TELL: Outcome.SKIPPED,
+}
+
+
+def claims_text(verdicts: Iterable[Verdict]) -> str:
+    """Return the whole document: a suite for each study."""
+    return text("velodrome judge", [_suite_claims_junit(one) for one in verdicts])
+
+
+def _suite_claims_junit(verdict: Verdict) -> Suite:
+    cases = [_case_claims_junit(verdict.study, one) for one in verdict.claims]
+    at = verdict.environment.get("started", "")
+    said = f"{claims.summary(verdict.claims)}." if verdict.claims else "This study has no claims."
+    return Suite(verdict.study, cases, verdict.environment, at, said)
+
+
+def _case_claims_junit(study: str, one: Judged) -> Case:
+    told = claims.shown(one)
+    rows = (f"{row.about}: {row.here}, published {row.published}. {row.reason}".strip() for row in told.rows)
+    parts = [told.reason, *rows]
+    message = " ".join(part for part in parts if part)
+    outcome = OUTCOMES[one.judgement]
+    return Case(f"velodrome.claims.{study}", f"{told.name} {told.says}", outcome, "claim", message)

@@ -1,13 +1,25 @@
-"""What `velodrome load` shows: one line while it runs, then latency, whose limit it was (`limit`), and outcomes."""
+"""The result of a load as text: `velodrome load` while it runs, and its summary at the end.
+
+The summary is latency, steps and requests (one line each), the limit, notes and flags, failures by example,
+conditions, and the percentile curve. It is made from the `velodrome/load/1` document alone.
+"""
+
+from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Mapping
-from typing import Any, TextIO
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from velodrome.model import outcome_counts, quantity
-from velodrome.report import load_outcomes, load_requests, load_steps, typeset
+from velodrome.report import typeset
 from velodrome.report.text_plot import Curve, plot
+from velodrome.report.typeset import columns
+
+if TYPE_CHECKING:
+    from velodrome.model.condition import Compared, Decided
 
 COLUMNS = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max"))
 CURVE = (("p50", 50.0), ("p75", 75.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
@@ -93,8 +105,8 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     for note in document.get("notes", ()):
         found += _wrapped(note, width)
     found += ["", *latency_table(document)]
-    found += load_steps.table(document)
-    found += load_requests.table(document)
+    found += steps_table(document)
+    found += requests_table(document)
     if "limit" in document:
         mark = "⚑ " if document["limit"]["at"] in MARKED else ""
         found += ["", *_wrapped(mark + document["limit"]["sentence"], width)]
@@ -112,7 +124,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         found += _wrapped(resent_sentence(document["resent"]), width)
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
-    found += load_outcomes.lines(document, width)
+    found += failures(document, width)
     for condition in document.get("conditions", ()):
         mark = {True: "✗", False: "✓", None: "?"}[condition["holds"]]
         found += _wrapped(f"{mark} {condition['sentence']}", width)
@@ -147,7 +159,7 @@ def load_name(document: Mapping[str, Any]) -> str:
 def _open(load: Mapping[str, Any]) -> str:
     """Return `open loop, constant 5 000/s`, or how the rate changes."""
     if load.get("schedule"):
-        return f"open loop, {load['arrivals']} {load_steps.name(load['schedule'])}"
+        return f"open loop, {load['arrivals']} {schedule_name(load['schedule'])}"
     return f"open loop, {load['arrivals']} {quantity.short(load['rate'])}/s"
 
 
@@ -283,3 +295,188 @@ def curve(document: Mapping[str, Any], kind: str) -> Curve:
     end = 100 * (1 - 1 / requests)
     points = [(place, values[key]) for key, place in CURVE if values.get(key) is not None and place < end]
     return [*points, (end, values["max"])]
+
+
+REDIRECTED = re.compile(r"status 30[12378] where ")
+"""As the engine begins what it says of such an answer; it puts no byte of the server before it."""
+
+
+def failures(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return counts and a few examples, whole; nothing when none failed."""
+    loop = document["load"]["model"]
+    if document["ok"] and outcome_counts.failed(document, loop) == 0:
+        return []
+    counts = [(name, count) for name, count in document["outcomes"].items() if count]
+    if not counts:
+        return []
+    told = " · ".join(f"{outcome_in_words(name, loop)} {quantity.grouped(count)}" for name, count in counts)
+    found = ["", *typeset.wrapped(f"outcomes: {told}", width)]
+    for example in document.get("examples", ()):
+        text = f"{outcome_in_words(example['outcome'], loop)}: {typeset.visible(str(example['text']))}{_cure(example)}"
+        found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")
+    untimed = sum(outcome_counts.untimed(document).values())
+    if 0 < untimed < document["requests"]:
+        share = quantity.percent(untimed / document["requests"])
+        found += typeset.wrapped(
+            f"{share} of the requests have no latency: those above are of the others.", width
+        )
+    return found
+
+
+def outcome_in_words(name: str, loop: str) -> str:
+    """Return what became of requests, in words; `loop`: `open` or `closed`."""
+    if name == "unfinished" and loop == "closed":
+        return "under way at the end"
+    return name.replace("_", " ")
+
+
+def _cure(example: Mapping[str, Any]) -> str:
+    """Return what to do about a failure whose cause is plain, to follow it; mostly nothing."""
+    if example["outcome"] == "bad_status" and REDIRECTED.match(str(example["text"])):
+        return (
+            ". It redirects, and redirects are not followed: load the URL that it leads to (curl -I tells it), or "
+            "give --expect-status if to redirect is right"
+        )
+    return ""
+
+
+REQUEST_HEADS = ("request", "share", "sent", "due p50", "p99", "sent p50", "p99", "errors", "what")
+
+
+def requests_table(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines, headed; none for a load with one request."""
+    requests = document.get("by_request") or ()
+    if not requests:
+        return []
+    loop = document["load"]["model"]
+    found = ["", *columns(REQUEST_HEADS, [_row(one, loop) for one in requests], left=("what",))]
+    unsent = document["requests"] - sum(one["requests"] for one in requests)
+    if unsent > 0:
+        found.append(f" {quantity.grouped(unsent)} were never sent, so none of them was drawn.")
+    return found
+
+
+def _row(one: Mapping[str, Any], loop: str) -> list[str]:
+    due, sent = one["latency_ms"]["due"], one["latency_ms"]["sent"]
+    return [
+        typeset.visible(one["name"]),
+        quantity.percent(one["weight"]),
+        quantity.grouped(one["requests"]),
+        quantity.milliseconds(due["p50"]),
+        quantity.milliseconds(due["p99"]),
+        quantity.milliseconds(sent["p50"]),
+        quantity.milliseconds(sent["p99"]),
+        quantity.grouped(outcome_counts.failed(one, loop)),
+        _faults(one),
+    ]
+
+
+def _faults(one: Mapping[str, Any]) -> str:
+    """Return `bad status 3 · timeout 1`."""
+    counts = [(name, count) for name, count in one["outcomes"].items() if count and name != "ok"]
+    return " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
+
+
+STEP_HEADS = ("step", "asked/s", "answered/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
+
+
+def steps_table(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines, headed; none for a load with one rate."""
+    steps = document.get("steps") or ()
+    if not steps:
+        return []
+    rows = [[f"at {quantity.span(step['at_s'])}", step_rate(step), *_came(step)] for step in steps]
+    return ["", *columns(STEP_HEADS, rows), " latencies in ms; a request belongs to the step it fell due in."]
+
+
+def step_rate(step: Mapping[str, Any]) -> str:
+    """Return `500`, or of a ramp `500–900`."""
+    low, high = (quantity.short(round(step[key], 2)) for key in ("rate", "to_rate"))
+    return low if low == high else f"{low}–{high}"
+
+
+def _came(step: Mapping[str, Any]) -> list[str]:
+    due, sent = step["latency_ms"]["due"], step["latency_ms"]["sent"]
+    return [
+        quantity.number(step["throughput_rps"]),
+        quantity.milliseconds(due["p50"]),
+        quantity.milliseconds(due["p99"]),
+        quantity.milliseconds(sent["p50"]),
+        quantity.milliseconds(sent["p99"]),
+        quantity.grouped(step["requests"] - step["ok"]),
+        quantity.milliseconds(step["lag_ms"]["p99"]),
+    ]
+
+
+def schedule_name(schedule: list[Mapping[str, Any]]) -> str:
+    """Return `100 to 5 000/s in 50 steps`, `0 to 500/s` of a ramp."""
+    ends = [rate for step in schedule for rate in (step["rate"], step["to_rate"]) if rate is not None]
+    first, last = quantity.short(ends[0]), quantity.short(ends[-1])
+    top = quantity.short(max(ends))
+    through = f" by way of {top}" if top not in (first, last) else ""
+    steps = "" if all(step["to_rate"] is not None for step in schedule) else f" in {len(schedule)} steps"
+    return f"{first} to {last}/s{through}{steps}"
+
+
+def interrupted(document: Mapping[str, Any], asked_s: float | None) -> str:
+    """Say that somebody ended the load, and when."""
+    length = quantity.span(document["duration_s"])
+    of_all = f" of {quantity.span(asked_s)}" if asked_s else ""
+    return f"Interrupted after {length}{of_all}: all figures are of what was measured until then."
+
+
+def fewer_connections(document: Mapping[str, Any], asked: int) -> str | None:
+    """Say that an open loop had fewer connections to take than it usually has; None: it had them."""
+    had = document["load"]["connections"]
+    if had >= asked:
+        return None
+    return (
+        f"Up to {quantity.grouped(had)} connections at once instead of {quantity.grouped(asked)}: the hard limit of "
+        "open files (ulimit -Hn) allows no more."
+    )
+
+
+def condition_sentence(decided: Decided) -> str:
+    """Return `Fails: p99 > 50ms. p99 was 61.3 ms, and the limit is 50 ms.`
+
+    Or `Passes: …`, or `Cannot tell: …` with what is missing.
+    """
+    # Most loads have no condition and start without what judges one.
+    from velodrome.model.condition import written  # noqa: PLC0415
+    from velodrome.model.condition_said import because  # noqa: PLC0415
+
+    opening = {True: "Fails", False: "Passes", None: "Cannot tell"}[decided.holds]
+    return f"{opening}: {written(decided.condition)}. {because(decided)}."
+
+
+def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
+    """Return the field `conditions` of a load's document."""
+    from velodrome.model.condition import written  # noqa: PLC0415
+
+    return [
+        {
+            "condition": written(one.condition),
+            "holds": one.holds,
+            "because": [
+                {
+                    "metric": compared.comparison.metric.name,
+                    "value": compared.figure.value,
+                    "limit": compared.comparison.limit,
+                    "unit": _unit(compared),
+                    "lower_bound": compared.figure.lower_bound,
+                    "missing": compared.figure.missing,
+                    "but": compared.figure.but,
+                }
+                for compared in one.because
+            ],
+            "sentence": condition_sentence(one),
+        }
+        for one in decided
+    ]
+
+
+def _unit(compared: Compared) -> str:
+    from velodrome.model.metric import Unit  # noqa: PLC0415
+
+    unit = Unit.COUNT if compared.comparison.counted else compared.comparison.metric.unit
+    return "share" if unit is Unit.SHARE else unit.value

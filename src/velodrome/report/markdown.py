@@ -1,29 +1,28 @@
-"""report.md: the verdict for a pull request: answer first, table, what was set aside, how to repeat."""
+"""report.md: the verdict for a pull request: answer first, table, what was set aside, how to repeat.
+
+A group of studies has a page with the claims of all of them and links to their reports.
+"""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import by_driver, claims, findings, names, profiles, published, schedules
+from velodrome.report import claims, names, profiles, verdict_tables
 from velodrome.report.json import save
 from velodrome.report.terminal import again
-from velodrome.report.typeset import estimate, visible
+from velodrome.report.typeset import estimate, markdown_escaped, visible
+from velodrome.report.typeset import markdown_escaped as escaped
 
 HEAD = (
     "| | stack | requests/s | p50 ms | {far} ms | CPU µs/request | memory MB | blocks | remarks |",
     "|--:|:--|--:|--:|--:|--:|--:|--:|:--|",
 )
 CLAIM_HEAD = ("| claim | published | here | judgement | why |", "|:--|--:|--:|:--|:--|")
-SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
-MENTION = "@\u200b"
-"""Hosts look for mentions in the finished text, so no escape stops one; a space of no width does."""
-
-
-def escaped(text: str) -> str:
-    """Return text that means itself in Markdown: no markup, no HTML, no mention of a user, no new line."""
-    harmless = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return SPECIAL.sub(r"\\\1", harmless).replace("@", MENTION)
 
 
 def text(verdict: Verdict) -> str:
@@ -35,7 +34,9 @@ def text(verdict: Verdict) -> str:
     for answer in verdict.answers:
         parts += _question(verdict, answer)
     if verdict.findings:
-        told = [f"- **{escaped(name)}**: {escaped(said)}" for name, said in findings.rows(verdict.findings)]
+        told = [
+            f"- **{escaped(name)}**: {escaped(said)}" for name, said in claims.finding_rows(verdict.findings)
+        ]
         parts += ["", "## Experiments", "", *told]
     parts += _profiles(verdict)
     if verdict.set_aside:
@@ -74,7 +75,7 @@ def claims_section(verdict: Verdict) -> list[str]:
     if not verdict.claims:
         return []
     parts = ["", "## Claims", "", f"{claims.summary(verdict.claims)}.", "", CLAIM_HEAD[0], CLAIM_HEAD[1]]
-    for one in map(claims.told, verdict.claims):
+    for one in map(claims.shown, verdict.claims):
         reasons = [one.reason, *one.remarks] if one.reason else [*one.remarks]
         why = " ".join(escaped(reason) for reason in reasons)
         parts.append(
@@ -91,7 +92,7 @@ def claims_section(verdict: Verdict) -> list[str]:
 def published_section(verdict: Verdict) -> list[str]:
     """Return the published tables as lines of Markdown, each figure beside what was measured here."""
     parts = []
-    for one in map(published.section, verdict.tables):
+    for one in map(claims.published_table, verdict.tables):
         parts += ["", f"### As published: {escaped(one.title)}", ""]
         parts += [f"| {' | '.join(map(escaped, one.heads))} |", f"|:--|:--|{'--:|' * (len(one.heads) - 2)}"]
         parts += [f"| {' | '.join(map(escaped, row))} |" for row in one.rows]
@@ -137,20 +138,20 @@ def _loads(answer: Answer) -> str:
 def _beside(answer: Answer) -> list[str]:
     """Return what each driver says of the same load, where there are several or another than our own."""
     parts = []
-    for table in by_driver.tables(answer):
+    for table in verdict_tables.driver_tables(answer):
         parts += ["", f"{escaped(names.sentence_case(table.load))}, by each driver:", ""]
-        parts += [f"| {' | '.join(by_driver.HEADS)} |", "|:--|:--|--:|--:|--:|--:|--:|:--|"]
+        parts += [f"| {' | '.join(verdict_tables.DRIVER_HEADS)} |", "|:--|:--|--:|--:|--:|--:|--:|:--|"]
         parts += [f"| {' | '.join(map(escaped, row.texts))} |" for row in table.rows]
-    told = by_driver.reach(answer)
+    told = verdict_tables.reach(answer)
     return [*parts, "", *(f"- {escaped(sentence)}" for sentence in told)] if told else parts
 
 
 def _steps(answer: Answer) -> list[str]:
     """Return a table for each load whose rate changes."""
     parts = []
-    for table in schedules.tables(answer):
+    for table in verdict_tables.step_tables(answer):
         parts += ["", f"{escaped(names.sentence_case(table.load))}, step by step, latency from when due:", ""]
-        parts += [f"| {' | '.join(schedules.HEADS)} |", f"|:--|:--|{'--:|' * 5}:--|"]
+        parts += [f"| {' | '.join(verdict_tables.STEP_HEADS)} |", f"|:--|:--|{'--:|' * 5}:--|"]
         parts += [f"| {' | '.join(map(escaped, row))} |" for row in table.rows]
     return parts
 
@@ -179,3 +180,48 @@ def _code(command: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}sh\n{shown}\n{fence}"
+
+
+def inside_group(study: str) -> str:
+    """Return the folder of a study within that of its group."""
+    return study.rpartition("/")[2].removesuffix(".toml")
+
+
+def group_lines(verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], width: int) -> list[Text]:
+    """Return all claims of all studies; `trouble` tells which study could not be run, and why."""
+    every = [judged for verdict in verdicts.values() for judged in verdict.claims]
+    found = [Text(), Text(f" All claims: {claims.summary(every) or 'none'}", style="bold")]
+    for study, verdict in verdicts.items():
+        if verdict.claims:
+            found += [Text(), Text(visible(f" {study}: {verdict.title}"), style="bold")]
+            found += claims.lines(verdict.claims, width)
+    for study, reason in trouble.items():
+        found += [Text(), Text(visible(f" {study} could not be run to its end: {reason}"))]
+    return [*found, Text()]
+
+
+def group_text(group: str, verdicts: Mapping[str, Verdict], trouble: Mapping[str, str]) -> str:
+    """Return the page of a group: the claims of each study, with a link to its report."""
+    every = [judged for verdict in verdicts.values() for judged in verdict.claims]
+    parts = [f"# {markdown_escaped(group)}", "", f"{claims.summary(every) or 'No claims'}."]
+    for study, verdict in verdicts.items():
+        link = f"[Report]({inside_group(study)}/report.md), `{everything(verdict)}`"
+        parts += ["", f"# {markdown_escaped(verdict.title)}", "", link]
+        parts += claims_section(verdict)
+    for study, reason in trouble.items():
+        parts += [
+            "",
+            f"**{markdown_escaped(study)}** could not be run to its end: {markdown_escaped(reason)}",
+        ]
+    return "\n".join([*parts, ""])
+
+
+def show_group(
+    group: str, where: Path, verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], out: Console
+) -> None:
+    """Write all claims to the terminal, and the page into `where`. Raises OutputError when that is impossible."""
+    for line in group_lines(verdicts, trouble, out.width):
+        out.print(line, soft_wrap=True)
+    path = where / f"{inside_group(group)}.md"
+    save(path, group_text(group, verdicts, trouble))
+    out.print(Text(visible(f" report  {path}")), soft_wrap=True)

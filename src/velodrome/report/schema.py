@@ -16,7 +16,7 @@ from velodrome.model.load_document import LoadDocument
 from velodrome.model.search_document import SearchDocument
 from velodrome.model.tune_document import TuneDocument
 from velodrome.model.verdict import Verdict
-from velodrome.report import diff_json
+from velodrome.report import differences
 from velodrome.report.json import SCHEMA, written
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -65,7 +65,7 @@ def results() -> dict[str, Any]:
 def diff() -> dict[str, Any]:
     """Return the schema of what `velodrome diff --format json` writes."""
     found = TypeAdapter(Diff).json_schema(mode="serialization")
-    found["properties"] = {"schema": {"const": diff_json.SCHEMA}, **found["properties"]}
+    found["properties"] = {"schema": {"const": differences.SCHEMA}, **found["properties"]}
     found["required"] = ["schema", *found["required"]]
     return {"$schema": DIALECT, **found}
 

@@ -1,21 +1,34 @@
-"""The end of a race in a terminal: the table, then answer, why, what was set aside, how to repeat.
+"""A race in a terminal: the table that fills while it runs, and the verdict at its end.
 
-The answer stands last because the end of the output is what a reader sees first.
+In a pipe the race is one line for each trial. The answer stands last, because the end of the output is what a reader
+sees first.
 """
 
 import errno
 import os
 import shlex
-from collections.abc import Mapping
+import statistics
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
 from rich.text import Text
 
+from velodrome.model import quantity
+from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.flag import Flag, FlagKind, Severity
+from velodrome.model.interval import Interval
+from velodrome.model.measurement import UNTOLD, Failed, Measurement, Placement
+from velodrome.model.profile import Profile
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import board, by_driver, claims, findings, names, profiles, published
-from velodrome.report.folding import paragraph
-from velodrome.report.typeset import plural, visible
+from velodrome.report import claims, names, profiles, verdict_tables
+from velodrome.report.typeset import aligned, estimate, paragraph, plural, visible
 
 SET_ASIDE_SHOWN = 6
 ARROW = "→"
@@ -45,9 +58,9 @@ def console(stream: TextIO) -> Console:
 def race_table(verdict: Verdict, width: int) -> list[Text]:
     """Return the table of all questions with their final intervals."""
     title, far = names.far_percentile(verdict)
-    heads = [head if head != "p99 ms" else f"{title} ms" for head in board.HEADS]
-    sections = [(board.answer_heading(answer), board.answer_lines(answer, far)) for answer in verdict.answers]
-    return board.table(sections, width, heads)
+    heads = [head if head != "p99 ms" else f"{title} ms" for head in HEADS]
+    sections = [(answer_heading(answer), standing_lines(answer, far)) for answer in verdict.answers]
+    return table(sections, width, heads)
 
 
 def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> list[Text]:
@@ -58,7 +71,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
     found: list[Text] = []
     for answer in verdict.answers:
         found += [*answer_lines(answer, width), Text()]
-    for name, told in findings.rows(verdict.findings):
+    for name, told in claims.finding_rows(verdict.findings):
         found += paragraph(f"Experiment {name}: {told}", width, 1)
     for told in profiles.sentences(verdict):
         found += paragraph(told, width, 1)
@@ -69,7 +82,7 @@ def verdict_lines(verdict: Verdict, paths: Mapping[str, str], width: int) -> lis
         found += paragraph(f"The race ended: {verdict.finished}.", width, 1, "dim")
     if verdict.set_aside:
         found += [Text(), *_set_aside(verdict, width)]
-    judged = [*claims.lines(verdict.claims, width), *published.lines(verdict.tables, width)]
+    judged = [*claims.lines(verdict.claims, width), *claims.published_lines(verdict.tables, width)]
     found += [*([Text()] if judged else []), *judged, Text(), *_paths(verdict, paths)]
     return found
 
@@ -90,9 +103,9 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     for sentence in (names.told(answer), *answer.why, answer.to_settle):
         if sentence:
             found += paragraph(visible(sentence), width)
-    for line in by_driver.lines(answer, width - 3):
+    for line in verdict_tables.driver_lines(answer, width - 3):
         found.append(Text(f"   {line}", style="dim" if line.endswith(":") else ""))
-    for sentence in by_driver.reach(answer):
+    for sentence in verdict_tables.reach(answer):
         found += paragraph(sentence, width, style="dim")
     if answer.deploy:
         # Never broken: it is there to be copied.
@@ -149,3 +162,420 @@ def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
     words += ["--python", python] if python else []
     words += ["--quick"] if verdict.form == "quick" else []
     return shlex.join(words)
+
+
+HEADS = ("", "requests/s", "p50 ms", "p99 ms", "CPU µs/req", "memory MB", "blocks")
+ALWAYS = (0, 1, 3, 6)
+WHERE_THERE_IS_ROOM = (2, 4, 5)
+ROOM_FOR_NAME = 22
+ROOM_FOR_REMARK = 36
+
+
+@dataclass(frozen=True)
+class Line:
+    """One contestant as the table shows it: seven texts and a remark."""
+
+    cells: tuple[str, ...]
+    remark: str = ""
+    set_aside: bool = False
+
+
+@dataclass
+class Progress:
+    """What the trials of one contestant in one question have given so far."""
+
+    name: str
+    rates: list[float] = field(default_factory=list)
+    cpu_us: list[float] = field(default_factory=list)
+    memory_bytes: int | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    blocks: set[int] = field(default_factory=set)
+    flags: dict[str, bool] = field(default_factory=dict)
+    """Sentence to whether it sets the measurement aside."""
+    failed: str = ""
+
+    def line(self, blocks: int) -> Line:
+        """Return how it stands, `blocks` being how many there will be."""
+        set_aside = bool(self.failed) or (bool(self.flags) and not self.rates)
+        rate = ""
+        if self.rates:
+            middle = statistics.fmean(self.rates)
+            several = len(self.rates) > 1
+            rate = (
+                estimate(Interval(min(self.rates), middle, max(self.rates)))
+                if several
+                else quantity.number(middle)
+            )
+        cpu = quantity.number(statistics.median(self.cpu_us)) if self.cpu_us else ""
+        p50 = quantity.milliseconds(self.p50_ms) if self.p50_ms is not None else ""
+        p99 = quantity.milliseconds(self.p99_ms) if self.p99_ms is not None else ""
+        memory = quantity.megabytes(self.memory_bytes) if self.memory_bytes else ""
+        told = (
+            [self.failed]
+            if self.failed
+            else sorted(self.flags, key=lambda sentence: not self.flags[sentence])
+        )
+        remark = names.flags(told, bool(self.rates))
+        done = f"{len(self.blocks)}/{blocks}"
+        name = f"⚑ {self.name}" if set_aside else f"  {self.name}"
+        return Line((name, rate, p50, p99, cpu, memory, done), visible(remark), set_aside)
+
+
+class Board:
+    """Fills as trials end. Throughput is from the first closed loop, latency from the first open loop."""
+
+    def __init__(self, study: Study, called: Mapping[str, str]) -> None:
+        self.study = study
+        self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.questions}
+        for question, contestant in study.pairs():
+            label = contestant.label
+            self._rows[question.name][label] = Progress(called.get(label, label))
+
+    def add(self, result: Measurement | Failed) -> None:
+        """Take in one finished trial."""
+        question = next(q for q in self.study.questions if q.name == result.trial.question)
+        label = result.trial.contestant.label
+        row = self._rows[question.name].setdefault(label, Progress(label))
+        if isinstance(result, Failed):
+            row.failed = result.reason
+            return
+        for flag in result.flags:
+            row.flags[flag.sentence] = flag.severity is Severity.INVALID
+        row.memory_bytes = max(row.memory_bytes or 0, result.server.rss_peak_bytes)
+        if result.trial.load == names.ranking_load(question):
+            row.blocks.add(result.trial.block)
+            if result.valid:
+                row.rates.append(result.load.throughput_rps)
+                if result.cpu_us_per_request is not None:
+                    row.cpu_us.append(result.cpu_us_per_request)
+        # Percentiles of blocks are never averaged: the latest stands until the verdict merges histograms.
+        if result.trial.load == names.latency_load(question):
+            latency = result.load.due if result.load.due != UNTOLD else result.load.sent
+            row.p50_ms, row.p99_ms = latency.p50, latency.p99
+
+    def lines(self, question: Question) -> list[Line]:
+        """Return the contestants that can serve the question, fastest first, those still to run last."""
+        rows = list(self._rows[question.name].values())
+        rows.sort(
+            key=lambda row: (not row.rates, -statistics.fmean(row.rates) if row.rates else 0.0, row.failed)
+        )
+        return [row.line(self.study.blocks) for row in rows]
+
+    def leader(self, question: Question) -> str:
+        """Return who is ahead, as words, or that nobody is yet."""
+        first = next(iter(self.lines(question)), None)
+        if first is None or not first.cells[1]:
+            return "not run yet"
+        return f"{first.cells[0].strip()}  {first.cells[1]}/s so far"
+
+
+def heading(question: Question) -> str:
+    """Return the line above a question's rows: what it is and what loads it ran under."""
+    return _titled(question.about, names.ranking_load(question).label, names.latency_load(question).label)
+
+
+def answer_heading(answer: Answer) -> str:
+    """Return the same line for a question that is answered."""
+    views = [view for standing in answer.standings for view in standing.latency]
+    shown = names.latency_view(views)
+    latency = shown.load if shown else ""
+    ranking = next((view.load for view in views if names.is_closed(view.load)), latency)
+    return _titled(answer.about, ranking, latency, names.basis(shown) if shown else names.FROM_DUE)
+
+
+def _titled(about: str, ranking: str, latency: str, basis: str = names.FROM_DUE) -> str:
+    told = "latency from due" if basis == names.FROM_DUE else f"latency is {basis}"
+    loads = f"rate: {ranking} · {told}: {latency}" if ranking != latency else ranking
+    loads += f" · {told}" if ranking == latency and basis != names.FROM_DUE else ""
+    return " · ".join(filter(None, (names.sentence_case(visible(about)), loads)))
+
+
+def standing_lines(answer: Answer, far: str = "p99_ms") -> list[Line]:
+    """Return the rows of a question that is answered, ties and all."""
+    ranks = [standing.rank for standing in answer.standings]
+    return [_standing_line(standing, ranks.count(standing.rank) > 1, far) for standing in answer.standings]
+
+
+def _rank(standing: Standing, tied: bool) -> str:
+    """Return ` 3 `, `=1 ` for a tie, or the flag of what was set aside."""
+    place = "⚑" if standing.rank is None else f"={standing.rank}" if tied else f"{standing.rank}"
+    return place.rjust(3)
+
+
+def _standing_line(standing: Standing, tied: bool, far: str) -> Line:
+    rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
+    view = names.latency_view(standing.latency)
+    cells = (
+        f"{_rank(standing, tied)} {names.of_standing(standing)}",
+        estimate(rate) if rate else quantity.MISSING,
+        names.milliseconds(view, "p50_ms"),
+        names.milliseconds(view, far),
+        estimate(cpu) if cpu else quantity.MISSING,
+        quantity.megabytes(standing.memory_bytes),
+        f"{standing.blocks_valid}/{standing.blocks_done}",
+    )
+    remark = names.remark(standing)
+    return Line(cells, visible(remark), standing.rank is None)
+
+
+def table(
+    sections: Sequence[tuple[str, Sequence[Line]]], width: int, heads: Sequence[str] = HEADS
+) -> list[Text]:
+    """Return the table as lines no wider than `width`; a narrow one leaves memory, CPU, p50 out."""
+    columns = [_aligned(lines) for _, lines in sections]
+    sizes = [max(map(len, (head, *(t for c in columns for t in c[at])))) for at, head in enumerate(heads)]
+    chosen = _columns(sizes, width)
+    sizes = [sizes[at] for at in chosen]
+    sizes[0] = min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes))
+    found = [Text(_row([heads[at] for at in chosen], sizes).rstrip(), style="dim")]
+    for (title, lines), texts in zip(sections, columns, strict=True):
+        found += [Text(f" {part}", style="bold") for part in _wrap(title, width - 1)]
+        for place, line in enumerate(lines):
+            found += _contestant([texts[at][place] for at in chosen], sizes, line, width)
+    return found
+
+
+def _aligned(lines: Sequence[Line]) -> list[list[str]]:
+    """Return the columns of one question, decimal points under each other."""
+    first, *others = ([line.cells[at] for line in lines] for at in range(len(HEADS)))
+    return [first, *map(aligned, others)]
+
+
+def _columns(sizes: Sequence[int], width: int) -> list[int]:
+    """Return which columns fit beside a name that can be read."""
+    chosen = list(ALWAYS)
+    for column in WHERE_THERE_IS_ROOM:
+        trial = sorted([*chosen, column])
+        if width - sum(sizes[c] for c in trial[1:]) - 2 * len(trial) >= min(sizes[0], ROOM_FOR_NAME):
+            chosen = trial
+    return chosen
+
+
+def _row(cells: Sequence[str], sizes: Sequence[int]) -> str:
+    first = cells[0] if len(cells[0]) <= sizes[0] else cells[0][: sizes[0] - 1] + "…"
+    rest = "".join(f"  {cell:>{size}}" for cell, size in zip(cells[1:], sizes[1:], strict=True))
+    return f" {first:<{sizes[0]}}{rest}"
+
+
+def _contestant(cells: Sequence[str], sizes: Sequence[int], line: Line, width: int) -> list[Text]:
+    style = "dim" if line.set_aside else ""
+    row = _row(cells, sizes)
+    if not line.remark:
+        return [Text(row.rstrip(), style=style)]
+    room = width - len(row) - 3
+    if room >= ROOM_FOR_REMARK:
+        first, *others = _wrap(line.remark, room)
+        below = [Text(" " * (len(row) + 2) + text, style) for text in others]
+        return [Text(f"{row}  {first}", style), *below]
+    return [
+        Text(row.rstrip(), style),
+        *(Text(f"      {text}", style) for text in _wrap(line.remark, width - 7)),
+    ]
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Break at spaces where that can be done; a remark never takes more than three lines."""
+    return textwrap.wrap(text, max(width, 16), max_lines=3, placeholder=" …") or [""]
+
+
+FRAMES_PER_SECOND = 2
+"""A frame costs about 2 ms of CPU, which the race would feel if there were many."""
+
+TAKEN_BY_FRAME = 4
+"""Lines of the screen around the table: header, an empty line, progress, the cursor's own."""
+
+
+class RaceView:
+    """Follows a race by plain events: started, (preparing | heat_started | finished)*, verdict.
+
+    `close` (or leaving the context) gives the terminal back, also after an error.
+    """
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console(stream)
+        self._clock = clock
+        self._live: Live | None = None
+        self._board: Board | None = None
+        self._header: list[str] = []
+        self._now = ""
+        self._findings: list[Finding] = []
+        self._trials = self._done = 0
+        self._ends_at: float | None = None
+
+    def __enter__(self) -> "RaceView":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def started(
+        self,
+        study: Study,
+        *,
+        placement: Placement,
+        python: str,
+        trials: int,
+        seconds: float | None,
+        called: Mapping[str, str],
+    ) -> None:
+        """Show the header.
+
+        `trials` are to run and take about `seconds`; `called` is how contestants read, by label.
+        """
+        self._board = Board(study, {label: visible(name) for label, name in called.items()})
+        self._trials = trials
+        self._ends_at = None if seconds is None else self._clock() + seconds
+        about = "" if seconds is None else f"about {quantity.duration(seconds)}"
+        facts = [placement_sentence(placement), f"Python {python}", f"seed {study.seed}", about]
+        self._header = [visible(f"velodrome {study.name}"), " · ".join(filter(None, facts))]
+        if self._console.is_terminal:
+            self._live = Live(
+                self, console=self._console, refresh_per_second=FRAMES_PER_SECOND, transient=True
+            )
+            self._live.start()
+        else:
+            for line in self._header:
+                self._console.print(Text(line), soft_wrap=True)
+
+    def preparing(self, text: str) -> None:
+        """Tell what is being done before or between trials, such as installing a stack."""
+        self._now = visible(text)
+        self._plain(f"  {self._now}")
+
+    def heat_started(self, label: str, seconds_left: float | None) -> None:
+        """Tell which heat runs now and how long the rest of the race takes."""
+        self._now = visible(label)
+        if seconds_left is not None:
+            self._ends_at = self._clock() + seconds_left
+
+    def experiment_started(self, experiment: Experiment) -> None:
+        """Tell which experiment runs now."""
+        self._now = f"experiment {visible(experiment.name)}"
+
+    def found(self, finding: Finding) -> None:
+        """Take in what an experiment came to."""
+        self._findings.append(finding)
+        ((name, told),) = claims.finding_rows([finding])
+        self._plain(f"  experiment {name}: {told}")
+
+    def profile_started(self, trial: Trial) -> None:
+        """Tell of whom a profile is taken now."""
+        self._now = f"profile of {visible(trial.cell)}"
+
+    def profiled(self, profile: Profile) -> None:
+        """Take in a profile."""
+        told = f"failed: {visible(profile.failed)}" if profile.failed else plural(profile.samples, "sample")
+        self._plain(f"  profile of {visible(profile.trial.cell)}: {told}")
+
+    def finished(self, result: Measurement | Failed) -> None:
+        """Take in a trial that ended."""
+        self._done += 1
+        if self._board is not None:
+            self._board.add(result)
+        self._plain(plain_line(result, self._done, self._trials))
+
+    def verdict(self, verdict: Verdict, paths: Mapping[str, str]) -> None:
+        """End the live display; write the table and the verdict. `paths`: what was written, and where."""
+        self.close()
+        self._console.print()
+        show(verdict, paths, self._console)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _plain(self, line: str) -> None:
+        if self._live is None:
+            self._console.print(Text(line), soft_wrap=True)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, height = options.max_width, console.height
+        yield from header_lines(self._header, width)
+        yield Text()
+        if self._board is not None:
+            above = [cut(f" {name}: {told}", width) for name, told in claims.finding_rows(self._findings)]
+            yield from above
+            yield from fitted(self._board, self._now, width, height - TAKEN_BY_FRAME - len(above))
+        yield self._progress(width)
+
+    def _progress(self, width: int) -> Text:
+        share = min(self._done / self._trials, 1.0) if self._trials else 0.0
+        left = None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
+        about = "" if left is None else f"about {quantity.duration(left)} left"
+        told = " · ".join(filter(None, (f"{self._done}/{self._trials} trials", about, self._now)))
+        size = max(10, min(40, width // 4))
+        full = round(share * size)
+        bar = Text(" ") + Text("━" * full, style="green") + Text("─" * (size - full), style="dim")
+        room = width - size - 4
+        return bar + Text(f"  {told if len(told) <= room else told[: room - 1] + '…'}")
+
+
+def header_lines(header: list[str], width: int) -> list[Text]:
+    """Return name and facts of the race on one line where they fit, else below each other."""
+    if not header:
+        return []
+    name, facts = header
+    if len(name) + len(facts) + 4 <= width:
+        return [Text(f" {name}", style="bold") + Text(facts.rjust(width - len(name) - 2))]
+    return [Text(f" {name}", style="bold"), Text(f" {facts}", overflow="fold")]
+
+
+def fitted(board: Board, now: str, width: int, height: int) -> list[Text]:
+    """Return what `height` lines hold: the whole table, or the question that runs and a line for others."""
+    questions = board.study.questions
+    whole = table([(heading(q), board.lines(q)) for q in questions], width)
+    if len(whole) <= height:
+        return whole
+    current = next((q for q in questions if now.startswith(f"{q.name}/")), questions[0])
+    others = [q for q in questions if q is not current]
+    shown = table([(heading(current), board.lines(current))], width)
+    room = max(3, height - len(others))
+    if len(shown) > room:
+        shown = [*shown[: room - 1], Text(f"  … {plural(len(shown) - room + 1, 'more line')}", style="dim")]
+    summary = [f" {names.sentence_case(q.about)}: {board.leader(q)}" for q in others]
+    return [*shown, *(cut(line, width) for line in summary)]
+
+
+def cut(line: str, width: int) -> Text:
+    """Return a line that fits."""
+    return Text(line if len(line) < width else line[: width - 2] + "…")
+
+
+def placement_sentence(placement: Placement) -> str:
+    """Return who runs where: `2 CPUs: server on 0, load on 1`."""
+    server, load = set(placement.server_cpus), set(placement.load_cpus) | set(placement.upstream_cpus)
+    where = f"server on {_cpus(server)}, load on {_cpus(load)}" if server and load else "placed by the system"
+    return f"{plural(len(server | load), 'CPU')}: {where}{' (shared)' if placement.shared else ''}"
+
+
+def _cpus(numbers: set[int]) -> str:
+    """Return `0`, `0–3` or `0,2`."""
+    ordered = sorted(numbers)
+    if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"{ordered[0]}–{ordered[-1]}"
+    return ",".join(map(str, ordered))
+
+
+def plain_line(result: Measurement | Failed, done: int, trials: int) -> str:
+    """Return one finished trial as a line of a log."""
+    trial = result.trial
+    head = f"[{done:>{len(str(trials))}}/{trials}] {trial.cell} {trial.load.label} block {trial.block + 1}"
+    if isinstance(result, Failed):
+        return f"{head}  FAILED ({result.failure.value}): {visible(result.reason)}"
+    load = result.load
+    rate = f"{quantity.number(load.throughput_rps)}/s"
+    told, basis = (
+        (load.sent, f"{load.latency_is} ({load.driver})") if load.due == UNTOLD else (load.due, "from due")
+    )
+    latency = f"p50 {quantity.milliseconds(told.p50)} ms  p99 {quantity.milliseconds(told.p99)} ms {basis}"
+    return f"{head}  {rate}  {latency}{''.join(map(_told, result.flags))}"
+
+
+def _told(flag: Flag) -> str:
+    """Return a flag at the end of a line: why a trial is set aside in full, a note by its name."""
+    if flag.severity is Severity.INVALID:
+        return f"  ⚑ {visible(flag.sentence)}"
+    return "" if flag.kind is FlagKind.TOO_SHORT else f"  ⚑ {flag.kind.value}"

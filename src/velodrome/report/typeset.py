@@ -1,10 +1,18 @@
-"""Text on its way to a reader: columns aligned on the decimal point, a server's words made harmless."""
+"""Text on its way to a reader: columns, paragraphs, and a server's words made harmless."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from velodrome.model import quantity
 from velodrome.model.interval import Interval
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def aligned(column: Sequence[str]) -> list[str]:
@@ -84,6 +92,17 @@ def _escape(letter: str) -> str:
     return letter.encode("unicode_escape").decode()
 
 
+SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
+MENTION = "@\u200b"
+"""Hosts look for mentions in the finished text, so no escape stops one; a space of no width does."""
+
+
+def markdown_escaped(text: str) -> str:
+    """Return text that means itself in Markdown: no markup, no HTML, no mention of a user, no new line."""
+    harmless = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return SPECIAL.sub(r"\\\1", harmless).replace("@", MENTION)
+
+
 def plural(count: int, noun: str) -> str:
     """Return `1 connection`, `2 connections`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
@@ -99,3 +118,31 @@ def wrapped(sentence: str, width: int) -> list[str]:
         else:
             line = f"{line} {word}" if line else word
     return [*found, f" {line}"]
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str] = ()) -> list[str]:
+    """Return the lines, the first column and those in `left` as words, the others aligned on the decimal point."""
+    lines = [""] * (len(rows) + 1)
+    for number, (head, column) in enumerate(zip(heads, zip(*rows, strict=True), strict=True)):
+        words = number == 0 or head in left
+        cells = [head, *(column if words else aligned(column))]
+        width = max(map(len, cells))
+        gap = "   " if number else " "
+        for at, cell in enumerate(cells):
+            lines[at] += gap + (f"{cell:<{width}}" if words else f"{cell:>{width}}")
+    return [line.rstrip() for line in lines]
+
+
+def paragraph(text: str, width: int, indent: int = 3, style: str = "") -> list[Text]:
+    """Return the lines of a text, each with `indent` blanks before it, in a terminal of `width` columns."""
+    from rich.text import Text  # noqa: PLC0415 - `velodrome load` starts without rich
+
+    margin = " " * indent
+    wrapped = textwrap.wrap(text, width - 1, initial_indent=margin, subsequent_indent=margin)
+    return [Text(line, style=style) for line in wrapped]
+
+
+def folded(cells: Sequence[str], sizes: Sequence[int]) -> list[list[str]]:
+    """Return the lines that a row of a table takes, each as its cells; none is longer than its column's size."""
+    parts = [textwrap.wrap(cell, size) or [""] for cell, size in zip(cells, sizes, strict=True)]
+    return [[part[at] if at < len(part) else "" for part in parts] for at in range(max(map(len, parts)))]

@@ -1,14 +1,14 @@
-"""The same load by several drivers, row under row: what each says, and how far each reaches."""
+"""Tables of a verdict that terminal, Markdown and HTML share: a load by several drivers, a load step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from velodrome.model import quantity
-from velodrome.model.verdict import Answer, DriverView, LatencyView, Standing
+from velodrome.model.verdict import Answer, DriverView, LatencyView, Standing, StepView
 from velodrome.report import names
 from velodrome.report.typeset import plural, visible
 
-HEADS = (
+DRIVER_HEADS = (
     "contestant",
     "driver",
     "requests/s",
@@ -27,7 +27,7 @@ OWN = "velodrome"
 
 
 @dataclass(frozen=True)
-class Row:
+class DriverRow:
     """One contestant by one driver; texts under `HEADS`."""
 
     texts: tuple[str, ...]
@@ -36,14 +36,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class DriverTable:
     """One load."""
 
     load: str
-    rows: tuple[Row, ...]
+    rows: tuple[DriverRow, ...]
 
 
-def tables(answer: Answer) -> list[Table]:
+def driver_tables(answer: Answer) -> list[DriverTable]:
     """Return a table for each load that another driver than velodrome's own made, with ours beside it.
 
     A load of so many requests stands beside the same one by time; the row tells the number.
@@ -55,13 +55,13 @@ def tables(answer: Answer) -> list[Table]:
                 load, _ = names.without_count(names.without_driver(view.load))
                 found.setdefault(load, []).append((standing, view, view.by))
     return [
-        Table(names.load_label(load), tuple(_row(*one) for one in here))
+        DriverTable(names.load_label(load), tuple(_row(*one) for one in here))
         for load, here in found.items()
         if any(by.name != OWN for _, _, by in here)
     ]
 
 
-def _row(standing: Standing, view: LatencyView, by: DriverView) -> Row:
+def _row(standing: Standing, view: LatencyView, by: DriverView) -> DriverRow:
     cpu = view.cpu_us_per_request
     _, count = names.without_count(view.load)
     counted = f", {plural(count, 'request')}" if count is not None else ""
@@ -75,7 +75,7 @@ def _row(standing: Standing, view: LatencyView, by: DriverView) -> Row:
         quantity.percent(by.generator_cpus),
         by.basis,
     )
-    return Row(tuple(map(visible, texts)), standing.contestant)
+    return DriverRow(tuple(map(visible, texts)), standing.contestant)
 
 
 def reach(answer: Answer) -> list[str]:
@@ -96,11 +96,13 @@ def _reach(name: str, views: Sequence[DriverView]) -> str:
     return " ".join([told, *notes])
 
 
-def lines(answer: Answer, width: int) -> list[str]:
+def driver_lines(answer: Answer, width: int) -> list[str]:
     """Return lines for a terminal, each load under a line that ends in a colon."""
     found: list[str] = []
-    for table in tables(answer):
-        columns = [[head, *(row.texts[place] for row in table.rows)] for place, head in enumerate(HEADS)]
+    for table in driver_tables(answer):
+        columns = [
+            [head, *(row.texts[place] for row in table.rows)] for place, head in enumerate(DRIVER_HEADS)
+        ]
         for least in LEAST_NEEDED:
             if _width(columns) > width:
                 columns = [column for column in columns if column[0] != least]
@@ -123,3 +125,46 @@ def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for cells in zip(*columns, strict=True)
     ]
+
+
+STEP_HEADS = ("contestant", "step", "asked/s", "answered/s", "p50 ms", "p99 ms", "failed", "")
+BEHIND = "fell behind"
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """One load of one question; texts under `HEADS`."""
+
+    load: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+def step_tables(answer: Answer) -> list[StepTable]:
+    """Return a table for each load of the question whose rate changes."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for standing in answer.standings:
+        for view in standing.latency:
+            for number, step in enumerate(view.steps):
+                name = names.of_standing(standing) if number == 0 else ""
+                found.setdefault(view.load, []).append((visible(name), *_texts(step)))
+    return [StepTable(names.load_label(load), tuple(rows)) for load, rows in found.items()]
+
+
+def _texts(step: StepView) -> tuple[str, ...]:
+    low, high = (quantity.short(round(rate, 2)) for rate in (step.rate, step.to_rate))
+    return (
+        f"at {quantity.span(step.at_s)}",
+        low if low == high else f"{low}–{high}",
+        quantity.number(step.achieved_rps),
+        _between(step.p50_ms),
+        _between(step.p99_ms),
+        quantity.grouped(step.errors),
+        "" if step.kept_up else BEHIND,
+    )
+
+
+def _between(bounds: tuple[float, float] | None) -> str:
+    if bounds is None:
+        return quantity.MISSING
+    low, high = map(quantity.milliseconds, bounds)
+    return low if low == high else f"{low}–{high}"

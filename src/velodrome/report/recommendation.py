@@ -1,14 +1,21 @@
-"""Which setting to deploy, as text: answer, why, what would change it, proof, what to paste."""
+"""Which setting to deploy, as text and as JSON, with the command line and the files to paste.
+
+The text is the answer, why, what would change it, proof, and files. JSON: schema `velodrome/tune/1`,
+docs/tune.schema.json.
+"""
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from velodrome.model import quantity
 from velodrome.model.recommendation import Growth, Recommendation
+from velodrome.model.tune_document import SCHEMA
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
-from velodrome.report import pasting
-from velodrome.report.columns import columns
-from velodrome.report.typeset import plural, visible
+from velodrome.report import deployment, searches
+from velodrome.report.deployment import File, Full, Wishes
+from velodrome.report.typeset import columns, plural, visible
 
 FOR = {
     Goal.CAPACITY: "the most answers a second",
@@ -21,7 +28,7 @@ SHOWN = 12
 """Candidates in the table; the JSON document has all."""
 
 
-def asked(candidate: Candidate, told: Told) -> str:
+def load_line(candidate: Candidate, told: Told) -> str:
     """Return a line for one load: `uvicorn[workers=2]  620/s held`."""
     load = f"{quantity.rate(told.ask.rate)}" if told.ask.rate else f"{told.ask.connections} connections"
     if told.failed or told.spoilt:
@@ -65,7 +72,7 @@ def lines(found: Recommendation) -> list[str]:
     told += ["", f" {_took(found)}"]
     if found.before:
         told += ["", " Before it:", *(f"   {line}" for line in visible_lines(found.before))]
-    for file in pasting.files(found):
+    for file in files_to_paste(found):
         told += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
     return [line.rstrip() for line in told]
 
@@ -93,9 +100,9 @@ def _about(found: Recommendation) -> Iterator[str]:
         for flag in proof.flags:
             yield f"⚑ {visible(flag.sentence)}"
     if found.growth is not None:
-        yield _growth(found.growth, visible(pasting.server_that_keeps_workers(found)))
+        yield _growth(found.growth, visible(server_that_keeps_workers(found)))
     if found.command:
-        yield f"deploy:  {visible(pasting.command_line(found))}"
+        yield f"deploy:  {visible(command_line(found))}"
 
 
 def _growth(growth: Growth, keeps: str) -> str:
@@ -157,3 +164,80 @@ def _value(goal: Goal, entry: Entry) -> str:
         return f"{quantity.memory(mid)} [{quantity.memory(low)}, {quantity.memory(high)}]"
     unit = "/s" if goal is Goal.CAPACITY else " µs a request"
     return f"{quantity.number(mid)}{unit} [{quantity.number(low)}, {quantity.number(high)}]"
+
+
+def document(found: Recommendation) -> dict[str, Any]:
+    """Return it as plain values."""
+    tuned = found.tuned
+    return {
+        "schema": SCHEMA,
+        "of": found.of,
+        "goal": tuned.goal.value,
+        "rate": found.rate or None,
+        "conditions": list(found.conditions),
+        "limits": asdict(found.limits),
+        "ending": tuned.ending.value,
+        "because": tuned.because,
+        "sentence": sentence(found),
+        "recommended": _entry(tuned.best, found.title),
+        "runner_up": _entry(tuned.runner_up, found.runner_up),
+        "candidates": [_entry(one, "") for one in tuned.entries],
+        "looks": {name: asdict(look) for name, look in tuned.looks.items()},
+        "mind": [asdict(one) for one in found.mind],
+        "growth": asdict(found.growth) if found.growth else None,
+        "proof": searches.of_measurement(found.proof) if found.proof else None,
+        "before": found.before,
+        "command": command_line(found),
+        "files": {one.name: one.text for one in files_to_paste(found)},
+        "trials": tuned.trials,
+        "grid_trials": found.grid_trials,
+        "seconds": found.seconds,
+    }
+
+
+def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    contestant = one.candidate.contestant
+    return {
+        "label": contestant.label,
+        **({"called": called} if called else {}),
+        "stack": contestant.stack,
+        "knobs": dict(contestant.knobs),
+        "fate": one.fate.value,
+        "why": one.why,
+        "trials": one.trials,
+        "value": asdict(one.value) if one.value else None,
+        "memory_bytes": one.memory_bytes,
+        "grew_bytes": one.grew_bytes,
+        "forecast": asdict(one.forecast) if one.forecast else None,
+    }
+
+
+def command_line(found: Recommendation) -> str:
+    """Return the command line to deploy; empty where there is none."""
+    return deployment.command_line(found.command, _wishes(found)) if found.command else ""
+
+
+def files_to_paste(found: Recommendation) -> tuple[File, ...]:
+    """Return the files to paste; none where there is no command line."""
+    return deployment.files(found.command, _wishes(found)) if found.command else ()
+
+
+def server_that_keeps_workers(found: Recommendation) -> str:
+    """Return the server that cannot be told to replace a worker, where one would have to be; else nothing."""
+    if not found.command or found.growth is None or deployment.replaces_workers(found.command):
+        return ""
+    return deployment.server_of(found.command)
+
+
+def _wishes(found: Recommendation) -> Wishes:
+    cpus, growth = found.limits.cpus, found.growth
+    return Wishes(
+        cpus if isinstance(cpus, int) else None,
+        found.limits.memory_bytes,
+        Full(growth.requests_to_restart, growth.bytes_to_restart) if growth else None,
+        found.python or deployment.PYTHON,
+        found.cwd or deployment.FOLDER,
+        found.variables,
+    )

@@ -1,0 +1,361 @@
+"""A diff in each of its formats: terminal, Markdown (a comment on a pull request), JSON, JUnit.
+
+All of them show the same rows (`sections`). In the terminal the answer stands last, where the reader's eyes are; in
+Markdown it stands first. In JUnit each figure is a case: a regression is a failure, missing data a skipped case. A
+threshold that cannot be decided is an error, because somebody asked for it and it did not pass.
+
+JSON: schema `velodrome/diff/1`, docs/diff.schema.json.
+"""
+
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from rich.console import Console
+from rich.text import Text
+
+from velodrome.model import quantity
+from velodrome.model.difference import DIFF_METRICS, Change, Diff, Difference, Gate
+from velodrome.model.metric import Unit
+from velodrome.report import junit, names
+from velodrome.report.json import written
+from velodrome.report.junit import Case, Outcome, Suite
+from velodrome.report.typeset import markdown_escaped, paragraph, plural, visible
+
+HEADS = ("", "before", "after", "difference [95 %]", "")
+ANSWERS = {
+    Change.REGRESSION: "Regression",
+    Change.IMPROVEMENT: "Improvement",
+    Change.SAME: "No difference",
+    Change.INSUFFICIENT: "Insufficient data",
+}
+SIGNS = {
+    Change.REGRESSION: "✗",
+    Change.IMPROVEMENT: "✓",
+    Change.SAME: "=",
+    Change.INSUFFICIENT: "?",
+}
+"""Beside the word, never instead of it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: its name, the two values, the difference with its interval, and the answer."""
+
+    difference: Difference
+    texts: tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The figures of one cell under one load."""
+
+    question: str
+    contestant: str
+    title: str
+    rows: tuple[Row, ...]
+
+
+def sections(diff: Diff) -> tuple[list[Section], list[str]]:
+    """Return all figures by cell and load, and the reasons that the rows refer to by number."""
+    reasons: list[str] = []
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for one in diff.differences:
+        found.setdefault((one.question, one.contestant, one.load), []).append(_row(one, reasons))
+    labels: dict[str, set[str]] = {}
+    for one in diff.differences:
+        labels.setdefault(one.called, set()).add(one.contestant)
+    made = [
+        Section(question, contestant, _title(rows[0].difference, labels), tuple(rows))
+        for (question, contestant, _), rows in found.items()
+    ]
+    return made, reasons
+
+
+def _title(one: Difference, labels: Mapping[str, Collection[str]]) -> str:
+    """Return what a section is of; a contestant that is called as another is told by its label too."""
+    label = f" ({one.contestant})" if len(labels[one.called]) > 1 else ""
+    return visible(f"{one.question}: {one.called}{label}, {names.load_label(one.load)}")
+
+
+def _row(one: Difference, reasons: list[str]) -> Row:
+    said = answer(one)
+    if one.change is Change.INSUFFICIENT and one.more_blocks is None and one.reason:
+        reason = visible(one.reason)
+        if reason not in reasons:
+            reasons.append(reason)
+        said = f"{said} [{reasons.index(reason) + 1}]"
+    return Row(
+        one, (one.metric, value(one.before, one.metric), value(one.after, one.metric), moved(one), said)
+    )
+
+
+def answer(one: Difference) -> str:
+    """Return `regression`, `no difference beyond 5 %`, `insufficient data: 7 more blocks needed`."""
+    match one.change:
+        case Change.SAME:
+            return f"no difference beyond {margin(one)}"
+        case Change.INSUFFICIENT if one.more_blocks is not None:
+            return f"insufficient data: {plural(one.more_blocks, 'more block')} needed"
+        case _:
+            return one.change.value
+
+
+def margin(one: Difference) -> str:
+    """Return from where on a difference of it counts."""
+    return quantity.percent(one.margin) + (" of the requests" if one.metric == "errors" else "")
+
+
+def value(figure: float | None, metric: str) -> str:
+    """Return a figure with its unit."""
+    if figure is None:
+        return quantity.MISSING
+    match DIFF_METRICS[metric].unit:
+        case Unit.RATE:
+            return quantity.rate(figure)
+        case Unit.MILLISECONDS:
+            return f"{quantity.milliseconds(figure)} ms"
+        case Unit.MICROSECONDS:
+            return f"{quantity.number(figure)} µs"
+        case Unit.BYTES:
+            return f"{quantity.number(figure / 1e6)} MB"
+        case _:
+            return quantity.percent(figure)
+
+
+def moved(one: Difference) -> str:
+    """Return by how much after differs from before, with its interval: `+6 % [+2, +10]`."""
+    if one.interval is None:
+        return quantity.MISSING
+    shift, unit = (0.0, "points") if one.metric == "errors" else (1.0, "%")
+    low, mid, high = ((end - shift) * 100 for end in (one.interval.low, one.interval.mid, one.interval.high))
+    if high > 1000:
+        return f"{quantity.signed(mid)} {unit} [{quantity.signed(low)}, over +1 000]"
+    places = min(2, quantity.places_for((high - low) / 2, mid or 1.0)) if high > low else 0
+    told = [quantity.signed(end, places) for end in (low, mid, high)]
+    return f"{told[1]} {unit} [{told[0]}, {told[2]}]"
+
+
+def gate(one: Gate) -> str:
+    """Return what became of a threshold in a sentence."""
+    where = f"{one.difference.called}, {names.load_label(one.difference.load)} ({one.difference.question})"
+    said = f"{one.threshold.text}: {_verdict(one)}: {moved(one.difference)} for {where}"
+    if one.held is not None or not (one.more_blocks or one.reason):
+        return visible(f"{said}.")
+    tell = f"{plural(one.more_blocks, 'more block')} needed" if one.more_blocks else one.reason.rstrip(".")
+    return visible(f"{said}; {tell}.")
+
+
+def _verdict(one: Gate) -> str:
+    return {True: "kept", False: "broken", None: "insufficient data"}[one.held]
+
+
+def broken(diff: Diff) -> Sequence[Gate]:
+    """Return the thresholds that do not hold, or of which it cannot be told, the broken ones first."""
+    return sorted((one for one in diff.gates if not one.held), key=lambda one: one.held is None)
+
+
+def headline(diff: Diff) -> str:
+    """Return the answer in a few words: `Regression`."""
+    return ANSWERS[diff.change]
+
+
+def side(name: str, told: str) -> str:
+    """Return what one side is."""
+    return visible(f"{name} ({told})" if told else name)
+
+
+STYLES = {
+    Change.REGRESSION: "bold red",
+    Change.IMPROVEMENT: "bold green",
+    Change.SAME: "",
+    Change.INSUFFICIENT: "yellow",
+}
+SET_ASIDE_SHOWN = 6
+_GAP = "  "
+
+
+def lines(diff: Diff, width: int) -> list[Text]:
+    """Return the whole report for a terminal of `width` columns."""
+    found = [
+        Text(f" before  {side(diff.before.name, diff.before.told)}"),
+        Text(f" after   {side(diff.after.name, diff.after.told)}"),
+        Text(" interleaved block by block" if diff.paired else " two runs, not interleaved", style="dim"),
+    ]
+    made, reasons = sections(diff)
+    for section in made:
+        found += [Text(), *_paragraph(section.title, width, "bold"), *_table(section.rows, width)]
+    found.append(Text())
+    for number, reason in enumerate(reasons, 1):
+        found += paragraph(f"[{number}] {reason}", width, 1)
+    for note in diff.notes:
+        found += paragraph(visible(note), width, 1, "dim")
+    found += _set_aside(diff, width)
+    for one in diff.gates:
+        style = {True: "", False: "bold red", None: "yellow"}[one.held]
+        found += paragraph(f"threshold {gate(one)}", width, 1, style)
+    if broken(diff):
+        found.append(Text())
+    opening = Text(f" {SIGNS[diff.change]} {headline(diff)}", style=STYLES[diff.change] or "bold")
+    return [*found, opening, *paragraph(visible(diff.sentence), width, 3)]
+
+
+def show(diff: Diff, out: Console) -> None:
+    """Write it."""
+    for line in lines(diff, out.width):
+        out.print(line, soft_wrap=True)
+
+
+def _paragraph(text: str, width: int, style: str) -> list[Text]:
+    return paragraph(text, width, 1, style)
+
+
+def _table(rows: Sequence[Row], width: int) -> list[Text]:
+    """Return rows under their heads; the answer is folded under itself where the terminal is narrow."""
+    cells = [HEADS, *(row.texts for row in rows)]
+    sizes = [max(len(row[column]) for row in cells) for column in range(4)]
+    left = 4 + sum(sizes) + len(_GAP) * 4
+    found = []
+    for number, texts in enumerate(cells):
+        shown = [f"{texts[0]:<{sizes[0]}}"] + [f"{texts[column]:>{sizes[column]}}" for column in (1, 2)]
+        shown.append(f"{texts[3]:<{sizes[3]}}")
+        start = "   " + _GAP.join(shown)
+        if number == 0:
+            found.append(Text(start.rstrip(), style="dim"))
+            continue
+        change = rows[number - 1].difference.change
+        room = width - left - 1
+        answer = f"{SIGNS[change]} {texts[4]}"
+        folded = textwrap.wrap(answer, room) if room >= 16 else [""]
+        first = Text(start + _GAP) + Text(folded[0], style=STYLES[change])
+        found.append(first)
+        found += [
+            Text(" " * (len(start) + len(_GAP) + 2) + more, style=STYLES[change]) for more in folded[1:]
+        ]
+        if room < 16:
+            found.append(Text(f"     {answer}", style=STYLES[change]))
+    return found
+
+
+def _set_aside(diff: Diff, width: int) -> list[Text]:
+    if not diff.set_aside:
+        return []
+    shown = diff.set_aside[:SET_ASIDE_SHOWN]
+    found = [Text(), Text(f" ⚑ {plural(len(diff.set_aside), 'reason')} why measurements were set aside:")]
+    for told in shown:
+        found += paragraph(visible(told), width)
+    if len(diff.set_aside) > len(shown):
+        found.append(Text(f"   and {len(diff.set_aside) - len(shown)} more", style="dim"))
+    return [*found, Text()]
+
+
+MARKDOWN_HEAD = ("| figure | before | after | difference [95 %] | |", "|:--|--:|--:|--:|:--|")
+
+
+def markdown_text(diff: Diff) -> str:
+    """Return the comment."""
+    made, reasons = sections(diff)
+    before, after = side(diff.before.name, diff.before.told), side(diff.after.name, diff.after.told)
+    parts = [f"### {SIGNS[diff.change]} {headline(diff)}", "", markdown_escaped(diff.sentence), ""]
+    parts += [f"{markdown_escaped(before)} → {markdown_escaped(after)}, {_how(diff)}.", ""]
+    gates = broken(diff)
+    if gates:
+        parts += [*(f"- **{markdown_escaped(gate(one))}**" for one in gates), ""]
+    elif diff.gates:
+        parts += [f"All {len(diff.gates)} thresholds are kept.", ""]
+    for section in made:
+        moved = [
+            row for row in section.rows if row.difference.change in {Change.REGRESSION, Change.IMPROVEMENT}
+        ]
+        if moved:
+            parts += [f"**{markdown_escaped(section.title)}**", "", *_table_diff_markdown(moved), ""]
+    parts += ["<details><summary>All figures</summary>", ""]
+    for section in made:
+        parts += [f"**{markdown_escaped(section.title)}**", "", *_table_diff_markdown(section.rows), ""]
+    parts += [
+        *(f"\\[{number}\\] {markdown_escaped(reason)}  " for number, reason in enumerate(reasons, 1)),
+        "",
+    ]
+    parts += [*(f"- {markdown_escaped(note)}" for note in diff.notes), "", "</details>"]
+    if diff.set_aside:
+        told = [f"- {markdown_escaped(one)}" for one in diff.set_aside]
+        parts += ["", "<details><summary>Set aside</summary>", "", *told, "", "</details>"]
+    if diff.environment:
+        facts = [
+            f"- {markdown_escaped(name)}: {markdown_escaped(fact)}" for name, fact in diff.environment.items()
+        ]
+        parts += ["", "<details><summary>Where</summary>", "", *facts, "", "</details>"]
+    return "\n".join(parts) + "\n"
+
+
+def _how(diff: Diff) -> str:
+    return (
+        "interleaved block by block on one machine" if diff.paired else "two runs that were not interleaved"
+    )
+
+
+def _table_diff_markdown(rows: Sequence[Row]) -> list[str]:
+    found = list(MARKDOWN_HEAD)
+    for row in rows:
+        metric, before, after, moved, said = map(markdown_escaped, row.texts)
+        sign = SIGNS[row.difference.change]
+        strong = "**" if row.difference.change is Change.REGRESSION else ""
+        found.append(f"| {metric} | {before} | {after} | {moved} | {strong}{sign} {said}{strong} |")
+    return found
+
+
+SCHEMA = "velodrome/diff/1"
+_DIFF = TypeAdapter(Diff)
+
+
+def document(diff: Diff) -> dict[str, Any]:
+    """Return the diff as plain values, its schema first."""
+    return {"schema": SCHEMA, **_DIFF.dump_python(diff, mode="json")}
+
+
+def json_text(diff: Diff) -> str:
+    """Return the document as it is written."""
+    return written(document(diff))
+
+
+def junit_text(diff: Diff) -> str:
+    """Return the whole document."""
+    made, _ = sections(diff)
+    properties = {
+        "before": side(diff.before.name, diff.before.told),
+        "after": side(diff.after.name, diff.after.told),
+        **diff.environment,
+    }
+    at = diff.environment.get("started", "")
+    suites = [
+        Suite(section.title, list(map(_figure, section.rows)), properties, at, diff.sentence)
+        for section in made
+    ]
+    if diff.gates:
+        suites.append(Suite("thresholds", list(map(_threshold, diff.gates)), properties, at))
+    return junit.text("velodrome diff", suites)
+
+
+def _figure(row: Row) -> Case:
+    one = row.difference
+    _, before, after, moved, said = row.texts
+    case = Case(f"velodrome.diff.{one.question}.{one.contestant}", f"{one.metric} {one.load}")
+    told = f"{one.metric}: {before} before, {after} after: {moved}"
+    if one.change is Change.REGRESSION:
+        return Case(
+            case.classname, case.name, Outcome.FAILED, "regression", one.reason or f"{told}: regression"
+        )
+    if one.change is Change.INSUFFICIENT:
+        reason = f": {one.reason}" if one.more_blocks is None and one.reason else ""
+        message = f"{told}: {said.partition(' [')[0]}{reason}"
+        return Case(case.classname, case.name, Outcome.SKIPPED, message=message)
+    return case
+
+
+def _threshold(one: Gate) -> Case:
+    name = f"{one.threshold.text}: {one.difference.cell} {one.difference.load}"
+    outcome = {True: Outcome.PASSED, False: Outcome.FAILED, None: Outcome.ERROR}[one.held]
+    kind = {True: "", False: "threshold", None: "insufficient data"}[one.held]
+    return Case("velodrome.diff.thresholds", name, outcome, kind, gate(one))

@@ -1,0 +1,267 @@
+"""What searches found, as text and as JSON: the highest rate or throughput of a target, the capacity of an app.
+
+`velodrome load --search` writes `velodrome/search/1` (docs/search.schema.json); `velodrome capacity` adds what the
+answer costs and what bounds it: `velodrome/capacity/1` (docs/capacity.schema.json).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from velodrome.model import quantity
+from velodrome.model.capacity_document import SCHEMA as CAPACITY_SCHEMA
+from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
+from velodrome.model.interval import Interval
+from velodrome.model.measurement import Measurement
+from velodrome.model.scalability import Peak, Scalability
+from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
+from velodrome.model.search_document import SCHEMA as SEARCH_SCHEMA
+from velodrome.report.typeset import plural, visible
+
+KEEPS_UP = "that the server keeps up with"
+
+
+def probe_line(one: Probe, p99_ms: float | None) -> str:
+    """Return `1 250/s  held   p99 5.21 ms`, or why it did not."""
+    p99 = f"p99 {quantity.milliseconds(p99_ms)} ms from due"
+    asked = f"{_rate(one.rate):>9}"
+    if one.spoilt:
+        return visible(f"{asked}  does not count: {one.spoilt}")
+    if one.held is None:
+        return visible(f"{asked}  cannot tell: {one.why}")
+    return visible(f"{asked}  held   {p99}" if one.held else f"{asked}  broke  {one.why}")
+
+
+def sample_line(one: Sample, p50_ms: float | None) -> str:
+    """Return `  32 connections  12 300/s  p50 2.55 ms`."""
+    p50 = quantity.milliseconds(p50_ms)
+    spoilt = f"  does not count: {one.spoilt}" if one.spoilt else ""
+    return visible(
+        f"{quantity.grouped(one.connections):>5} connections  {quantity.number(one.rps):>7}/s  p50 {p50} ms{spoilt}"
+    )
+
+
+def search_lines(
+    found: RateFound | ConnectionsFound, best: Mapping[str, Any] | None, conditions: Sequence[str]
+) -> list[str]:
+    """Return what is told when a search is over."""
+    told = ["", f" {search_sentence(found, conditions)}"]
+    if best is not None:
+        told.append(f" {best['limit']['sentence']}")
+        told.append(f" {best['limit']['facts']}")
+    return told
+
+
+def search_sentence(found: RateFound | ConnectionsFound, conditions: Sequence[str]) -> str:
+    """Return the answer in a sentence."""
+    if not isinstance(found, RateFound):
+        return visible(highest_throughput(found))
+    return visible(highest_rate(found, f"without {' or '.join(conditions)}" if conditions else KEEPS_UP))
+
+
+def search_document(
+    found: RateFound | ConnectionsFound, best: Mapping[str, Any] | None, conditions: Sequence[str]
+) -> dict[str, Any]:
+    """Return what a program reads."""
+    highest_rate = isinstance(found, RateFound)
+    return {
+        "schema": SEARCH_SCHEMA,
+        "sought": "rate" if highest_rate else "connections",
+        "conditions": list(conditions),
+        **{key: value for key, value in asdict(found).items() if key not in {"probes", "samples"}},
+        "sentence": search_sentence(found, conditions),
+        "trials": [asdict(one) for one in (found.probes if isinstance(found, RateFound) else found.samples)],
+        "best": best,
+    }
+
+
+def highest_rate(found: RateFound, what: str) -> str:
+    """Return the answer in a sentence; `what` follows «the highest rate»."""
+    because, trials = found.because.rstrip("."), f"{len(found.probes)} trials"
+    match found.ending:
+        case Ending.CONVERGED:
+            return f"The highest rate {what}: {_within(found.interval, '/s')}, 95 %, after {trials}."
+        case Ending.SPENT:
+            return f"The highest rate {what} lies between {_between(found.interval)}: {because}."
+        case Ending.BEYOND:
+            least = found.interval.low if found.interval else 0.0
+            return f"The highest rate {what} is at least {_rate(least)}: {because}."
+        case Ending.NEVER:
+            if not found.probes or found.probes[-1].everywhere:
+                return f"There is no rate {what}: {because}."
+            lowest = _rate(min(one.rate for one in found.probes))
+            return f"There is no rate {what}, because even at {lowest} {because}."
+        case _:
+            return f"Cannot tell the highest rate {what}: {because}."
+
+
+def highest_throughput(found: ConnectionsFound) -> str:
+    """Return the answer in a sentence."""
+    because = found.because.rstrip(".")
+    count, rps = _within(found.connections, ""), _within(found.rps, "/s")
+    match found.ending:
+        case Ending.CONVERGED:
+            return f"Throughput stops rising at {count} connections, with {rps}: more of them only wait."
+        case Ending.SPENT:
+            return f"Throughput stops rising at {count} connections, with {rps}, and this is not sure: {because}."
+        case Ending.BEYOND:
+            mid = quantity.grouped(found.connections.mid if found.connections else 0)
+            least = found.rps.mid if found.rps else 0.0
+            return f"Throughput is at least {_rate(least)}, with {mid} connections: {because}."
+        case _:
+            return f"Cannot tell where throughput stops rising: {because}."
+
+
+def _rate(value: float) -> str:
+    return quantity.rate(value)
+
+
+def _between(interval: Interval | None) -> str:
+    return f"{_rate(interval.low)} and {_rate(interval.high)}" if interval else "nothing that was found"
+
+
+def _within(interval: Interval | None, unit: str) -> str:
+    """Return `4 210/s [4 120, 4 300]`."""
+    if interval is None:
+        return quantity.MISSING
+    ends = (interval.low, interval.mid, interval.high)
+    low, mid, high = (quantity.number(value) if unit else quantity.grouped(value) for value in ends)
+    return f"{mid}{unit} [{low}, {high}]"
+
+
+LAW = "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1))"
+
+
+def sentence(found: RateCapacity | Knee) -> str:
+    """Return the answer in a sentence."""
+    if isinstance(found, Knee):
+        return visible(highest_throughput(found.found))
+    what = f"with {' and '.join(found.conditions)}" if found.conditions else KEEPS_UP
+    return visible(highest_rate(found.found, what))
+
+
+def lines(found: RateCapacity | Knee, title: str) -> list[str]:
+    """Return the answer under the title, then why, then what it took."""
+    told = ["", f" {visible(title)}", "", f" {sentence(found)}"]
+    told += [f" {line}" for line in _at_best(found.best, found.bottom)]
+    if isinstance(found, Knee):
+        told += ["", *(f" {line}" for line in _law(found.law))]
+    return [*told, "", f" {plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."]
+
+
+def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
+    if best is None:
+        return
+    facts = best.load
+    cpus = len(best.placement.server_cpus)
+    used = best.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
+    cost = best.cpu_us_per_request
+    each = f" ({quantity.number(cost)} µs a request)" if cost else ""
+    p50, p99 = quantity.milliseconds(facts.due.p50), quantity.milliseconds(facts.due.p99)
+    yield (
+        f"At {quantity.rate(facts.throughput_rps)}: p50 {p50} ms, p99 {p99} ms, {quantity.number(used, 2)} of "
+        f"{plural(cpus, 'CPU')}{each}, {quantity.memory(best.memory_bytes)}."
+    )
+    if bottom is not None:
+        yield f"There {bottom.sentence}."
+    if best.placement.shared:
+        yield "Server and generator shared a CPU: alone on these CPUs the server does more."
+    for flag in best.flags:
+        yield f"⚑ {visible(flag.sentence)}"
+
+
+def _law(law: Scalability | None) -> Iterator[str]:
+    if law is None:
+        yield "Too few different numbers of connections for the Universal Scalability Law."
+        return
+    yield f"Universal Scalability Law, {LAW}, of {plural(law.points, 'closed loop')}:"
+    yield f"  λ {_bounds(law.rate)}/s   what one connection gets"
+    yield f"  σ {_bounds(law.contention)}   the part of the work that waits for its turn"
+    yield f"  κ {_bounds(law.coherency)}   what each costs each other"
+    yield f"  {_peak(law)}"
+    if not law.fits:
+        yield (
+            f"  The law does not describe this curve: it is off by up to {quantity.percent(law.misfit)}, more than "
+            "repeats differ by. Believe where throughput stops rising, not these."
+        )
+
+
+def _peak(law: Scalability) -> str:
+    at, best = law.peak_connections, law.peak_rps
+    match law.peak:
+        case Peak.NONE:
+            least = f": if there is one, it is beyond {quantity.grouped(at.low)} connections" if at else ""
+            return f"No peak within what was tried, because κ may be 0{least}."
+        case _ if at is None or best is None:
+            return "No peak."
+        case Peak.BEYOND:
+            return (
+                f"By the law throughput would peak at {_bounds(at)} connections, further out than was tried, with "
+                f"{_bounds(best)}/s."
+            )
+        case _:
+            return f"Throughput peaks at {_bounds(at)} connections, with {_bounds(best)}/s, and then falls."
+
+
+def _bounds(interval: Interval) -> str:
+    low, mid, high = (_short(value) for value in (interval.low, interval.mid, interval.high))
+    return f"{mid} [{low}, {high}]"
+
+
+def _short(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.2g}".replace("-", "−") if abs(value) < 0.01 else quantity.number(value)
+
+
+def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
+    """Return it as plain values."""
+    search = found.found
+    of_rate = isinstance(search, RateFound)
+    searched = {
+        key: value for key, value in asdict(search).items() if key not in {"probes", "samples", "ending"}
+    }
+    return {
+        "schema": CAPACITY_SCHEMA,
+        "sought": "rate" if of_rate else "connections",
+        "of": title,
+        "ending": search.ending.value,
+        "conditions": list(found.conditions) if isinstance(found, RateCapacity) else [],
+        **searched,
+        "sentence": sentence(found),
+        "bound": asdict(found.bottom) if found.bottom else None,
+        "law": _finite(asdict(found.law)) if isinstance(found, Knee) and found.law else None,
+        "tried": [
+            asdict(one) for one in (search.probes if isinstance(search, RateFound) else search.samples)
+        ],
+        "best": of_measurement(found.best) if found.best else None,
+        "trials": found.trials,
+        "seconds": found.seconds,
+    }
+
+
+def of_measurement(measured: Measurement) -> dict[str, Any]:
+    """Return what one load gave and cost, as a program reads it."""
+    facts, server = measured.load, measured.server
+    return {
+        "load": asdict(measured.trial.load),
+        "throughput_rps": facts.throughput_rps,
+        "latency_ms": {"due": asdict(facts.due), "sent": asdict(facts.sent)},
+        "errors": facts.requests - facts.ok,
+        "requests": facts.requests,
+        "cpu_us_per_request": measured.cpu_us_per_request,
+        "server_cpus": server.cpu_s / facts.duration_s if facts.duration_s else None,
+        "memory_bytes": measured.memory_bytes,
+        "command": list(measured.command),
+        "python": measured.python,
+        "packages": dict(measured.packages),
+        "flags": [{"kind": flag.kind.value, "sentence": flag.sentence} for flag in measured.flags],
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: an end that is not known is null."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
