@@ -18,7 +18,7 @@ WORDED = "run/supervision/python.py"
 NAMES_A_PYTHON: Mapping[str, str] = {
     WORDED: "the one place",
     "run/environments/interpreter.py": "which interpreter velodrome runs on is asked, and worded there",
-    "track/apps.py": "the interpreter of an app, where its user names none",
+    "usecases/apps.py": "the interpreter of an app, where its user names none",
     "api/apps.py": "the interpreter of an app, where its user names none",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
 }
@@ -27,7 +27,7 @@ NAMES_A_MODULE: Mapping[str, str] = {
     "run/apps/inspect.py": "the app's own process, in the app's folder",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
     "report/deployment.py": "text to paste",
-    "cli/_call_options.py": "an option of velodrome's own",
+    "cli/_load_options.py": "an option of velodrome's own",
     "run/drivers/h2load.py": "an option of h2load's",
     "run/drivers/oha.py": "an option of oha's",
     **dict.fromkeys(
