@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
+from velodrome.guest.codegen.wire import answers
 from velodrome.guest.services.hello import recipe
-from velodrome.guest.weave.wire import answers
 
 UNWRITTEN = "nothing is written by hand to compare it with"
 """What it says of interfaces that it has no handler for."""
@@ -286,7 +286,7 @@ class Registered:
 
 
 def grpc(build: Any, loop: Any) -> tuple[Block, Block]:
-    from velodrome.guest.grpc.descriptor import protobuf_messages  # noqa: PLC0415 - in its environment
+    from velodrome.guest.grpc.greeter import protobuf_messages  # noqa: PLC0415 - in its environment
 
     messages = protobuf_messages()
 
@@ -301,7 +301,7 @@ def grpc(build: Any, loop: Any) -> tuple[Block, Block]:
 
 
 def grpc_aio(build: Any, loop: Any) -> tuple[Block, Block]:
-    from velodrome.guest.grpc.descriptor import protobuf_messages  # noqa: PLC0415 - in its environment
+    from velodrome.guest.grpc.greeter import protobuf_messages  # noqa: PLC0415 - in its environment
 
     messages = protobuf_messages()
 
@@ -323,7 +323,7 @@ def said_hello(build: Any) -> Any:
 
 
 def grpclib(build: Any, loop: Any) -> tuple[Block, Block]:
-    import velodrome.guest.grpc.betterproto_messages as library  # noqa: PLC0415 - in its environment
+    import velodrome.guest.grpc.greeter as library  # noqa: PLC0415 - in its environment
 
     messages = library.betterproto_messages()
     request = messages.request(name="world")

@@ -31,7 +31,7 @@ def document(ended: Ended) -> dict[str, Any]:
     [
         (("capacity", "--stack", "uvicorn"), "give an app (shop.wsgi:application), or with --recipe"),
         (("capacity", "--stack", "uvicornn", "--recipe", "hello"), "Nearest: uvicorn"),
-        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--threads", "4"), "no setting of uvicorn"),
+        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--threads", "4"), "setting of uvicorn"),
         (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--slo", "p98x < 1s"), "called 'p98x'"),
         (
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--closed", "--slo", "p99 < 1s"),
@@ -41,16 +41,19 @@ def document(ended: Ended) -> dict[str, Any]:
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--workers", "0"),
             "workers 0: give a whole",
         ),
-        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--knob", "loop"), "'loop' is no setting"),
+        (
+            ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--knob", "loop"),
+            "'loop' is not a setting",
+        ),
         (
             (*("capacity", "--stack", "uvicorn", "--recipe", "hello", "--setup", "x", "-H", "A: b"),),
-            "--header, --setup say nothing here: a recipe says itself what is asked",
+            "--header, --setup have no effect here: a recipe",
         ),
         (
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--link", "rtt=7"),
             "write 160ms, 1.5ms or 1s",
         ),
-        (("tune", "--recipe", "hello", "--request", "GET /"), "--request says nothing here: a recipe"),
+        (("tune", "--recipe", "hello", "--request", "GET /"), "--request has no effect here: a recipe"),
         (("tune", "--recipe", "hello", "--stack", "./no.py"), "the stack './no.py' could not be loaded"),
         (("tune", "--recipe", "hello", "--for", "memory"), "needs the rate that is to be carried"),
         (("tune", "--recipe", "hello", "--memory", "lots"), "write 512MB, 1GB, 512m or 1g"),

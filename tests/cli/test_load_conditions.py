@@ -56,7 +56,7 @@ def test_what_holds_outweighs_what_cannot_be_told(third_party: str) -> None:
 def test_an_unknown_metric_is_an_error_before_anything_is_sent() -> None:
     ended = load("http://127.0.0.1:1/", "-n", "1", "--fail-if", "p99th > 50ms")
     assert ended.returncode == 2
-    assert ended.stderr.startswith("velodrome: a load tells nothing called 'p99th'. Nearest: ")
+    assert ended.stderr.startswith("velodrome: unknown metric 'p99th'. Nearest: ")
     ended = load("http://127.0.0.1:1/", "-n", "1", "--fail-if", "p99 > 50")
     assert ended.returncode == 2
     assert "give it a unit" in ended.stderr

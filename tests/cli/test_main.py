@@ -48,7 +48,7 @@ def who() -> str:
         (("upstream", "--latency", "quick"), "quick"),
         (("upstream", "--errors", "200%"), "not a share"),
         (("upstream", "--stall", "1s"), "write 1s/10s"),
-        (("stacks", "show", "uvicorn", "wrokers=3"), "no setting of uvicorn"),
+        (("stacks", "show", "uvicorn", "wrokers=3"), "setting of uvicorn"),
         (("stacks", "show", "uvicorn", "workers=abc"), "workers abc: give a whole number from 1 on"),
         (("stacks", "show", "uvicorn", "workers=0"), "workers 0: give a whole number from 1 on"),
         (("stacks", "show", "uvicorn", "loop=trio"), "loop trio: uvicorn has"),

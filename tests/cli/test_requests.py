@@ -43,8 +43,8 @@ def test_a_log_becomes_a_file_that_can_be_asked(log: Path, tmp_path: Path, shop:
 
 def test_what_cannot_be_shown_is_one_sentence(log: Path, tmp_path: Path) -> None:
     for words, sentence in (
-        ((), "nothing says what is asked; name a log"),
-        (("--access-log", log, "--openapi", log), "--access-log and --openapi each say what is asked"),
+        ((), "no source of requests"),
+        (("--access-log", log, "--openapi", log), "--access-log and --openapi each"),
         (("--access-log", log, "--methods", "GET,FETCH"), "--methods GET,FETCH: 'FETCH' is no method"),
         (("--openapi", log), "access.log: it is no OpenAPI document"),
     ):
@@ -63,10 +63,7 @@ def test_headers_are_written_without_their_values_and_asked_with_them(
     path.write_text(ended.stdout)
     refused = run("load", shop, "--requests-file", path, "-n", "20")
     assert refused.returncode == 2
-    assert (
-        "the value of X-Trace is a secret that was not written down; give it again: --header"
-        in refused.stderr
-    )
+    assert "the value of X-Trace is a secret and was not stored; pass it again: --header" in refused.stderr
     asked = run("load", shop, "--requests-file", path, "-n", "20", "-H", "X-Trace: s3cret", "--json")
     assert '"ok": 20' in asked.stdout, asked.stderr
     with urllib.request.urlopen(f"{shop}/seen", timeout=10) as answer:

@@ -33,7 +33,7 @@ def test_the_app_is_made_when_first_asked_for_and_then_kept() -> None:
         return made[-1]
 
     module = types.ModuleType("sample")
-    module.__dict__["__getattr__"] = lazily(make, module.__dict__)
+    module.__dict__.update(make_app=make, __getattr__=lazily(module.__dict__))
     assert made == []
     assert module.app is module.app is made[0]
     assert len(made) == 1

@@ -59,7 +59,7 @@ def test_an_app_that_is_not_imported_from_its_revision_is_refused(
     (elsewhere / "installed.py").write_text(SHOP.format(seconds=0))
     asked = ["--app", "installed:app", "--cwd", str(shop), "--env", f"PYTHONPATH={elsewhere}"]
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
-    assert f"{elsewhere}/installed.py is imported, which is not from the revision" in capsys.readouterr().err
+    assert f"{elsewhere}/installed.py, which is not part of the revision" in capsys.readouterr().err
     assert f"/{KIND}-" not in git(shop, "worktree", "list")
 
 
@@ -91,7 +91,7 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
         return
     assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) == 2
     said = capsys.readouterr().err
-    assert f"{top}/src/shop/__init__.py is imported, which is not from the revision" in said
+    assert f"{top}/src/shop/__init__.py, which is not part of the revision" in said
     assert "--env PYTHONPATH=src" in said
     assert f"/{KIND}-" not in git(top, "worktree", "list")
 

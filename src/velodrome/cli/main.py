@@ -163,7 +163,7 @@ def _flush() -> None:
         except BrokenPipeError:
             raise
         except OSError as error:
-            from velodrome.model.errors.system import TerminalError  # noqa: PLC0415
+            from velodrome.model.errors.lab import TerminalError  # noqa: PLC0415
 
             which = "output" if name == "stdout" else "error"
             raise TerminalError(f"standard {which}", error.strerror or str(error)) from error

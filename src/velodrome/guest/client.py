@@ -5,16 +5,22 @@
 One file in `guest/clients/` is one client; its `driver` name in a study file is the file's. Those that await
 are for handlers that await. A handler that awaits may be given one that blocks, by name only: it then
 blocks the loop, which is a fault worth measuring and never what is meant by default.
+
+As a program, `python -m velodrome.guest.client CLIENT SECONDS` makes a database ready and reads three rows. It runs in
+an environment where the client is installed, with the database's URL in its variable, and tries until it is answered
+or the time is up. It prints the version that the database says it is; on failure the exit status is 1 and the last
+line of standard error says why.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from velodrome.guest.recipe import EMBEDDED, Query, Recipe, Write
 
@@ -135,3 +141,34 @@ def connected(client: Client) -> Connected:
     if not url and client.database != EMBEDDED:
         raise ValueError("it asks %s, but %s names no address" % (client.database, variable(client.database)))
     return client.connect(url)
+
+
+PAUSE_S = 0.03
+
+
+def main(argv: List[str]) -> int:
+    """Run the program."""
+    client = clients()[argv[0]]
+    url = os.environ[variable(client.database)]
+    until = time.monotonic() + float(argv[1])
+    if client.prepare is None:
+        raise ValueError("%s prepares nothing" % client.name)
+    while True:
+        try:
+            version = client.prepare(url)
+            found = client.connect(url).reader(3, 0.0)()
+        except Exception as error:  # each library has classes of its own, and all mean: not yet, or never
+            why = "%s: %s" % (type(error).__name__, " ".join(str(error).split()))
+        else:
+            if len(found) == 3:
+                print(version)
+                return 0
+            why = "it gave %d rows of 3" % len(found)
+        if time.monotonic() > until:
+            sys.stderr.write(why + "\n")
+            return 1
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

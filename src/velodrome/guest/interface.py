@@ -57,16 +57,18 @@ class Interface:
         return recipe.answer(self.head_bytes(last.size))
 
 
-def lazily(make_app: Callable[[], Any], namespace: Dict[str, Any]) -> Callable[[str], Any]:
-    """Return a module's `__getattr__` (PEP 562) which makes `app` on first use and keeps it in the module.
+def lazily(namespace: Dict[str, Any]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` (PEP 562): `app` is what `make_app()` returns, made on first use and kept.
 
-    Importing an interface must not start anything, yet servers are told `module:app`. A server that
-    looks into `vars(module)` instead of asking for the attribute is told `module:make_app()`.
+    Likewise every other name for which the module has a `make_…`. Importing an interface must not start anything,
+    yet servers load `module:app`. A server that looks into `vars(module)` instead of reading the attribute loads
+    `module:make_app()`.
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the name PEP 562 gives it
-        if name != "app":
+        make = namespace.get("make_" + name)
+        if make is None:
             raise AttributeError("module %r has no attribute %r" % (namespace["__name__"], name))
-        return namespace.setdefault("app", make_app())
+        return namespace.setdefault(name, make())
 
     return __getattr__

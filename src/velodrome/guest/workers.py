@@ -1,4 +1,4 @@
-"""Workers: fork processes that serve one listening socket, and end with them.
+"""Workers: fork processes that serve one listening socket and end with them; event loops by name.
 
     listener = listen(host, port, backlog)
     with_workers(4, lambda: serve(listener))
@@ -16,7 +16,7 @@ import socket
 import sys
 from argparse import ArgumentParser
 from importlib import import_module
-from typing import Any, Callable, Coroutine, List
+from typing import Any, Awaitable, Callable, Coroutine, List, Set
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -134,3 +134,25 @@ def _end(workers: List[int]) -> None:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
             continue
+
+
+_keepers: Set["asyncio.Task[None]"] = set()
+"""A loop holds its tasks weakly."""
+
+
+def at_loop_end(close: Callable[[], Awaitable[Any]]) -> None:
+    """Await `close()` when the running loop ends, whoever runs it.
+
+    No server has the same hook for that, but all end by cancelling what still runs on the loop: a task that waits for
+    nothing else closes then.
+    """
+
+    async def keep() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await close()
+
+    task = asyncio.get_running_loop().create_task(keep())
+    _keepers.add(task)
+    task.add_done_callback(_keepers.discard)

@@ -50,7 +50,7 @@ def told(error: BaseException) -> VelodromeError:
     found = named(error)
     if found is not None:
         return found
-    from velodrome.model.errors.system import UnforeseenError  # noqa: PLC0415
+    from velodrome.model.errors.lab import UnforeseenError  # noqa: PLC0415
 
     path, why_not = keep(error)
     return UnforeseenError(type(error).__name__, str(error), path, why_not)
@@ -65,23 +65,23 @@ def sentence(error: Exception) -> str:
 
 def named(error: BaseException) -> VelodromeError | None:
     """Return the error that names what the system, or this installation, lacks; None: it is something else."""
-    from velodrome.model.errors import system  # noqa: PLC0415
+    from velodrome.model.errors import lab  # noqa: PLC0415
 
     if isinstance(error, VelodromeError):
         return error
     if isinstance(error, MemoryError):
-        return system.ExhaustedError("memory", _limit("RLIMIT_AS"), os.strerror(errno.ENOMEM))
+        return lab.ExhaustedError("memory", _limit("RLIMIT_AS"), os.strerror(errno.ENOMEM))
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return _no_process()
     if isinstance(error, RuntimeError) and "home directory" in str(error):
-        return system.NoHomeError(os.getuid())
+        return lab.NoHomeError(os.getuid())
     if isinstance(error, ImportError):
         return _import(error)
     return _of_system(error) if isinstance(error, OSError) else None
 
 
 def _of_system(error: OSError) -> VelodromeError | None:
-    from velodrome.model.errors import system  # noqa: PLC0415
+    from velodrome.model.errors import lab  # noqa: PLC0415
 
     number, reason = error.errno or 0, error.strerror or str(error)
     exhausted = {
@@ -91,17 +91,17 @@ def _of_system(error: OSError) -> VelodromeError | None:
     }
     if number in exhausted:
         what, limit = exhausted[number]
-        return system.ExhaustedError(what, _limit(limit), reason)
+        return lab.ExhaustedError(what, _limit(limit), reason)
     if number == errno.EAGAIN and _started_something(error.__traceback__):
         return _no_process()
     if "No usable temporary directory" in reason:
-        return system.ScratchError(_scratch(), os.strerror(_full(_scratch()) or errno.EACCES))
+        return lab.ScratchError(_scratch(), os.strerror(_full(_scratch()) or errno.EACCES))
     return _no_room(error, reason) if number in (*NO_ROOM, errno.EROFS) else None
 
 
 def _no_room(error: OSError, reason: str) -> VelodromeError:
     """Name what has no room, or is mounted read-only: the file that was written, or else by how much room there is."""
-    from velodrome.model.errors import system  # noqa: PLC0415
+    from velodrome.model.errors import lab  # noqa: PLC0415
     from velodrome.run import cache  # noqa: PLC0415
 
     number = error.errno or 0
@@ -112,36 +112,34 @@ def _no_room(error: OSError, reason: str) -> VelodromeError:
     if isinstance(error.filename, str | bytes):
         file = os.path.abspath(os.fsdecode(error.filename))
         if kept and file.startswith(kept + os.sep):
-            return system.CacheError(kept, number)
+            return lab.CacheError(kept, number)
         if file.startswith(scratch + os.sep):
-            return system.ScratchError(scratch, reason)
-        return system.FullError([file], reason)
+            return lab.ScratchError(scratch, reason)
+        return lab.FullError([file], reason)
     if _takes_nothing(1):
-        return system.TerminalError("standard output", reason)
+        return lab.TerminalError("standard output", reason)
     full = [place for place in dict.fromkeys((kept, scratch, os.getcwd())) if place and _full(place)]
     if full == [kept]:
-        return system.CacheError(kept, number)
-    return system.ScratchError(scratch, reason) if full == [scratch] else system.FullError(full, reason)
+        return lab.CacheError(kept, number)
+    return lab.ScratchError(scratch, reason) if full == [scratch] else lab.FullError(full, reason)
 
 
 def _no_process() -> VelodromeError:
-    from velodrome.model.errors.system import ExhaustedError  # noqa: PLC0415
+    from velodrome.model.errors.lab import ExhaustedError  # noqa: PLC0415
 
     return ExhaustedError("processes and threads", _limit("RLIMIT_NPROC"), os.strerror(errno.EAGAIN))
 
 
 def _import(error: ImportError) -> VelodromeError | None:
     """Name what is not installed, or cannot be loaded: what velodrome itself imports, not what a stack does."""
-    from velodrome.model.errors import system  # noqa: PLC0415
+    from velodrome.model.errors import lab  # noqa: PLC0415
 
     if os.strerror(errno.EMFILE) in str(error):
-        return system.ExhaustedError("open files", _limit("RLIMIT_NOFILE"), os.strerror(errno.EMFILE))
+        return lab.ExhaustedError("open files", _limit("RLIMIT_NOFILE"), os.strerror(errno.EMFILE))
     if _of_others(error.__traceback__):
         return None
     part = str(error).split("'")[1] if str(error).startswith("cannot import name '") else ""
-    return system.BrokenInstallationError(
-        ".".join(filter(None, (error.name, part))) or "a module", str(error)
-    )
+    return lab.BrokenInstallationError(".".join(filter(None, (error.name, part))) or "a module", str(error))
 
 
 def _started_something(trace: TracebackType | None) -> bool:

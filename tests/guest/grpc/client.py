@@ -53,8 +53,8 @@ def over_grpcio(address: str, method: Method, requests: list[dict[str, Any]], ea
     """Ask by grpcio, blocking; `each` is how many replies a message of a conversation gets."""
     import grpc  # noqa: PLC0415 - only in its environment
 
-    from velodrome.guest.grpc.descriptor import protobuf_messages  # noqa: PLC0415 - only in its environment
-    from velodrome.guest.grpc.stub import GreeterStub  # noqa: PLC0415 - only in its environment
+    from velodrome.guest.grpc.greeter import protobuf_messages  # noqa: PLC0415 - only in its environment
+    from velodrome.guest.grpc.peers import GreeterStub  # noqa: PLC0415 - only in its environment
 
     messages, answered, log = protobuf_messages(), queue.Queue[None](), Log()
 
@@ -91,7 +91,7 @@ async def _over_grpclib(
     from grpclib.const import Cardinality  # noqa: PLC0415 - only in its environment
     from grpclib.exceptions import GRPCError, StreamTerminatedError  # noqa: PLC0415 - as above
 
-    from velodrome.guest.grpc.betterproto_messages import betterproto_messages  # noqa: PLC0415
+    from velodrome.guest.grpc.greeter import betterproto_messages  # noqa: PLC0415
 
     messages, log = betterproto_messages(), Log()
     host, _, port = address.rpartition(":")

@@ -18,7 +18,7 @@ COMPILE = """
 import sys
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools.protoc import main
-from velodrome.guest.grpc.descriptor import file_descriptor, protobuf_messages
+from velodrome.guest.grpc.greeter import file_descriptor, protobuf_messages
 
 proto, target = sys.argv[1:]
 assert main(["", "-I" + proto.rpartition("/")[0], "--descriptor_set_out=" + target, proto]) == 0
@@ -32,7 +32,7 @@ assert compiled.SerializeToString() == file_descriptor().SerializeToString()
 """
 
 PROTOBUF = """
-from velodrome.guest.grpc.descriptor import protobuf_messages
+from velodrome.guest.grpc.greeter import protobuf_messages
 made = protobuf_messages()
 again = protobuf_messages()
 assert again.request is made.request, "the second time it makes others"
@@ -40,7 +40,7 @@ write = lambda message: message.SerializeToString()
 read = lambda cls, data: cls.FromString(data)
 """
 BETTERPROTO = """
-from velodrome.guest.grpc.betterproto_messages import betterproto_messages
+from velodrome.guest.grpc.greeter import betterproto_messages
 made = betterproto_messages()
 write = bytes
 read = lambda cls, data: cls().parse(data)

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from velodrome.guest.grpc.betterproto_service import snake_case
-from velodrome.guest.grpc.descriptor import Messages
-from velodrome.guest.grpc.greeter import METHODS
-from velodrome.guest.grpc.servicer import Frame, raising, servicer
+from velodrome.guest.codegen.idioms import Awaiting, Blocking
+from velodrome.guest.grpc.greeter import METHODS, Messages
+from velodrome.guest.grpc.servicer import Frame, raising, servicer, snake_case
 from velodrome.guest.recipe import Body, Chat, ReadBody, Recipe, Sleep, Step, Stream, filler
 from velodrome.guest.services.hello import recipe as hello
-from velodrome.guest.weave.idioms import Awaiting, Blocking
 
 
 @dataclass

@@ -20,8 +20,8 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
+from velodrome.guest.codegen.steps import HandlerCode
 from velodrome.guest.recipe import Recipe, Step, filler, from_plain
-from velodrome.guest.weave.steps import Weave
 
 Answer = tuple[int, bytes]
 
@@ -114,7 +114,7 @@ def call_socket(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
 
 
 def call_generators(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
-    from velodrome.guest.raw.generators import Talk, Trampoline  # noqa: PLC0415 - as a server would
+    from velodrome.guest.raw.coroutines import Talk, Trampoline  # noqa: PLC0415 - as a server would
 
     def serve(theirs: socket.socket) -> None:
         trampoline = Trampoline()
@@ -125,7 +125,7 @@ def call_generators(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
 
 
 def call_greenlets(converse: Any, recipe: Recipe, upload: bytes) -> Answer:
-    from velodrome.guest.raw.greenlets import Attended, hub  # noqa: PLC0415 - needs greenlet
+    from velodrome.guest.raw.coroutines import Attended, hub  # noqa: PLC0415 - needs greenlet
 
     def serve(theirs: socket.socket) -> None:
         hub().start(converse, Attended(theirs), True)
@@ -160,7 +160,7 @@ def call_published(app: Any, recipe: Recipe, upload: bytes) -> Answer:
 
 
 def call_events(handler: Any, recipe: Recipe, upload: bytes) -> Answer:
-    from velodrome.guest.raw.dialogue import Dialogue  # noqa: PLC0415 - as a server would
+    from velodrome.guest.raw.connection import Dialogue  # noqa: PLC0415 - as a server would
 
     class Written(Dialogue):
         """Told of one request; what it sends goes at once."""
@@ -249,13 +249,13 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
 def built(module: Any, recipe: Recipe, upstream: str) -> Any:
     """Return the handler of a recipe, after a look at whether it waits as its interface says."""
     waits: list[str] = []
-    spelled = Weave._spelled  # what every step goes through, whoever frames it
+    spelled = HandlerCode._spelled  # what every step goes through, whoever frames it
 
-    def seen(weave: Weave, step: Step) -> list[str]:
-        waits.append(weave.idiom.wait)
-        return spelled(weave, step)
+    def seen(code: HandlerCode, step: Step) -> list[str]:
+        waits.append(code.idiom.wait)
+        return spelled(code, step)
 
-    Weave._spelled = seen  # type: ignore[method-assign, assignment]
+    HandlerCode._spelled = seen  # type: ignore[method-assign, assignment]
     app = module.build(recipe, upstream)
     tasks = {"await ", "yield "}  # with "yield from " no loop of asyncio's is there for a client that awaits
     assert all((wait in tasks) == module.interface.awaits for wait in waits), "say `awaits` as it is"

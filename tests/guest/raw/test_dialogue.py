@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from velodrome.guest.raw.dialogue import GONE, LINGER, READ, WRITE, Dialogue, Handler
+from velodrome.guest.raw.connection import GONE, LINGER, READ, WRITE, Dialogue, Handler
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
 LAST = b"GET / HTTP/1.0\r\n\r\n"

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from velodrome.guest.raw.hearing import ANSWER, GO_ON, Hearing, Request
-from velodrome.guest.weave.wire import LONGEST_HEAD
+from velodrome.guest.codegen.wire import LONGEST_HEAD
+from velodrome.guest.raw.connection import ANSWER, GO_ON, Hearing, Request
 
 PLAIN = b"POST / HTTP/1.1\r\nHost: a\r\n\r\n"
 LAST = b"POST / HTTP/1.1\r\nConnection: close\r\n\r\n"

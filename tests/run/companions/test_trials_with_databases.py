@@ -33,7 +33,7 @@ def lab() -> Lab:
 
 def test_the_database_runs_beside_the_server_and_what_it_used_is_told(lab: Lab) -> None:
     (result,) = run_heat(heat(ASKING), lab)
-    if isinstance(result, Failed) and "is not here" in result.reason:
+    if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
     assert result.load.ok > 0
@@ -59,7 +59,7 @@ def test_a_missing_database_is_a_row_that_says_so(lab: Lab, monkeypatch: pytest.
     (result,) = run_heat(heat(recipe), lab)
     assert isinstance(result, Failed)
     assert result.failure is FailureKind.UNAVAILABLE
-    assert "MongoDB is not here" in result.reason
+    assert "MongoDB is not available" in result.reason
     assert "--database mongodb=" in result.reason
 
 
@@ -77,7 +77,7 @@ def test_behind_a_link_a_database_of_ours_is_asked_and_one_outside_is_not(lab: L
     (trial,) = heat(ASKING).trials
     far = Heat((replace(trial, link=Link(2.0)),))
     (result,) = run_heat(far, lab)
-    if isinstance(result, Failed) and "is not here" in result.reason:
+    if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
     assert result.load.ok > 0
@@ -93,7 +93,7 @@ def test_a_database_that_uses_up_its_cpus_sets_the_figures_aside(lab: Lab) -> No
     load = Load(Closed(8), 2.0, warmup_s=0.5)
     trial = Trial("study", "q", recipe, Contestant("uvicorn-h11"), load, Limits(), 0)
     (result,) = run_heat(Heat((trial,)), lab)
-    if isinstance(result, Failed) and "is not here" in result.reason:
+    if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
     raised = {flag.kind: flag for flag in result.flags}

@@ -163,19 +163,19 @@ def test_an_exit_status_is_told_with_the_last_lines(fake: Callable[[str], Path])
 
 def test_an_unforeseen_output_is_told(fake: Callable[[str], Path]) -> None:
     fake("echo 'Requests/sec: about a thousand'")
-    with pytest.raises(DriverOutputError, match=r"wrk 4.1.0 printed something unforeseen: it does not tell"):
+    with pytest.raises(DriverOutputError, match=r"wrk 4.1.0 printed unexpected output: it does not tell"):
         run()
 
 
 def test_a_run_in_which_most_requests_failed_is_told(fake: Callable[[str], Path]) -> None:
     fake(printing("wrk/all-failed"))
-    with pytest.raises(MostlyFailedError, match="requests by wrk failed, most often so: bad_status"):
+    with pytest.raises(MostlyFailedError, match=r"requests by wrk failed.*bad_status"):
         run()
 
 
 def test_a_run_without_any_answer_is_told(fake: Callable[[str], Path]) -> None:
     fake(printing("wrk/nothing"))
-    with pytest.raises(NothingAskedError, match="wrk tells of no request in"):
+    with pytest.raises(NothingAskedError, match="wrk reports no request in"):
         run()
 
 
@@ -217,9 +217,7 @@ def test_a_tool_is_saturated_when_it_used_the_cpus_it_can_use(
 
 def test_a_load_it_cannot_carry_is_refused_before_anything_is_started(fake: Callable[[str], Path]) -> None:
     calls = fake(printing("wrk/timed"))
-    with pytest.raises(
-        UnfitLoadError, match=r"wrk cannot carry a load with requests = 100: it loads for a time"
-    ):
+    with pytest.raises(UnfitLoadError, match=r"wrk cannot .* requests = 100: "):
         run(FEW)
     assert not calls.exists()
 

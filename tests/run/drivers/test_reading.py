@@ -138,7 +138,7 @@ def changed(tool: str, output: str) -> tuple[Dialect, Finished]:
 )
 def test_an_unforeseen_output_is_an_error_that_names_the_tool(tool: str, output: str) -> None:
     dialect, run = changed(tool, output)
-    with pytest.raises(DriverOutputError, match=f"{tool} 9.9 printed something unforeseen"):
+    with pytest.raises(DriverOutputError, match=f"{tool} 9.9 printed unexpected output"):
         understand(dialect, "9.9", run, TIMED)
 
 

@@ -53,7 +53,7 @@ def test_all_else_is_a_mix_that_only_velodrome_carries(requests: tuple[Request, 
 
 
 def assert_refused(dialect: Dialect, target: Target) -> None:
-    with pytest.raises(UnfitLoadError, match=r"cannot carry a load with mix = .*; velodrome sends more"):
+    with pytest.raises(UnfitLoadError, match=r"mix = .*; velodrome "):
         ForeignDriver(dialect).run(LOAD, target, lambda event: True)
 
 
@@ -92,9 +92,7 @@ def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
         {"rate": 100, "duration_s": 0.3, "to_rate": 200},
     ]
     for dialect in DIALECTS.values():
-        with pytest.raises(
-            UnfitLoadError, match=r"cannot carry a load with rate = 100\.\.200: it knows one rate"
-        ):
+        with pytest.raises(UnfitLoadError, match=r"rate = 100\.\.200: "):
             ForeignDriver(dialect).run(SCHEDULED, Target(URL), lambda event: True)
 
 

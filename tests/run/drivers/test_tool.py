@@ -40,13 +40,15 @@ def test_a_new_enough_version_is_found_whatever_stands_around_it(put: Put, tmp_p
 
 def test_versions_are_compared_as_numbers(put: Put, tmp_path: Path) -> None:
     put(tmp_path / "path", "echo 1.9.9")
-    with pytest.raises(DriverTooOldError, match=r"it is 1.9.9, 1.10 or newer is needed. Install it: apt"):
+    with pytest.raises(
+        DriverTooOldError, match=r"its version is 1.9.9; 1.10 or newer is required. Install it: apt"
+    ):
         SOME.find()
 
 
 def test_a_tool_without_a_version_is_not_used(put: Put, tmp_path: Path) -> None:
     put(tmp_path / "path", "echo hello")
-    with pytest.raises(DriverTooOldError, match="does not tell its version"):
+    with pytest.raises(DriverTooOldError, match="does not report its version"):
         SOME.find()
 
 

@@ -256,7 +256,7 @@ def test_without_rights_a_link_is_refused_with_the_reason_and_the_cure() -> None
     )
     last = tried.stderr.strip().splitlines()[-1]
     assert (
-        "a link is impossible here: velodrome may not make network namespaces (Operation not permitted)"
+        "a link cannot be created here: velodrome may not create network namespaces (Operation not permitted)"
         in last
     )
     assert "as root" in last

@@ -146,8 +146,8 @@ def test_where_no_link_can_be_had_its_trials_fail_and_a_race_of_nothing_else_is_
     failed = only(run_heat(far, lab))
     assert isinstance(failed, Failed)
     assert failed.failure is FailureKind.UNAVAILABLE
-    assert failed.reason.startswith("a link is impossible here: ")
-    assert failed.reason.endswith(", or leave the link out")
+    assert failed.reason.startswith("a link cannot be created here: ")
+    assert failed.reason.endswith("Or run without a link")
     with pytest.raises(LinkRefusedError):
         opening.refuse_impossible(far.trials, lab)
     opening.refuse_impossible((*near.trials, *far.trials), lab)

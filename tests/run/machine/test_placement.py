@@ -55,7 +55,7 @@ def test_a_server_given_few_of_many_leaves_the_rest_alone() -> None:
 @pytest.mark.parametrize("cpus", [0, -1, 3])
 def test_more_cpus_than_there_are_is_an_error_with_a_cure(cpus: int) -> None:
     with pytest.raises(
-        LimitError, match=r"cpus = -?\d is impossible here: velodrome may use 2 \(0, 7\)"
+        LimitError, match=r"cpus = -?\d cannot be enforced here: velodrome may use 2 \(0, 7\)"
     ) as raised:
         place((7, 0), Limits(cpus=cpus))
     assert "Give a number from 1 to 2" in str(raised.value)

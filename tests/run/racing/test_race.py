@@ -164,7 +164,7 @@ def test_no_block_is_begun_that_would_not_end_within_the_budget(tmp_path: Path) 
 
 def test_an_impossible_limit_is_told_before_anything_is_written(tmp_path: Path) -> None:
     for asked, sentence in (
-        (Limits(cpus=4096), "cpus = 4096 is impossible here: velodrome may use"),
+        (Limits(cpus=4096), "cpus = 4096 .*velodrome may use"),
         (Limits(memory_bytes=1000), "no Python server starts in less than 16 MiB"),
     ):
         with pytest.raises(LimitError, match=sentence):

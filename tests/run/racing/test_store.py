@@ -134,7 +134,7 @@ def test_what_is_installed_beside_an_app_is_stored_once(tmp_path: Path) -> None:
 
 def test_a_new_run_never_writes_over_an_old_one(tmp_path: Path) -> None:
     Store.create(tmp_path, made.header()).close()
-    with pytest.raises(ResultsExistError, match="there already; go on with it by --resume"):
+    with pytest.raises(ResultsExistError, match="--resume"):
         Store.create(tmp_path, made.header())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Awaitable, Callable, Optional
 
-from velodrome.guest.weave.loop_end import at_loop_end
+from velodrome.guest.workers import at_loop_end
 
 
 class OnLoop:

@@ -13,9 +13,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict
 
-from velodrome.guest.grpc.descriptor import protobuf_messages
-from velodrome.guest.grpc.greeter import NAME
-from velodrome.guest.grpc.stub import GreeterStub
+from velodrome.guest.grpc.greeter import NAME, protobuf_messages
+from velodrome.guest.grpc.peers import GreeterStub
 
 CALL_S = 10.0
 

@@ -12,9 +12,8 @@ import json
 import time
 from typing import Any, Dict
 
-from velodrome.guest.grpc.descriptor import protobuf_messages
-from velodrome.guest.grpc.greeter import NAME
-from velodrome.guest.grpc.stub import GreeterStub
+from velodrome.guest.grpc.greeter import NAME, protobuf_messages
+from velodrome.guest.grpc.peers import GreeterStub
 
 
 def calls(address: str, times: int, deadline_s: float) -> Dict[str, Any]:

@@ -15,8 +15,8 @@ import os
 from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator, Dict
 
-from velodrome.guest.grpc.descriptor import protobuf_messages
-from velodrome.guest.grpc.stub import GreeterStub
+from velodrome.guest.grpc.greeter import protobuf_messages
+from velodrome.guest.grpc.peers import GreeterStub
 from velodrome.guest.interface import lazily
 from velodrome.guest.recipe import GRPC_VARIABLE
 
@@ -79,7 +79,7 @@ def main() -> None:
     )
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())
 
 if __name__ == "__main__":
     main()

@@ -30,10 +30,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Awaitable, Callable, Dict, Iterator, Sequence, Tuple
 
-from velodrome.guest.grpc.descriptor import protobuf_messages
-from velodrome.guest.grpc.greeter import NAME, greeting
-from velodrome.guest.grpc.registering import adds
-from velodrome.guest.grpc.stub import GreeterStub
+from velodrome.guest.grpc.greeter import NAME, greeting, protobuf_messages
+from velodrome.guest.grpc.peers import GreeterStub
+from velodrome.guest.grpc.servicer import adds
 
 PROGRAM = "velodrome.guest.experiments.grpc_same_stub"
 REFUSED = "refused-twice"

@@ -14,7 +14,7 @@ import json
 import time
 from typing import Any, Dict
 
-from velodrome.guest.grpc import gevent_mode
+from velodrome.guest.grpc import peers
 from velodrome.guest.grpc.greeter import NAME
 from velodrome.guest.grpc.processes import with_threads
 from velodrome.guest.stacks.grpc_gevent import serve
@@ -29,12 +29,12 @@ def client(options: argparse.Namespace) -> Dict[str, Any]:
 
     monkey.patch_all()
     if options.mode == "in":
-        gevent_mode.enter()
+        peers.enter()
     import grpc
     from gevent.pool import Pool
 
-    from velodrome.guest.grpc.descriptor import protobuf_messages
-    from velodrome.guest.grpc.stub import GreeterStub
+    from velodrome.guest.grpc.greeter import protobuf_messages
+    from velodrome.guest.grpc.peers import GreeterStub
 
     messages = protobuf_messages()
     stub = GreeterStub(grpc.insecure_channel(options.address), messages)

@@ -1,19 +1,75 @@
-"""The third party that is called over gRPC, as each idiom's own client asks it; all over one channel a process.
+"""Clients of the gRPC third party: a stub, and for each idiom what calls it, over one channel a process.
 
-ask = blocking_peer("127.0.0.1:50051", 30)
-ask(200)            0 (OK) after 200 ms, or the number of the status it failed with
+    call = blocking_peer("127.0.0.1:50051", 30)
+    call(200)            0 (OK) after 200 ms, or the number of the status it failed with
+
+As a program, `python -m velodrome.guest.grpc.peers HOST:PORT SECONDS` calls a server until it answers. On failure the
+exit status is 1 and the last line of standard error says why. Needs grpcio installed.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+import inspect
+import sys
+import time
+from typing import Any, Callable, List, Optional
 
-from velodrome.guest.grpc.betterproto_messages import betterproto_messages
-from velodrome.guest.grpc.descriptor import protobuf_messages
-from velodrome.guest.grpc.gevent_mode import enter_if_patched
-from velodrome.guest.grpc.greeter import NAME, SAY_HELLO
-from velodrome.guest.grpc.stub import GreeterStub
-from velodrome.guest.weave.loop_end import at_loop_end
+from velodrome.guest.grpc.greeter import (
+    METHODS,
+    NAME,
+    SAY_HELLO,
+    Messages,
+    betterproto_messages,
+    protobuf_messages,
+)
+from velodrome.guest.workers import at_loop_end
+
+_entered: List[bool] = []
+
+
+def enter() -> None:
+    """Enter grpcio's gevent compatibility mode, once per process.
+
+    To be called after the standard library was patched, before any object of gRPC is made.
+
+    Its core then waits on threads of gevent's pool and calls back into greenlets. Without the mode every wait of grpcio
+    stops the whole process, event loop of gevent and all.
+    """
+    if not _entered:
+        from grpc.experimental.gevent import init_gevent
+
+        init_gevent()
+        _entered.append(True)
+
+
+def enter_if_patched() -> None:
+    """Enter the mode where gevent has patched the standard library; else do nothing."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("socket"):
+        enter()
+
+
+class GreeterStub:
+    """A callable for each method of the service, by its name: `stub.SayHello(request, timeout=1)`."""
+
+    SayHello: Any
+    SayHelloStream: Any
+    CollectHellos: Any
+    Chat: Any
+
+    def __init__(self, channel: Any, messages: Messages) -> None:
+        """Make it on a `grpc.Channel` or a `grpc.aio.Channel`."""
+        # Since 1.63, as generated code says it there: the core need not look the method up with each call.
+        registered = "_registered_method" in inspect.signature(channel.unary_unary).parameters
+        for method in METHODS:
+            made = getattr(channel, method.kind)(
+                method.path,
+                request_serializer=messages.request.SerializeToString,
+                response_deserializer=messages.reply.FromString,
+                **({"_registered_method": True} if registered else {}),
+            )
+            setattr(self, method.name, made)
+
 
 UNAVAILABLE = 14
 
@@ -109,3 +165,25 @@ class GrpclibPeer:
         except (OSError, Late, StreamTerminatedError):
             return UNAVAILABLE
         return 0
+
+
+PAUSE_S = 0.03
+CALL_S = 2.0
+
+
+def main(argv: List[str]) -> int:
+    """Run the program."""
+    until = time.monotonic() + float(argv[1])
+    while True:
+        # Each time on a channel of its own: one that was refused waits a second before it tries again.
+        status = blocking_peer(argv[0], CALL_S)(0)
+        if status == 0:
+            return 0
+        if time.monotonic() > until:
+            sys.stderr.write("its calls end with status %d\n" % status)
+            return 1
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from asyncio import gather
 from typing import Any, List, Optional
 
+from velodrome.guest.codegen.idioms import Awaiting
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
 interface = Interface(
     "aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,), chats=True, awaits=True
@@ -28,35 +27,35 @@ def build(recipe: Recipe, upstream: str) -> Any:
     """Return the aiohttp.web application of a recipe. Needs aiohttp installed."""
     from aiohttp.web import Response, StreamResponse
 
-    weave = Weave(recipe, upstream, Awaiting(), refuse, ("body = await request.read()",))
-    weave.names.update(Response=Response, StreamResponse=StreamResponse)
-    if weave.chats:
-        return _application(recipe, _chat(weave), weave)
+    code = HandlerCode(recipe, upstream, Awaiting(), refuse, ("body = await request.read()",))
+    code.names.update(Response=Response, StreamResponse=StreamResponse)
+    if code.chats:
+        return _application(recipe, _chat(code), code)
     headers = {"Content-Type": CONTENT_TYPE}
-    if weave.streams:
+    if code.streams:
         end = ["response = StreamResponse(headers=%r)" % headers, "await response.prepare(request)"]
-        end += weave.over_time(["await response.write(CHUNK)"])
+        end += code.over_time(["await response.write(CHUNK)"])
         end += ["await response.write_eof()", "return response"]
     else:
         end = ["return Response(body=BODY, headers=%r)" % headers]
-        weave.names["BODY"] = filler(weave.size)
-    lines = ["async def endpoint(request):", *indented([*weave.lines, *end])]
-    return _application(recipe, lines, weave)
+        code.names["BODY"] = filler(code.size)
+    lines = ["async def endpoint(request):", *indented([*code.lines, *end])]
+    return _application(recipe, lines, code)
 
 
-def _chat(weave: Weave) -> Lines:
+def _chat(code: HandlerCode) -> Lines:
     """Return the lines of a handler that holds a WebSocket."""
     from aiohttp.web import WebSocketResponse
 
-    weave.names.update(gather=gather, members=set(), WebSocketResponse=WebSocketResponse)
-    if weave.to_room:
+    code.names.update(gather=gather, members=set(), WebSocketResponse=WebSocketResponse)
+    if code.to_room:
         text = "await gather(*[member.send_str(data) for member in members], return_exceptions=True)"
         binary = "await gather(*[member.send_bytes(data) for member in members], return_exceptions=True)"
     else:
         text, binary = "await socket.send_str(data)", "await socket.send_bytes(data)"
     each = [
         "data = message.data",
-        *weave.lines,
+        *code.lines,
         "if isinstance(data, str):",
         "    " + text,
         "else:",
@@ -77,12 +76,12 @@ def _chat(weave: Weave) -> Lines:
     ]
 
 
-def _application(recipe: Recipe, lines: Lines, weave: Weave) -> Any:
+def _application(recipe: Recipe, lines: Lines, code: HandlerCode) -> Any:
     from aiohttp.web import Application
 
     app = Application(client_max_size=LONGEST_UPLOAD)
     app.router.add_route(
-        recipe.method, "/", compiled("endpoint", lines, weave.names, "aiohttp " + recipe.name)
+        recipe.method, "/", compiled("endpoint", lines, code.names, "aiohttp " + recipe.name)
     )
     return app
 
@@ -92,4 +91,4 @@ def make_app(argv: Optional[List[str]] = None) -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -5,11 +5,17 @@ from __future__ import annotations
 from asyncio import gather
 from typing import Any, Awaitable, Callable
 
+from velodrome.guest.codegen.idioms import Awaiting
+from velodrome.guest.codegen.steps import (
+    CONTENT_TYPE,
+    UPGRADE_REQUIRED,
+    HandlerCode,
+    Lines,
+    compiled,
+    indented,
+)
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import CONTENT_TYPE, UPGRADE_REQUIRED, Lines, Weave, indented
 
 interface = Interface(
     "asgi",
@@ -56,31 +62,31 @@ def refuse(status: int) -> Lines:
 
 def build(recipe: Recipe, upstream: str) -> Any:
     """Return the ASGI application of a recipe."""
-    weave = Weave(recipe, upstream, Awaiting(), refuse, READ_BODY)
-    weave.names["lifespan"] = lifespan
-    if weave.chats:
-        return _chat(weave)
+    code = HandlerCode(recipe, upstream, Awaiting(), refuse, READ_BODY)
+    code.names["lifespan"] = lifespan
+    if code.chats:
+        return _chat(code)
     headers = [(b"content-type", CONTENT_TYPE.encode())]
-    if weave.streams:
+    if code.streams:
         emit = ["await send({'type': 'http.response.body', 'body': CHUNK, 'more_body': True})"]
         end = [
             start(200, repr(headers)),
-            *weave.over_time(emit),
+            *code.over_time(emit),
             "await send({'type': 'http.response.body', 'body': b''})",
         ]
     else:
-        headers.append((b"content-length", str(weave.size).encode()))
-        weave.names["BODY"] = filler(weave.size)
+        headers.append((b"content-length", str(code.size).encode()))
+        code.names["BODY"] = filler(code.size)
         end = [start(200, repr(headers)), "await send({'type': 'http.response.body', 'body': BODY})"]
     route = ["if scope['type'] != 'http':", "    return await lifespan(receive, send)"]
-    lines = ["async def app(scope, receive, send):", *indented([*route, *weave.lines, *end])]
-    return compiled("app", lines, weave.names, "asgi " + recipe.name)
+    lines = ["async def app(scope, receive, send):", *indented([*route, *code.lines, *end])]
+    return compiled("app", lines, code.names, "asgi " + recipe.name)
 
 
-def _chat(weave: Weave) -> Any:
+def _chat(code: HandlerCode) -> Any:
     """Return an application that holds WebSockets; whoever asks by plain HTTP is told to upgrade."""
-    weave.names.update(gather=gather, members=set())
-    if weave.to_room:
+    code.names.update(gather=gather, members=set())
+    if code.to_room:
         give = ["await gather(*[member(answer) for member in members], return_exceptions=True)"]
     else:
         give = ["await send(answer)"]
@@ -90,7 +96,7 @@ def _chat(weave: Weave) -> Any:
         "    if message['type'] == 'websocket.disconnect':",
         "        return",
         "    text = message.get('text')",
-        *indented(weave.lines),
+        *indented(code.lines),
         "    if text is None:",
         "        answer = {'type': 'websocket.send', 'bytes': message['bytes']}",
         "    else:",
@@ -111,7 +117,7 @@ def _chat(weave: Weave) -> Any:
         "    finally:",
         "        members.discard(send)",
     ]
-    return compiled("app", lines, weave.names, "asgi " + weave.recipe.name)
+    return compiled("app", lines, code.names, "asgi " + code.recipe.name)
 
 
 def make_app() -> Any:
@@ -119,4 +125,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

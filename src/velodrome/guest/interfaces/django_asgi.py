@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Awaiting
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
+from velodrome.guest.interfaces.django_wsgi import set_up_site
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.django_views import set_up_site
-from velodrome.guest.weave.idioms import Awaiting
 
 interface = Interface(
     "django_asgi",
@@ -33,4 +33,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Awaiting
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
+from velodrome.guest.interfaces.starlette import endpoint
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.endpoints import endpoint
-from velodrome.guest.weave.idioms import Awaiting
 
 interface = Interface(
     "fastapi",
@@ -36,4 +36,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from velodrome.guest.grpc.descriptor import protobuf_messages
-from velodrome.guest.grpc.registering import adds
-from velodrome.guest.grpc.servicer import Frame, raising, servicer
+from velodrome.guest.codegen.idioms import Blocking
+from velodrome.guest.grpc.greeter import protobuf_messages
+from velodrome.guest.grpc.servicer import Frame, adds, raising, servicer
 from velodrome.guest.interface import GRPCIO, URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.idioms import Blocking
 
 interface = Interface(
     "grpc",
@@ -41,4 +40,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from velodrome.guest.grpc.betterproto_messages import betterproto_messages
-from velodrome.guest.grpc.betterproto_service import service, snake_case
-from velodrome.guest.grpc.servicer import Frame, raising, servicer
+from velodrome.guest.codegen.idioms import TIMEOUT_S, Awaiting
+from velodrome.guest.grpc.greeter import betterproto_messages
+from velodrome.guest.grpc.servicer import Frame, raising, service, servicer, snake_case
 from velodrome.guest.interface import AIOHTTP, GRPCLIB, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.idioms import TIMEOUT_S, Awaiting
 
 interface = Interface(
     "grpclib",
@@ -52,4 +51,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from velodrome.guest.interface import Interface, lazily
+from velodrome.guest.interfaces.published import head_bytes, whole
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.as_published import head_bytes, whole
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
 
@@ -37,4 +37,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Awaiting
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
 interface = Interface(
     "rsgi",
@@ -25,17 +24,17 @@ def refuse(status: int) -> Lines:
 
 def build(recipe: Recipe, upstream: str) -> Any:
     """Return the RSGI application of a recipe."""
-    weave = Weave(recipe, upstream, Awaiting(), refuse, ("body = await protocol()",))
+    code = HandlerCode(recipe, upstream, Awaiting(), refuse, ("body = await protocol()",))
     headers = [("content-type", CONTENT_TYPE)]
-    if weave.streams:
+    if code.streams:
         open_stream = "transport = protocol.response_stream(200, %r)" % headers
-        end = [open_stream, *weave.over_time(["await transport.send_bytes(CHUNK)"])]
+        end = [open_stream, *code.over_time(["await transport.send_bytes(CHUNK)"])]
     else:
-        headers.append(("content-length", str(weave.size)))
-        weave.names["BODY"] = filler(weave.size)
+        headers.append(("content-length", str(code.size)))
+        code.names["BODY"] = filler(code.size)
         end = ["protocol.response_bytes(200, %r, BODY)" % headers]
-    lines = ["async def app(scope, protocol):", *indented([*weave.lines, *end])]
-    return compiled("app", lines, weave.names, "rsgi " + recipe.name)
+    lines = ["async def app(scope, protocol):", *indented([*code.lines, *end])]
+    return compiled("app", lines, code.names, "rsgi " + recipe.name)
 
 
 def make_app() -> Any:
@@ -43,4 +42,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -6,11 +6,19 @@ import asyncio
 from contextlib import suppress
 from typing import Any, Awaitable, Callable
 
+from velodrome.guest.codegen.idioms import Awaiting
+from velodrome.guest.codegen.wire import (
+    BLANK_LINE,
+    CONTINUE,
+    LINGER_S,
+    LONGEST_HEAD,
+    head_bytes,
+    refusal,
+    responder,
+    told,
+)
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.raw_handlers import responder
-from velodrome.guest.weave.wire import BLANK_LINE, CONTINUE, LINGER_S, LONGEST_HEAD, head_bytes, refusal, told
 
 interface = Interface(
     "socket_asyncio",
@@ -82,4 +90,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

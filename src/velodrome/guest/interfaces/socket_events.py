@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Blocking
+from velodrome.guest.codegen.wire import head_bytes, responder
 from velodrome.guest.interface import URLLIB3, Interface, lazily
-from velodrome.guest.raw.dialogue import Handler
+from velodrome.guest.raw.connection import Handler
 from velodrome.guest.recipe import Recipe, Stream, served_here
-from velodrome.guest.weave.idioms import Blocking
-from velodrome.guest.weave.raw_handlers import responder
-from velodrome.guest.weave.wire import head_bytes
 
 interface = Interface(
     "socket_events",
@@ -30,4 +29,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

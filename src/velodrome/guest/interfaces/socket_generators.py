@@ -6,13 +6,12 @@ import socket
 import time
 from typing import Any, Callable
 
+from velodrome.guest.codegen.idioms import Delegating
+from velodrome.guest.codegen.wire import CONTINUE, LINGER_S, head_bytes, refusal, responder
 from velodrome.guest.interface import Interface, lazily
-from velodrome.guest.raw.generators import Talk, Waiting
-from velodrome.guest.raw.hearing import ANSWER, GO_ON, Hearing
+from velodrome.guest.raw.connection import ANSWER, GO_ON, Hearing
+from velodrome.guest.raw.coroutines import Talk, Waiting
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.by_hand import Delegating
-from velodrome.guest.weave.raw_handlers import responder
-from velodrome.guest.weave.wire import CONTINUE, LINGER_S, head_bytes, refusal
 
 interface = Interface(
     "socket_generators",
@@ -67,4 +66,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

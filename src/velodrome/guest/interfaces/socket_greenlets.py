@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Switching
+from velodrome.guest.codegen.wire import head_bytes, responder
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.interfaces.socket_blocking import Converse, conversing
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.by_hand import Switching
-from velodrome.guest.weave.raw_handlers import responder
-from velodrome.guest.weave.wire import head_bytes
 
 interface = Interface(
     "socket_greenlets",
@@ -28,4 +27,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

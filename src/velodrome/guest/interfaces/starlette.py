@@ -5,10 +5,36 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator
 
+from velodrome.guest.codegen.idioms import Awaiting
+from velodrome.guest.codegen.steps import HandlerCode, Idiom, Lines, compiled, indented
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
-from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.endpoints import endpoint
-from velodrome.guest.weave.idioms import Awaiting
+from velodrome.guest.recipe import Recipe, filler, served_here
+
+
+def refuse(status: int) -> Lines:
+    """Return the line that answers `status` with an empty body."""
+    return ["return Response(status_code=%d)" % status]
+
+
+def endpoint(recipe: Recipe, upstream: str, idiom: Idiom, parameter: str, title: str) -> Any:
+    """Return a coroutine function from request to response. Needs Starlette installed.
+
+    `parameter` is how the function writes its parameter: FastAPI reads the annotation.
+    """
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+    code = HandlerCode(recipe, upstream, idiom, refuse, ("body = await request.body()",))
+    code.names.update(Request=Request, Response=Response)
+    code.names.update(HTMLResponse=HTMLResponse, StreamingResponse=StreamingResponse)
+    if code.streams:
+        before, end = code.pieces(), "return StreamingResponse(pieces(), media_type='text/html')"
+    else:
+        before, end = [], "return HTMLResponse(BODY)"
+        code.names["BODY"] = filler(code.size)
+    lines = [*before, "async def endpoint(%s):" % parameter, *indented([*code.lines, end])]
+    return compiled("endpoint", lines, code.names, title)
+
 
 interface = Interface(
     "starlette",
@@ -39,4 +65,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

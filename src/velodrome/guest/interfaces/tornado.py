@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence, Set
 
+from velodrome.guest.codegen.idioms import CONNECTIONS, TIMEOUT_S, Awaiting
+from velodrome.guest.codegen.steps import CONTENT_TYPE, HandlerCode, Lines, compiled, indented
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import CONNECTIONS, TIMEOUT_S, Awaiting
-from velodrome.guest.weave.steps import CONTENT_TYPE, Lines, Weave, indented
 
 TORNADO = "tornado==6.6.1"
 
@@ -91,34 +90,34 @@ def application(
     """Return the Tornado application of a recipe whose handler's method is defined and decorated as told."""
     from tornado.web import Application, RequestHandler
 
-    weave = Weave(recipe, upstream, idiom, refuse, ("body = self.request.body",))
-    if weave.chats:
-        return _chat(weave, define, decorate)
-    if weave.streams:
-        end = weave.over_time(["self.write(CHUNK)", weave.waited("self.flush()")])
+    code = HandlerCode(recipe, upstream, idiom, refuse, ("body = self.request.body",))
+    if code.chats:
+        return _chat(code, define, decorate)
+    if code.streams:
+        end = code.over_time(["self.write(CHUNK)", code.waited("self.flush()")])
     else:
         end = ["self.finish(BODY)"]
-        weave.names["BODY"] = filler(weave.size)
+        code.names["BODY"] = filler(code.size)
     head = ["self.set_header('Content-Type', %r)" % CONTENT_TYPE]
     method = recipe.method.lower()
-    lines = ["%s %s(self):" % (define, method), *indented([*weave.lines, *head, *end])]
-    handle = compiled(method, lines, weave.names, "tornado " + recipe.name)
+    lines = ["%s %s(self):" % (define, method), *indented([*code.lines, *head, *end])]
+    handle = compiled(method, lines, code.names, "tornado " + recipe.name)
     endpoint = type("Endpoint", (RequestHandler,), {method: decorate(handle)})
     # Tornado has no switch for its log of requests: a function that logs none.
     return Application([("/", endpoint)], log_function=lambda handler: None)
 
 
-def _chat(weave: Weave, define: str, decorate: Callable[[Any], Any]) -> Any:
+def _chat(code: HandlerCode, define: str, decorate: Callable[[Any], Any]) -> Any:
     """Return an application whose handler holds WebSockets."""
     from tornado.web import Application
     from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
     members: Set[Any] = set()
-    weave.names.update(members=members, WebSocketClosedError=WebSocketClosedError)
-    receivers = "tuple(members)" if weave.to_room else "(self,)"
+    code.names.update(members=members, WebSocketClosedError=WebSocketClosedError)
+    receivers = "tuple(members)" if code.to_room else "(self,)"
     lines = [
         "%s on_message(self, message):" % define,
-        *indented(weave.lines),
+        *indented(code.lines),
         "    binary = isinstance(message, bytes)",
         "    for member in %s:" % receivers,
         "        try:",
@@ -128,7 +127,7 @@ def _chat(weave: Weave, define: str, decorate: Callable[[Any], Any]) -> Any:
     ]
     if define == "def":  # a generator, whether or not a step waits
         lines.append("    yield []")
-    handle = decorate(compiled("on_message", lines, weave.names, "tornado " + weave.recipe.name))
+    handle = decorate(compiled("on_message", lines, code.names, "tornado " + code.recipe.name))
 
     class Endpoint(WebSocketHandler):  # type: ignore[misc]
         """One member."""
@@ -151,4 +150,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

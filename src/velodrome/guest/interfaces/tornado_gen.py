@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
+from velodrome.guest.codegen.idioms import TIMEOUT_S
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.interfaces.tornado import TORNADO, TornadoAwaiting, application
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.idioms import TIMEOUT_S
 
 interface = Interface(
     "tornado_gen",
@@ -79,4 +79,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -5,11 +5,10 @@ from __future__ import annotations
 from asyncio import gather
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Awaiting
+from velodrome.guest.codegen.steps import HandlerCode, Lines, compiled, indented
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Awaiting
-from velodrome.guest.weave.steps import Lines, Weave, indented
 
 WEBSOCKETS = "websockets==17.4"
 
@@ -29,9 +28,9 @@ def refuse(status: int) -> Lines:
 
 def build(recipe: Recipe, upstream: str) -> Any:
     """Return the handler coroutine of a recipe that ends in a chat."""
-    weave = Weave(recipe, upstream, Awaiting(), refuse)
-    weave.names.update(gather=gather, members=set())
-    if weave.to_room:
+    code = HandlerCode(recipe, upstream, Awaiting(), refuse)
+    code.names.update(gather=gather, members=set())
+    if code.to_room:
         give = "await gather(*[member.send(message) for member in members], return_exceptions=True)"
     else:
         give = "await connection.send(message)"
@@ -40,11 +39,11 @@ def build(recipe: Recipe, upstream: str) -> Any:
         "    members.add(connection)",
         "    try:",
         "        async for message in connection:",
-        *indented(indented(indented([*weave.lines, give]))),
+        *indented(indented(indented([*code.lines, give]))),
         "    finally:",
         "        members.discard(connection)",
     ]
-    return compiled("converse", lines, weave.names, "websockets " + recipe.name)
+    return compiled("converse", lines, code.names, "websockets " + recipe.name)
 
 
 def make_app() -> Any:
@@ -52,4 +51,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

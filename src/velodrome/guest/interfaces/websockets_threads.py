@@ -5,12 +5,11 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Blocking
+from velodrome.guest.codegen.steps import HandlerCode, Lines, compiled, indented
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.interfaces.websockets_asyncio import WEBSOCKETS
 from velodrome.guest.recipe import Recipe, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Blocking
-from velodrome.guest.weave.steps import Lines, Weave, indented
 
 interface = Interface(
     "websockets_threads",
@@ -29,9 +28,9 @@ def build(recipe: Recipe, upstream: str) -> Any:
     """Return the handler of a recipe that ends in a chat. Needs websockets installed."""
     from websockets.exceptions import ConnectionClosed
 
-    weave = Weave(recipe, upstream, Blocking(), refuse)
-    weave.names.update(lock=Lock(), members=set(), ConnectionClosed=ConnectionClosed)
-    if weave.to_room:
+    code = HandlerCode(recipe, upstream, Blocking(), refuse)
+    code.names.update(lock=Lock(), members=set(), ConnectionClosed=ConnectionClosed)
+    if code.to_room:
         give = [
             "with lock:",
             "    present = tuple(members)",
@@ -49,12 +48,12 @@ def build(recipe: Recipe, upstream: str) -> Any:
         "        members.add(connection)",
         "    try:",
         "        for message in connection:",
-        *indented(indented(indented([*weave.lines, *give]))),
+        *indented(indented(indented([*code.lines, *give]))),
         "    finally:",
         "        with lock:",
         "            members.discard(connection)",
     ]
-    return compiled("converse", lines, weave.names, "websockets " + recipe.name)
+    return compiled("converse", lines, code.names, "websockets " + recipe.name)
 
 
 def make_app() -> Any:
@@ -62,4 +61,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from velodrome.guest.codegen.idioms import Blocking
+from velodrome.guest.codegen.steps import CONTENT_TYPE, REASONS, HandlerCode, Lines, compiled, indented
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
-from velodrome.guest.weave.compiled import compiled
-from velodrome.guest.weave.idioms import Blocking
-from velodrome.guest.weave.steps import CONTENT_TYPE, REASONS, Lines, Weave, indented
 
 interface = Interface("wsgi", "a function called once per request, which may block", requires=(URLLIB3,))
 
@@ -29,18 +28,18 @@ def refuse(status: int) -> Lines:
 
 def build(recipe: Recipe, upstream: str) -> Any:
     """Return the WSGI application of a recipe."""
-    weave = Weave(recipe, upstream, Blocking(), refuse, READ_BODY)
+    code = HandlerCode(recipe, upstream, Blocking(), refuse, READ_BODY)
     # A new list for every answer: PEP 3333 lets the server change it.
-    if weave.streams:
-        before = weave.pieces()
+    if code.streams:
+        before = code.pieces()
         end = ["start_response('200 OK', [('Content-Type', %r)])" % CONTENT_TYPE, "return pieces()"]
     else:
         before = []
-        weave.names["BODY"] = filler(weave.size)
-        headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(weave.size))]
+        code.names["BODY"] = filler(code.size)
+        headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(code.size))]
         end = ["start_response('200 OK', %r)" % headers, "return (BODY,)"]
-    lines = [*before, "def app(environ, start_response):", *indented([*weave.lines, *end])]
-    return compiled("app", lines, weave.names, "wsgi " + recipe.name)
+    lines = [*before, "def app(environ, start_response):", *indented([*code.lines, *end])]
+    return compiled("app", lines, code.names, "wsgi " + recipe.name)
 
 
 def make_app() -> Any:
@@ -48,4 +47,4 @@ def make_app() -> Any:
     return build(*served_here())
 
 
-__getattr__ = lazily(make_app, globals())
+__getattr__ = lazily(globals())

@@ -1,4 +1,4 @@
-"""What the raw servers share: their command line, and how they end.
+"""What the raw servers share: their command line, their listening socket, and how they end.
 
 python -m velodrome.guest.stacks.socketserver_single velodrome.guest.interfaces.socket_blocking:app
     --host 127.0.0.1 --port 8000 --backlog 1000
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Iterator
 
 from velodrome.guest.stack import Launch, Process
+from velodrome.guest.workers import listen
 
 
 def command(module: str, launch: Launch) -> Process:
@@ -83,3 +84,31 @@ def sigterm_let_through() -> None:
     """In a child: end at SIGTERM, until there is a handler; what its parent would do is not its own."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+
+def open_listener(told: argparse.Namespace) -> socket.socket:
+    """Return a listening socket that does not block.
+
+    What it accepts inherits TCP_NODELAY: else a chunk waits for the last one's ACK (40 ms).
+    """
+    listener = listen(told.host, told.port, told.backlog)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def open_blocking_listener(told: argparse.Namespace) -> socket.socket:
+    """Return one whose `accept` waits for the next connection."""
+    listener = open_listener(told)
+    listener.setblocking(True)
+    return listener
+
+
+def accepted_now(listener: socket.socket) -> Iterator[socket.socket]:
+    """Yield all connections that wait to be accepted, set not to block."""
+    while True:
+        try:
+            connected = listener.accept()[0]
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        connected.setblocking(False)
+        yield connected

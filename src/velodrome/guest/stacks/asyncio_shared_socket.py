@@ -9,9 +9,9 @@ import socket
 import threading
 from typing import Any
 
-from velodrome.guest.raw.over_streams import let_go, life_line, serve
 from velodrome.guest.raw.process import arguments, command, sigterm_held_back, sigterm_let_through
 from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stacks._streams import let_go, life_line, serve
 from velodrome.guest.workers import listen, load
 
 

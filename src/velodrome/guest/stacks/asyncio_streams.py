@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from velodrome.guest.raw.over_streams import serve
 from velodrome.guest.raw.process import arguments, command
 from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stacks._streams import serve
 from velodrome.guest.workers import listen, load
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argparse import Namespace
 from functools import partial
 
-from velodrome.guest.grpc import scripts
+from velodrome.guest.grpc import processes
 from velodrome.guest.grpc.processes import GRACE_S, LOOPS, command, serve_in_each, shares_port, until_told
 from velodrome.guest.interface import GRPCIO
 from velodrome.guest.stack import Launch, Process, Stack
@@ -31,7 +31,7 @@ stack = Stack(
     requires=GRPCIO,
     knobs={"workers": 1},
     python=(3, 10),
-    script=partial(scripts.on_loop, "asyncio"),
+    script=partial(processes.on_loop, "asyncio"),
 )
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from velodrome.guest.grpc import scripts
+from velodrome.guest.grpc import processes
 from velodrome.guest.grpc.processes import command
 from velodrome.guest.interface import GRPCIO
 from velodrome.guest.stack import Launch, Process, Stack
@@ -23,5 +23,5 @@ stack = Stack(
     requires=(*GRPCIO, "uvloop==0.23.0"),
     knobs={"workers": 1},
     python=(3, 10),
-    script=partial(scripts.on_loop, "uvloop"),
+    script=partial(processes.on_loop, "uvloop"),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from velodrome.guest.grpc import gevent_mode, scripts
+from velodrome.guest.grpc import peers, processes
 from velodrome.guest.grpc.processes import GRACE_S, command, leave, serve_in_each, shares_port, with_threads
 from velodrome.guest.interface import GRPCIO
 from velodrome.guest.stack import Launch, Process, Stack, one_per_thread
@@ -32,7 +32,7 @@ stack = Stack(
     knobs={"workers": 1, "threads": 100},
     slots=one_per_thread,
     python=(3, 10),
-    script=scripts.pooled_greenlets,
+    script=processes.pooled_greenlets,
 )
 
 
@@ -42,7 +42,7 @@ def serve(options: Namespace, in_mode: bool = True) -> None:
 
     monkey.patch_all()
     if in_mode:
-        gevent_mode.enter()
+        peers.enter()
     from concurrent.futures import ThreadPoolExecutor
 
     import gevent

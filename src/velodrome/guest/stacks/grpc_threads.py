@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from argparse import Namespace
 
-from velodrome.guest.grpc import scripts
+from velodrome.guest.grpc import processes
 from velodrome.guest.grpc.processes import GRACE_S, command, leave, serve_in_each, shares_port, with_threads
 from velodrome.guest.interface import GRPCIO
 from velodrome.guest.stack import Launch, Process, Stack, one_per_thread
@@ -32,7 +32,7 @@ stack = Stack(
     knobs={"workers": 1, "threads": 100},
     slots=one_per_thread,
     python=(3, 10),
-    script=scripts.pooled,
+    script=processes.pooled,
 )
 
 

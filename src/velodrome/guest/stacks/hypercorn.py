@@ -8,7 +8,7 @@ def command(launch: Launch) -> Process:
     module, _, attribute = launch.app.partition(":")
     if module.startswith("velodrome.guest."):
         # hypercorn looks into `vars(module)`, where an app that is made on first use is not yet.
-        attribute = "make_app()"
+        attribute = "make_%s()" % attribute
     return Process(
         (
             "-m",

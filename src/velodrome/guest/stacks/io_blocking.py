@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Callable
 
-from velodrome.guest.raw.accepting import open_blocking_listener
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.process import arguments, command, end_on_sigterm, open_blocking_listener
 from velodrome.guest.stack import Launch, Process, Stack, exactly_one
 from velodrome.guest.workers import load
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import select
 
-from velodrome.guest.raw.connection import Connection
-from velodrome.guest.raw.dialogue import GONE, LINGER, READ, WRITE
+from velodrome.guest.raw.connection import GONE, LINGER, READ, WRITE, Connection, Reception, open_reception
 from velodrome.guest.raw.process import arguments, command
-from velodrome.guest.raw.reception import Reception, open_reception
 from velodrome.guest.stack import Launch, Process, Stack, exactly_one
 
 

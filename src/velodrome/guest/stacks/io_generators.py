@@ -5,10 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from velodrome.guest.raw.accepting import accepted_now, open_listener
-from velodrome.guest.raw.generators import Talk, Trampoline, Waiting
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
-from velodrome.guest.raw.switchboard import READ
+from velodrome.guest.raw.coroutines import READ, Talk, Trampoline, Waiting
+from velodrome.guest.raw.process import accepted_now, arguments, command, end_on_sigterm, open_listener
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import load
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from velodrome.guest.raw.accepting import open_listener
-from velodrome.guest.raw.process import arguments, command
+from velodrome.guest.raw.process import arguments, command, open_listener
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import load
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from velodrome.guest.raw.accepting import accepted_now, open_listener
-from velodrome.guest.raw.greenlets import Attended, Hub, hub
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
-from velodrome.guest.raw.switchboard import READ
+from velodrome.guest.raw.coroutines import READ, Attended, Hub, hub
+from velodrome.guest.raw.process import accepted_now, arguments, command, end_on_sigterm, open_listener
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import load
 

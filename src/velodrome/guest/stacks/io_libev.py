@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from velodrome.guest.raw.over_gevent_loop import serve
+from velodrome.guest.raw.connection import open_reception
 from velodrome.guest.raw.process import arguments, command
-from velodrome.guest.raw.reception import open_reception
 from velodrome.guest.stack import Launch, Process, Stack, exactly_one
+from velodrome.guest.stacks._gevent_loop import serve
 
 
 def _command(launch: Launch) -> Process:

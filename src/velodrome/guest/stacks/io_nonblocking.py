@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from velodrome.guest.raw.dialogue import GONE, LINGER
+from velodrome.guest.raw.connection import GONE, LINGER, Reception, open_reception
 from velodrome.guest.raw.process import arguments, command
-from velodrome.guest.raw.reception import Reception, open_reception
 from velodrome.guest.stack import Launch, Process, Stack, exactly_one
 
 

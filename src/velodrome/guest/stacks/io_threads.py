@@ -6,8 +6,7 @@ import socket
 import threading
 from typing import Callable
 
-from velodrome.guest.raw.accepting import open_blocking_listener
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.process import arguments, command, end_on_sigterm, open_blocking_listener
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.workers import load
 

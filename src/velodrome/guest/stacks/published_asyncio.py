@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Callable
 
+from velodrome.guest.interfaces.published import CANNOT, READ_AT_MOST
 from velodrome.guest.raw.process import arguments, command, end_on_sigterm
-from velodrome.guest.raw.published_streams import handler
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.weave.as_published import CANNOT
 from velodrome.guest.workers import load
 
 
@@ -29,6 +28,19 @@ stack = Stack(
     cannot=CANNOT,
     python=(3, 7),
 )
+
+
+def handler(answer: Callable[[bytes], bytes]) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
+    """Return the coroutine function that is called for each connection: one read, one answer, and it is closed."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.read(READ_AT_MOST)
+        writer.write(answer(request))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    return handle
 
 
 async def serve(answer: Any, host: str, port: int, backlog: int) -> None:

@@ -7,10 +7,10 @@ import os
 import signal
 from typing import List
 
+from velodrome.guest.interfaces.published import CANNOT
 from velodrome.guest.raw.process import arguments, command, end_on_sigterm, sigterm_held_back
-from velodrome.guest.raw.published_streams import handler
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.weave.as_published import CANNOT
+from velodrome.guest.stacks.published_asyncio import handler
 from velodrome.guest.workers import load
 
 

@@ -9,6 +9,7 @@ import signal
 import socket
 from typing import Any
 
+from velodrome.guest.interfaces.published import CANNOT
 from velodrome.guest.raw.process import (
     arguments,
     command,
@@ -16,9 +17,8 @@ from velodrome.guest.raw.process import (
     sigterm_held_back,
     sigterm_let_through,
 )
-from velodrome.guest.raw.published_streams import handler
 from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.weave.as_published import CANNOT
+from velodrome.guest.stacks.published_asyncio import handler
 from velodrome.guest.workers import listen, load
 
 

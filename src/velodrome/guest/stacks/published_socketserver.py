@@ -5,9 +5,9 @@ from __future__ import annotations
 import socketserver
 from typing import Callable, Type
 
+from velodrome.guest.interfaces.published import CANNOT, READ_AT_MOST
 from velodrome.guest.raw.process import arguments, command, end_on_sigterm, family
 from velodrome.guest.stack import Launch, Process, Stack, exactly_one
-from velodrome.guest.weave.as_published import CANNOT, READ_AT_MOST
 from velodrome.guest.workers import load
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from velodrome.guest.interfaces.published import CANNOT
 from velodrome.guest.raw.process import arguments, command, end_on_sigterm
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.guest.stacks.published_asyncio import serve
-from velodrome.guest.weave.as_published import CANNOT
 from velodrome.guest.workers import load
 
 

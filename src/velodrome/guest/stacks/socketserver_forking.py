@@ -6,9 +6,9 @@ import os
 import signal
 import socketserver
 
-from velodrome.guest.raw.over_socketserver import endpoint, server
 from velodrome.guest.raw.process import arguments, command, end_on_sigterm
 from velodrome.guest.stack import Launch, Process, Stack, one_per_worker
+from velodrome.guest.stacks._socketserver import endpoint, server
 from velodrome.guest.workers import load
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socketserver
 
-from velodrome.guest.raw.over_socketserver import endpoint, server
 from velodrome.guest.raw.process import arguments, command, end_on_sigterm
 from velodrome.guest.stack import Launch, Process, Stack, exactly_one
+from velodrome.guest.stacks._socketserver import endpoint, server
 from velodrome.guest.workers import load
 
 

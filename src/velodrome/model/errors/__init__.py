@@ -1,7 +1,8 @@
-"""Every error velodrome raises on purpose. A class composes its sentence from facts; callers pass facts only.
+"""Every error that velodrome raises on purpose. A class composes its sentence from facts; callers pass facts only.
 
-One file an idea; the rest of velodrome imports from here. `root` says what a command ends with. A file is imported when
-something of it is asked for: a load waits for none but the roots.
+`root`: what a command ends with. `usage`: options and files. `apps`: a user's own app. `load`: load generators. `lab`:
+environments, servers, results, the system. The rest of velodrome imports from here. A file is imported when one of its
+names is first used, because `velodrome load` has no time to import more than the roots.
 """
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -11,8 +12,11 @@ if TYPE_CHECKING:
         AppEndsError,
         AppFolderError,
         AppHangsError,
+        AppInProgramError,
         AppInterpreterError,
+        AppInTestError,
         AppNameError,
+        AppNotFoundError,
         AppNotServedError,
         AppPathError,
         AppRaisesError,
@@ -20,27 +24,59 @@ if TYPE_CHECKING:
         AppVariableError,
         CommandFailedError,
         EnvFileError,
+        GitError,
         HeaderError,
         HeaderFileError,
         NoStackFitsError,
+        NotFromRevisionError,
+        RevisionError,
         TeardownInterruptedError,
         WithheldAnswerError,
         WithheldHeaderError,
         WithheldRequestError,
     )
-    from velodrome.model.errors.beside import (
+    from velodrome.model.errors.lab import (
+        AccountError,
+        BrokenInstallationError,
+        BusyError,
+        CacheError,
+        CalibrationError,
+        ClaimsFailedError,
         CompanionFailedError,
         CompanionMissingError,
+        DifferentMachinesError,
+        EnvironmentFailedError,
+        ExhaustedError,
+        FullError,
+        InterpreterNotFoundError,
+        LimitError,
+        LinkError,
+        LinkRefusedError,
+        LockError,
+        NoHomeError,
+        NoPortError,
+        NoServerError,
+        NothingMeasuredError,
+        NotTwoSidesError,
+        OutputError,
+        OutputPathError,
+        ProfilerError,
         ProgramError,
+        RaceInterruptedError,
+        ResultsError,
+        ResultsExistError,
+        ResultsInUseError,
+        ScratchError,
+        ServerNotReadyError,
+        StartRefusedError,
+        StudyChangedError,
+        TerminalError,
+        UnforeseenError,
+        UnreadableVerdictError,
         UpstreamError,
+        UvMissingError,
     )
-    from velodrome.model.errors.conditions import (
-        ConditionError,
-        InsufficientDataError,
-        ThresholdError,
-        UnknownLoadMetricError,
-    )
-    from velodrome.model.errors.drivers import (
+    from velodrome.model.errors.load import (
         DriverError,
         DriverFailedError,
         DriverMissingError,
@@ -48,67 +84,23 @@ if TYPE_CHECKING:
         DriverStoppedError,
         DriverTimedOutError,
         DriverTooOldError,
+        EngineError,
+        IdleError,
+        LoadRefusedError,
         MostlyFailedError,
+        NothingAnsweredError,
         NothingAskedError,
         UnfitLoadError,
         UnknownDriverError,
     )
-    from velodrome.model.errors.environments import (
-        CalibrationError,
-        EnvironmentFailedError,
-        InterpreterNotFoundError,
-        UvMissingError,
-    )
-    from velodrome.model.errors.links import LinkError, LinkRefusedError
-    from velodrome.model.errors.load import EngineError, IdleError, LoadRefusedError, NothingAnsweredError
-    from velodrome.model.errors.races import (
-        BusyError,
-        ClaimsFailedError,
-        LockError,
-        NothingMeasuredError,
-        RaceInterruptedError,
-    )
-    from velodrome.model.errors.revisions import GitError, NotFromRevisionError, RevisionError
     from velodrome.model.errors.root import UsageError, VelodromeError
-    from velodrome.model.errors.servers import (
-        AccountError,
-        LimitError,
-        NoPortError,
-        NoServerError,
-        ProfilerError,
-        ServerNotReadyError,
-        StartRefusedError,
-    )
-    from velodrome.model.errors.storage import (
-        DifferentMachinesError,
-        NotTwoSidesError,
-        OutputError,
-        OutputPathError,
-        ResultsError,
-        ResultsExistError,
-        ResultsInUseError,
-        StudyChangedError,
-        UnreadableVerdictError,
-    )
-    from velodrome.model.errors.system import (
-        BrokenInstallationError,
-        CacheError,
-        ExhaustedError,
-        FullError,
-        NoHomeError,
-        ScratchError,
-        TerminalError,
-        UnforeseenError,
-    )
-    from velodrome.model.errors.trust import UntrustedError
     from velodrome.model.errors.usage import (
         AccessLogError,
-        AppInProgramError,
-        AppInTestError,
-        AppNotFoundError,
         BadOptionError,
         BrokenPluginError,
+        ConditionError,
         CredentialsInUrlError,
+        InsufficientDataError,
         MisplacedOptionError,
         MissingLibraryError,
         NeedlessOptionError,
@@ -118,29 +110,16 @@ if TYPE_CHECKING:
         RequestLineError,
         RequestsFileError,
         StudyFileError,
+        ThresholdError,
         TooLargeError,
         TwoSourcesError,
         UnknownKnobError,
+        UnknownLoadMetricError,
         UnknownNameError,
+        UntrustedError,
     )
 else:
-    _FILES = (
-        "root",
-        "load",
-        "usage",
-        "apps",
-        "beside",
-        "conditions",
-        "drivers",
-        "environments",
-        "links",
-        "races",
-        "revisions",
-        "servers",
-        "storage",
-        "system",
-        "trust",
-    )
+    _FILES = ("root", "load", "usage", "apps", "lab")
 
     def __getattr__(name):
         if name in __all__:

@@ -1,48 +1,46 @@
-"""A user's own app cannot be looked at, served or asked."""
+"""A user's own app cannot be imported, read from a revision, served, or requested."""
 
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from velodrome.model.errors.root import UsageError, VelodromeError
+from velodrome.model.errors.root import UsageError, VelodromeError, printed
 
-
-def _tail(lines: Sequence[str]) -> str:
-    return "".join(f"\n    {line}" for line in lines)
+UNFINISHED = re.compile("does not finish (an answer|a response)")
+"""In the reason of a server that accepts connections and does not respond."""
 
 
 class AppRaisesError(UsageError):
-    """Raised when an app, or what makes it, raises: `lines` are its own traceback, short."""
+    """Raised when an app, or its factory, raises: `lines` are its own traceback, shortened."""
 
     def __init__(self, app: str, lines: Sequence[str], cure: str) -> None:
         self.lines = tuple(lines)
-        super().__init__(f"{app} does not import:{_tail(lines)}\n  {cure}")
+        super().__init__(f"{app} cannot be imported:{''.join(_indented(lines))}\n  {cure}")
 
 
 class AppEndsError(UsageError):
-    """Raised when the process ends while an app is imported, so that nothing could be told of it."""
+    """Raised when importing an app ends the process, so that nothing is known of the app."""
 
     def __init__(self, app: str, how: str, last_lines: Sequence[str] = ()) -> None:
-        said = f" Its last lines:{_tail(last_lines)}\n " if last_lines else ""
         super().__init__(
-            f"{app} ends the process that imports it ({how}).{said} An app must be importable: put what starts a "
-            "server, leaves the process or goes into the background under if __name__ == '__main__'"
+            f"{app}: importing it ends the process ({how}).{_between(last_lines)} An app must be importable: move "
+            "code that starts a server, exits or daemonizes under if __name__ == '__main__'"
         )
 
 
 class AppHangsError(UsageError):
-    """Raised when the import of an app does not come to an end."""
+    """Raised when the import of an app does not finish."""
 
     def __init__(self, app: str, seconds: float, last_lines: Sequence[str] = ()) -> None:
-        said = f" Its last lines:{_tail(last_lines)}\n " if last_lines else ""
         super().__init__(
-            f"{app} was not imported within {seconds:g} s.{said} If it starts a server of its own there, put that "
-            "under if __name__ == '__main__'; if it waits for something, such as a database, see that this answers"
+            f"{app}: the import did not finish within {seconds:g} s.{_between(last_lines)} Move code that starts a "
+            "server under if __name__ == '__main__'; if the import waits for a service, such as a database, check "
+            "that the service runs"
         )
 
 
 class AppNameError(UsageError):
-    """Raised when a module has nothing of the name asked for, or nothing that looks like an app."""
+    """Raised when a module has no attribute of that name, or none that looks like an app."""
 
     def __init__(self, app: str, module: str, name: str, known: Sequence[str]) -> None:
         near = get_close_matches(name, known, n=3, cutoff=0.5) if name else []
@@ -53,69 +51,63 @@ class AppNameError(UsageError):
             hint = f"It has: {', '.join(known[:8])}{more}"
         else:
             hint = "It is empty"
-        what = (
-            f"has no '{name}'"
-            if name
-            else "has nothing that is called like an app, such as app or create_app"
-        )
+        what = f"has no '{name}'" if name else "has no attribute with a usual name, such as app or create_app"
         super().__init__(f"{app}: the module {module} {what}. {hint}. Name the app as module:attribute")
 
 
 class AppPathError(UsageError):
-    """Raised when what should name an app cannot be read as a name."""
+    """Raised when the name of an app cannot be parsed."""
 
     def __init__(self, app: str, reason: str) -> None:
         super().__init__(
-            f"{app}: {reason}. An app is named module:attribute, such as shop.wsgi:application, or "
+            f"{app}: {reason}. Name an app as module:attribute, such as shop.wsgi:application, or "
             "module:factory('with', 'values')"
         )
 
 
 class AppUnfitError(UsageError):
-    """Raised when what is named is no app: not callable, of no known kind, or a factory that needs arguments.
+    """Raised when an attribute is not an app: not callable, of no known kind, or a factory that needs arguments.
 
-    `awaited`: it has to be awaited first, and what comes of that only servers that do not await could serve.
+    `awaited`: calling it returns an awaitable, which only some servers can await.
     """
 
     def __init__(self, app: str, told: str, needs: Sequence[str], *, awaited: bool = False) -> None:
         if awaited:
             cure = (
-                "which has to be awaited, and only servers of ASGI and of aiohttp do that. Name a function that is not "
-                "async; or if it makes an app for one of these, say so: --interface asgi"
+                "which must be awaited, and only ASGI and aiohttp servers can do that. Name a function that is not "
+                "async; or, if it returns an app for these servers, pass --interface asgi"
             )
         elif needs:
             module, _, name = app.partition(":")
-            # Those that are given by name end in `=`.
-            values = ", ".join(f"{one}<{one[:-1]}>" if one.endswith("=") else f"<{one}>" for one in needs)
+            # Keyword arguments end in `=`.
+            values = ", ".join(
+                f"{need}<{need[:-1]}>" if need.endswith("=") else f"<{need}>" for need in needs
+            )
             cure = (
-                f"which needs {_arguments([one.rstrip('=') for one in needs])}. If it makes the app, say with what: "
-                f"{module}:{name.partition('(')[0]}({values}), or name a function that needs nothing"
+                f"which needs {_arguments([need.rstrip('=') for need in needs])}. If it creates the app, pass them: "
+                f"{module}:{name.partition('(')[0]}({values}), or name a function that needs none"
             )
         else:
             cure = (
-                "which servers cannot call by WSGI, ASGI, or as an application of aiohttp or Tornado. If they can "
-                "all the same, say how: --interface wsgi"
+                "which servers cannot call as WSGI, as ASGI, or as an application of aiohttp or Tornado. If they can, "
+                "say how: --interface wsgi"
             )
         super().__init__(f"{app} is {told}, {cure}")
 
 
-def _arguments(names: Sequence[str]) -> str:
-    return f"the argument {names[0]}" if len(names) == 1 else f"the arguments {', '.join(names)}"
-
-
 class AppFolderError(UsageError):
-    """Raised when the folder an app is to run in is not there."""
+    """Raised when an app's working directory does not exist."""
 
     def __init__(self, folder: str, reason: str) -> None:
-        super().__init__(f"--cwd {folder}: {reason}. Give the folder that the app's module lies in")
+        super().__init__(f"--cwd {folder}: {reason}. Give the folder that contains the app's module")
 
 
 class AppInterpreterError(UsageError):
-    """Raised when an app's interpreter is too old for any server to be told to it."""
+    """Raised when an app's interpreter is too old."""
 
     def __init__(self, python: str, version: str, oldest: str) -> None:
         super().__init__(
-            f"{python} is Python {version}, and an app needs {oldest} or newer here. Give another with --python"
+            f"{python} is Python {version}; an app needs {oldest} or newer. Choose another with --python"
         )
 
 
@@ -124,107 +116,105 @@ class AppVariableError(UsageError):
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(
-            f"--env{name and ' ' + name}: {reason}. Write NAME=VALUE, or NAME to hand on your own; or such lines in "
-            "an --env-file"
+            f"--env{name and ' ' + name}: {reason}. Write NAME=VALUE, or NAME to pass on your own value; or put such "
+            "lines into an --env-file"
         )
 
 
 class EnvFileError(UsageError):
-    """Raised when a file of environment variables cannot be read. No value of it is told."""
+    """Raised when a file of environment variables is invalid. The message contains no value."""
 
     def __init__(self, path: str, line: int, reason: str) -> None:
-        where = f"{path}, line {line}" if line else path
         super().__init__(
-            f"--env-file {where}: {reason}. Write a variable a line: NAME=VALUE, NAME='the value'"
+            f"--env-file {_place(path, line)}: {reason}. Write one variable per line: NAME=VALUE, NAME='the value'"
         )
 
 
 class HeaderFileError(UsageError):
-    """Raised when a file of headers cannot be read. No value of it is told."""
+    """Raised when a file of headers is invalid. The message contains no value."""
 
     def __init__(self, path: str, line: int, reason: str) -> None:
-        where = f"{path}, line {line}" if line else path
-        super().__init__(f"--header-file {where}: {reason}. Write a header a line: Name: value")
+        super().__init__(
+            f"--header-file {_place(path, line)}: {reason}. Write one header per line: Name: value"
+        )
 
 
 class HeaderError(UsageError):
-    """Raised when a header that every request is to have is none. Its value is not told: it may be a secret."""
+    """Raised when a header for every request is invalid. The message omits its value, which may be a secret."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"--header{name and ' ' + name}: {reason}")
 
 
 class WithheldHeaderError(UsageError):
-    """Raised when requests are to be sent whose headers were withheld where they were written down."""
+    """Raised when a request needs a header whose value was a secret and was not stored."""
 
     def __init__(self, request: str, name: str) -> None:
         super().__init__(
-            f"request {request}: the value of {name} is a secret that was not written down; give it again: "
+            f"request {request}: the value of {name} is a secret and was not stored; pass it again: "
             f"--header '{name}: …'"
         )
 
 
 class WithheldRequestError(UsageError):
-    """Raised when requests are to be sent of which a part was withheld where they were written down."""
+    """Raised when a request needs a part that was a secret and was not stored."""
 
     def __init__(self, request: str, field: str) -> None:
         super().__init__(
-            f"request {request}: its {field} holds a secret that was not written down (•••). Give the value itself: "
-            "on the line (--request), or in a file of requests (--requests)"
+            f"request {request}: its {field} contains a secret that was not stored (•••). Pass the value itself: "
+            "on the command line (--request), or in a file of requests (--requests)"
         )
 
 
 class WithheldAnswerError(UsageError):
-    """Raised when a third party is to be simulated whose answer was withheld where it was written down."""
+    """Raised when a simulated third party needs a response body that was a secret and was not stored."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(
-            f"--upstream {variable}: its body holds a secret that was not written down (•••). Give the body itself: "
+            f"--upstream {variable}: its body contains a secret that was not stored (•••). Pass the body itself: "
             f"--upstream '{variable}=…,body:@answer.json'"
         )
 
 
 class NoStackFitsError(UsageError):
-    """Raised when no stack, or none of those asked for, can serve an app."""
+    """Raised when no stack, or no named stack, can serve an app."""
 
     def __init__(
         self, app: str, interfaces: Sequence[str], asked: Sequence[str], known: Sequence[str]
     ) -> None:
         how = " or ".join(interfaces)
         if asked:
-            said = f"{app} is served through {how}, which {', '.join(asked)} cannot do. These can: {', '.join(known)}"
+            others = ", ".join(known)
+            said = (
+                f"{app} needs a server for {how}, which {', '.join(asked)} is not. Servers for it: {others}"
+            )
         else:
             said = f"no stack serves an app through {how}"
         super().__init__(said)
 
 
 class AppNotServedError(VelodromeError):
-    """Raised when a stack does not get an app to answer. `tried`: its server was started, so it may be the app."""
+    """Raised when a stack cannot serve an app. `tried`: its server was started, so the app may be the cause."""
 
     def __init__(
         self, app: str, stack: str, reason: str, last_lines: Sequence[str] = (), *, tried: bool = True
     ) -> None:
         self.tried = tried
-        said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
-        cure = f"{_newline(said)}{HANGS}" if HANGING in reason else ""
+        said = printed(last_lines, 4)
+        cure = f"{_newline(said)}{HANGS}" if UNFINISHED.search(reason) else ""
         super().__init__(
             f"{app} could not be served, so nothing was measured. On {stack}: {reason}.{said}{cure}"
         )
 
 
-HANGING = "does not finish an answer"
 HANGS = (
-    "See what it waits for; where that is a database or another service, see that this answers (--setup, --env), or "
-    "ask for something that is answered sooner: --request 'GET /path'"
+    "Check what it waits for: if it is a database or another service, that this runs (--setup, --env); or use a "
+    "request that is answered sooner: --request 'GET /path'"
 )
 
 
-def _newline(said: str) -> str:
-    return "\n  " if said else " "
-
-
 class AppAnswersWrongError(UsageError):
-    """Raised when an app answers what it is to be asked with something else than a right answer.
+    """Raised when an app's response to a configured request is not the expected one.
 
     `third_parties` are the variables of those that are simulated for it.
     """
@@ -238,56 +228,62 @@ class AppAnswersWrongError(UsageError):
         third_parties: Sequence[str] = (),
     ) -> None:
         self.reason = reason
-        said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
+        said = printed(last_lines, 4)
         super().__init__(
-            f"{app} does not answer what it is to be asked, so nothing was measured. On {stack}: {reason}.{said}"
-            f"{_newline(said)}{_other(reason, third_parties)}"
+            f"{app} does not respond correctly to the configured requests, so nothing was measured. On {stack}: "
+            f"{reason}.{said}{_newline(said)}{_cure(reason, third_parties)}"
         )
 
 
-def _other(reason: str, third_parties: Sequence[str]) -> str:
-    """Return what to do about an answer that is not right."""
+def _cure(reason: str, third_parties: Sequence[str]) -> str:
+    """Return what to do about a response that is not the expected one."""
     if "grpc-status" in reason:
-        return "Ask for a call it has: --request 'POST /package.Service/Method {\"id\": 1}'"
+        return "Call a method that it has: --request 'POST /package.Service/Method {\"id\": 1}'"
     found = re.search(r"\bstatus ([1-5]\d\d)\b", reason)
     status = found[1] if found else ""
     if status.startswith("5"):
-        return f"{_of_failure(third_parties)}; if it is right so, say it: --request 'GET /path -> {status}'"
+        return f"{_of_failure(third_parties)}; {_expect(status)}"
     if status.startswith("3"):
         return _of_redirection(reason, status)
     if status == "400":
         return (
-            "It takes the request for a wrong one. An app that knows its hosts (ALLOWED_HOSTS of Django) is asked by "
-            "one of them: --header 'Host: shop.example'; else ask for something it has: --request 'GET /path'"
+            "It rejects the request as invalid. An app that checks its host (ALLOWED_HOSTS of Django) needs one of its "
+            "own: --header 'Host: shop.example'; otherwise request something it has: --request 'GET /path'"
         )
     if status in ("401", "403"):
         return (
-            "It wants to know who asks: --header 'Authorization: …' or --header 'Cookie: …' (to POST to Django a "
-            "csrftoken, and the same as X-CSRFToken); or say that it is right so: "
-            f"--request 'GET /path -> {status}'"
+            "It requires authentication: --header 'Authorization: …' or --header 'Cookie: …' (for POST to Django a "
+            f"csrftoken, and the same as X-CSRFToken); {_expect(status)}"
         )
-    return "Ask for something it has: --request 'GET /path', or say which status is right: --request 'GET /path -> 404'"
+    return (
+        "Request something it has: --request 'GET /path', or declare the expected status: "
+        "--request 'GET /path -> 404'"
+    )
+
+
+def _expect(status: str) -> str:
+    return f"if that is the correct response, declare it: --request 'GET /path -> {status}'"
 
 
 def _of_redirection(reason: str, status: str) -> str:
-    told = re.search(r"leads to «([^»]*)»", reason)
-    place = told[1] if told else ""
+    target = re.search(r"to «([^»]*)»", reason)
+    place = target[1] if target else ""
     if place.startswith("https:"):
-        cure = "It wants https: say that it is, as a proxy would: --header 'X-Forwarded-Proto: https'"
+        cure = "It requires https: declare it, as a proxy would: --header 'X-Forwarded-Proto: https'"
     else:
         path = place if place.startswith("/") else "/there"
-        cure = f"It leads elsewhere: ask for where it leads, --request 'GET {path}'"
-    return f"{cure}; if it is right so, say it: --request 'GET /path -> {status}'"
+        cure = f"It redirects: request the target of the redirect, --request 'GET {path}'"
+    return f"{cure}; {_expect(status)}"
 
 
 def _of_failure(third_parties: Sequence[str]) -> str:
-    needs = "The app itself fails. What it needs is handed on by --env NAME and started by --setup"
+    needs = "The app itself fails. Pass on the variables it needs with --env NAME, and start what it needs with --setup"
     if not third_parties:
         return needs
     names = " and ".join(third_parties)
     return (
-        f"{needs}. Behind {names} stands a simulated third party: where the app reads its answers, say what they are: "
-        f"--upstream '{third_parties[0]}=latency:50ms,body:@answer.json'"
+        f"{needs}. The URL in {names} is that of a simulated third party: if the app parses its responses, give their "
+        f"body: --upstream '{third_parties[0]}=latency:50ms,body:@answer.json'"
     )
 
 
@@ -295,12 +291,13 @@ class CommandFailedError(VelodromeError):
     """Raised when the user's own command before the race fails."""
 
     def __init__(self, option: str, command: str, how: str, last_lines: Sequence[str] = ()) -> None:
-        said = f" Its last lines:{_tail(last_lines)}" if last_lines else ""
-        super().__init__(f"{option} '{command}' failed ({how}), so nothing was measured.{said}")
+        super().__init__(
+            f"{option} '{command}' failed ({how}), so nothing was measured.{printed(last_lines, 4)}"
+        )
 
 
 class TeardownInterruptedError(VelodromeError):
-    """Raised when the user's own command after the race was ended by one interrupt too many."""
+    """Raised when repeated interrupts ended the user's own command after the race."""
 
     exit_code = 130
 
@@ -308,6 +305,91 @@ class TeardownInterruptedError(VelodromeError):
         self.command, self.times = command, times
         first = f"{before.rstrip('.')}. " if before else ""
         super().__init__(
-            f"{first}--teardown '{command}' was ended by interrupt number {times}: what it takes down may still be "
-            "there. Run it by hand"
+            f"{first}--teardown '{command}' was ended by interrupt number {times}: what it removes may still exist. "
+            "Run it by hand"
         )
+
+
+class AppNotFoundError(UsageError):
+    """Raised when an app is an object that no imported module holds, so that no server can import it."""
+
+    def __init__(self, app: str) -> None:
+        super().__init__(
+            f"{app} is in no module, so a server process cannot import it. Assign it at the top level of a module, or "
+            "name it as 'module:attribute'; if a function creates it, such as that of a fixture, name the function: "
+            "'shop:create_app'"
+        )
+
+
+class AppInTestError(UsageError):
+    """Raised when only a test file holds an app, and the file needs velodrome, which no server process can import."""
+
+    def __init__(self, app: str, file: str, attribute: str) -> None:
+        super().__init__(
+            f"{app} is '{attribute}' of {file} and of no other module. A server process cannot import that file, "
+            "because it imports velodrome. Move the app to a module of its own; or name the function that creates it, "
+            "as 'shop:create_app' or \"shop:create_app('test')\""
+        )
+
+
+class AppInProgramError(UsageError):
+    """Raised when only the running program holds an app: importing it would run the program again."""
+
+    def __init__(self, app: str, file: str, attribute: str) -> None:
+        stem = file.rpartition("/")[2].removesuffix(".py")
+        super().__init__(
+            f"{app} is '{attribute}' of {file}, the running program, and of no other module. Move it to a module of "
+            "its own; or, if everything that the program does is under if __name__ == '__main__', write "
+            f"'{stem}:{attribute}'"
+        )
+
+
+class GitError(UsageError):
+    """Raised when git fails, or is not installed."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"git {command}: {reason}. To compare two revisions, the app must be in a git repository"
+        )
+
+
+class RevisionError(UsageError):
+    """Raised when a name is no revision, or no revision of this app."""
+
+    CURE = "Name a commit, branch or tag: velodrome diff HEAD~1 HEAD --app …"
+
+    def __init__(self, revision: str, reason: str, cure: str = CURE) -> None:
+        super().__init__(f"{revision}: {reason}. {cure}")
+
+
+class NotFromRevisionError(UsageError):
+    """Raised when the app of a revision is imported from elsewhere: both sides would be the same code."""
+
+    def __init__(self, app: str, revision: str, where: str) -> None:
+        super().__init__(
+            f"{app} at {revision}: the import finds {where}, which is not part of the revision, so both sides would "
+            "run the same code. Perhaps it is installed with pip install -e. Put the revision's source folder first, "
+            "such as --env PYTHONPATH=src"
+        )
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"\n    {line}" for line in lines]
+
+
+def _between(lines: Sequence[str]) -> str:
+    """Return last lines for the middle of a message, which goes on below them."""
+    return f"{printed(lines, 4)}\n " if lines else ""
+
+
+def _newline(said: str) -> str:
+    return "\n  " if said else " "
+
+
+def _place(path: str, line: int) -> str:
+    return f"{path}, line {line}" if line else path
+
+
+def _arguments(names: Sequence[str]) -> str:
+    return f"the argument {names[0]}" if len(names) == 1 else f"the arguments {', '.join(names)}"

@@ -1,21 +1,23 @@
-"""What was asked makes no sense, names something unknown, or leaves nothing to do."""
+"""The command, one of its options, or a file it names is wrong, unknown, or not allowed."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from velodrome.model.errors.root import UsageError
+from velodrome.model.errors.root import UsageError, VelodromeError
 from velodrome.model.problem import Problem
 
 MOST_FAULTS = 10
-"""Of a file, shown in its sentence; those behind them are most often of the same kind."""
+"""Faults of a file that its message shows; the later ones are most often of the same kind."""
 MOST_PROBLEMS = 100
-"""Of a study, shown with their places."""
+"""Problems of a study that its message shows with their places."""
 LONGEST = 400
-"""Letters of one of these: a file may have names of any length."""
+"""Letters of one fault or problem: a file may contain names of any length."""
+MOST_NAMED = 20
+"""Programs and files that are listed when a study is not trusted yet."""
 
 
 class UnknownNameError(UsageError):
-    """Raised when a stack, recipe or study is asked for that does not exist."""
+    """Raised when a stack, recipe or study does not exist."""
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
@@ -26,44 +28,44 @@ class UnknownNameError(UsageError):
 
 
 class BadOptionError(UsageError):
-    """Raised when an option of the command line has a value that makes no sense."""
+    """Raised when an option of the command line has a wrong value."""
 
     def __init__(self, option: str, value: str, reason: str) -> None:
         super().__init__(f"{option} {value}: {reason}")
 
 
 class CredentialsInUrlError(UsageError):
-    """Raised when a URL has a user or a password in it: whatever shows the URL would show them."""
+    """Raised when a URL contains a user or a password: it would be shown wherever the URL is shown."""
 
     def __init__(self, url: str) -> None:
         scheme, _, rest = url.partition("://")
         super().__init__(
-            f"url: {scheme}://…@{rest.rpartition('@')[2]} has a user or a password in it, which a URL shows to "
-            "whoever sees it: leave them out and give -H 'Authorization: Basic …', with what this prints: "
+            f"url: {scheme}://…@{rest.rpartition('@')[2]} contains a user or a password, which would be shown wherever "
+            "the URL is shown. Remove them and pass -H 'Authorization: Basic …' with the output of: "
             "printf %s 'USER:PASSWORD' | base64"
         )
 
 
 class MisplacedOptionError(UsageError):
-    """Raised when an option is given that says nothing to the kind of server that the URL names."""
+    """Raised when an option does not apply to the kind of server that the URL names."""
 
     def __init__(self, option: str, url: str, wanted: str) -> None:
         super().__init__(
-            f"{option} goes with {wanted}:// URLs, and {url} is none: leave it out, or correct the URL"
+            f"{option} applies only to {wanted}:// URLs, and {url} is none. Remove it, or correct the URL"
         )
 
 
 class NeedlessOptionError(UsageError):
-    """Raised when options are given that do nothing here; `why` says for what they are."""
+    """Raised when options have no effect; `why` says what they are for."""
 
     def __init__(self, options: Sequence[str], why: str) -> None:
         self.options = tuple(options)
-        verb = "says" if len(options) == 1 else "say"
-        super().__init__(f"{', '.join(options)} {verb} nothing here: {why}")
+        verb = "has" if len(options) == 1 else "have"
+        super().__init__(f"{', '.join(options)} {verb} no effect here: {why}")
 
 
 class RequestsFileError(UsageError):
-    """Raised when a file of requests cannot be loaded with; all that is wrong at once."""
+    """Raised when a file of requests is invalid; reports all faults together."""
 
     def __init__(self, path: str, faults: Sequence[str]) -> None:
         self.path, self.faults = path, tuple(faults)
@@ -72,70 +74,73 @@ class RequestsFileError(UsageError):
 
 
 class AccessLogError(UsageError):
-    """Raised when an access log tells nothing that can be asked; `why` is the reason."""
+    """Raised when no request can be made from an access log; `why` is the reason."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")
 
 
 class OpenApiError(UsageError):
-    """Raised when an OpenAPI document tells nothing that can be asked; `why` is the reason."""
+    """Raised when no request can be made from an OpenAPI document; `why` is the reason."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")
 
 
 class TooLargeError(UsageError):
-    """Raised when a file, or what it stands for when it is written out, is more than is read.
+    """Raised when a file, or what it expands to, exceeds the limit of what is read.
 
-    `place` is a line (`line 7`) or a JSON pointer (`#/paths/~1items/get`), empty for the whole; `budget` is how much is
-    read, such as `2 000 000 values`.
+    `place` is a line (`line 7`) or a JSON pointer (`#/paths/~1items/get`), empty for the whole file; `budget` is the
+    limit, such as `2 000 000 values`.
     """
 
     def __init__(self, path: str, place: str, budget: str) -> None:
         self.path, self.place, self.budget = path, place, budget
         where = f"{path}, {place}" if place else path
         super().__init__(
-            f"{where}: it has, or stands for, more than {budget}, and no more are read. Give a smaller file, or write "
-            "what it repeats fewer times"
+            f"{where}: it contains, or expands to, more than {budget}, which is the limit. Use a smaller file, or one "
+            "with fewer repetitions"
         )
 
 
 class RequestLineError(UsageError):
-    """Raised when a line is no request; `why` is what is wrong with it."""
+    """Raised when a line does not describe a request; `why` is what is wrong with it."""
 
     def __init__(self, line: str, why: str) -> None:
         self.line = line
         super().__init__(
-            f"'{line}' is no request: {why}. Write it as 'GET /cart?id=7' or 'POST /orders {{\"id\": 1}} -> 201'"
+            f"'{line}' is not a request: {why}. Write it as 'GET /cart?id=7' or "
+            "'POST /orders {\"id\": 1} -> 201'"
         )
 
 
 class NoSourceError(UsageError):
-    """Raised when nothing says what is asked of an app."""
+    """Raised when no option names a source of requests."""
 
     def __init__(self, example: str) -> None:
-        super().__init__(f"nothing says what is asked; name a log, a document or a file: {example}")
+        super().__init__(
+            f"no source of requests; name an access log, an OpenAPI document or a file: {example}"
+        )
 
 
 class TwoSourcesError(UsageError):
-    """Raised when what is asked of an app is told in more than one way."""
+    """Raised when two options each define the requests to an app."""
 
     def __init__(self, options: Sequence[str]) -> None:
-        super().__init__(f"{' and '.join(options)} each say what is asked; give one of them")
+        super().__init__(f"{' and '.join(options)} each define the requests; use only one of them")
 
 
 class UnknownKnobError(UsageError):
-    """Raised when a stack is given a setting it does not have, or one without a value."""
+    """Raised when a stack has no such setting, or the setting has no value."""
 
     def __init__(self, stack: str, knob: str, known: Sequence[str]) -> None:
         super().__init__(
-            f"'{knob}' is no setting of {stack}; write one of these as name=value: {', '.join(known)}"
+            f"'{knob}' is not a setting of {stack}; write one of these as name=value: {', '.join(known)}"
         )
 
 
 class BrokenPluginError(UsageError):
-    """Raised when a stack or recipe is asked for whose file could not be loaded."""
+    """Raised when the file of a stack or recipe could not be loaded."""
 
     def __init__(self, kind: str, name: str, reason: str) -> None:
         super().__init__(f"the {kind} '{name}' could not be loaded: {reason}")
@@ -169,44 +174,68 @@ class NothingSelectedError(UsageError):
 
 
 class MissingLibraryError(UsageError):
-    """Raised when results are asked for as a table of a library that is not installed."""
+    """Raised when results are to become a table of a library that is not installed."""
 
     def __init__(self, library: str) -> None:
         self.library = library
-        super().__init__(f"{library} is not installed here. Install it with: pip install {library}")
+        super().__init__(f"{library} is not installed. Install it with: pip install {library}")
 
 
-class AppNotFoundError(UsageError):
-    """Raised when an app is given as an object that no imported module holds, so that no server can import it."""
+class UntrustedError(UsageError):
+    """Raised before a file's programs are touched; `named` are such as `executes './x.sh' (contestant old)`."""
 
-    def __init__(self, app: str) -> None:
+    def __init__(self, path: str, named: Sequence[str]) -> None:
+        self.path, self.named = path, tuple(named)
+        lines = [f"\n  {line}" for line in self.named[:MOST_NAMED]]
+        if len(self.named) > MOST_NAMED:
+            lines.append(f"\n  and {len(self.named) - MOST_NAMED} more")
         super().__init__(
-            f"{app} is in no module, so a server process cannot import it. Put it at the top level of one, or name it "
-            "as 'module:attribute'; where a function makes it, such as one of a fixture, name that: 'shop:create_app'"
+            f"{path} names programs, files or packages that you have not allowed, so nothing was run:{''.join(lines)}\n"
+            "  The author of the file decides what they do. If you trust it, pass --trust (in Python: trust=True). "
+            "Velodrome remembers this until one of these changes"
         )
 
 
-class AppInTestError(UsageError):
-    """Raised when nothing holds an app but a test that needs velodrome, whose names a server process does not have."""
+class UnknownLoadMetricError(UsageError):
+    """Raised when a condition names a metric that a load does not report."""
 
-    def __init__(self, app: str, file: str, attribute: str) -> None:
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"Nearest: {', '.join(near)}. " if near else ""
         super().__init__(
-            f"{app} is '{attribute}' of {file} and of no other module. A server process cannot import that file, as it "
-            "imports from velodrome. Put the app into a module of its own; or name what makes it, as "
-            "'shop:create_app' or \"shop:create_app('test')\""
+            f"unknown metric '{name}'. {hint}Known: percentiles (p50 … p99.99), mean and max, also of sent, lag, "
+            "connect, tls, first_byte and last_byte (as sent.p99); errors, rate and timeout; see docs/load-results.md"
         )
 
 
-class AppInProgramError(UsageError):
-    """Raised when nothing holds an app but the program that runs: to import it would be to run it once more."""
+class ConditionError(UsageError):
+    """Raised when a condition is invalid. `at` is the position of the mistake, counted from 0."""
 
-    def __init__(self, app: str, file: str, attribute: str) -> None:
-        stem = file.rpartition("/")[2].removesuffix(".py")
+    def __init__(self, text: str, at: int, problem: str) -> None:
+        self.text, self.at = text, at
         super().__init__(
-            f"{app} is '{attribute}' of {file}, the program that runs, and of no other module. Name the app's module: "
-            f"put it into one of its own, or, where all that the program does stands under if __name__ == '__main__', "
-            f"write '{stem}:{attribute}'"
+            f"the condition '{text}' is invalid at character {at + 1}: {problem}. "
+            "Write it as 'p99 > 50ms or errors > 0.1%'"
         )
+
+
+class ThresholdError(UsageError):
+    """Raised when a threshold or a margin of a diff is invalid."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        self.text = text
+        super().__init__(f"'{text}': {problem}")
+
+
+class InsufficientDataError(VelodromeError):
+    """Raised when the data do not show on which side of a limit a figure lies (exit code 4)."""
+
+    exit_code = 4
+
+    def __init__(self, found: str, cure: str = "") -> None:
+        self.found, self.cure = found, cure
+        super().__init__(f"insufficient data: {found}" + (f"; {cure}" if cure else ""))
 
 
 def _short(sentence: str) -> str:

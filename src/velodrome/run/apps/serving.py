@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from velodrome.guest.apps.django_sites import SETTINGS
-from velodrome.guest.apps.made import APP_VARIABLE, AWAITED, FORM_VARIABLE
+from velodrome.guest.apps.finding import SETTINGS
+from velodrome.guest.apps.served import APP_VARIABLE, AWAITED, FORM_VARIABLE
 from velodrome.model.app import App
 from velodrome.model.errors import AppVariableError, WithheldAnswerError
 from velodrome.model.request import Request
@@ -17,12 +17,12 @@ from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.interpreter import bytecode, path_with
 from velodrome.run.servers.server import Serving
 
-MADE = "velodrome.guest.apps.made:app"
+MADE = "velodrome.guest.apps.served:app"
 MADE_HERE = {
     "factory": MADE,
     "coroutine": MADE,
     "asgi2": MADE,
-    "servicer": "velodrome.guest.apps.servicers:app",
+    "servicer": "velodrome.guest.apps.served:servicer",
 }
 """Forms that servers cannot load by themselves, or only some, each by a switch of its own; and what loads them here."""
 

@@ -3,7 +3,7 @@
 A database that is started has its data in a scratch folder, a port and a password of its own, and no care for what
 a power cut would do: what is compared is Python's servers, not disks. It runs under a warden, as servers do, on
 the CPUs of the load, and not as root. The tables are made, and the first real query asked, through the client
-of its own field in an environment of its own (`velodrome.guest.preparing`).
+of its own field in an environment of its own (`velodrome.guest.client`).
 """
 
 import json
@@ -193,7 +193,7 @@ def _prepared(
     Raises CompanionFailedError when it does not answer in time, or has ended.
     """
     preparer = kind.preparer
-    arguments = ("velodrome.guest.preparing", preparer.name, str(patience_s))
+    arguments = ("velodrome.guest.client", preparer.name, str(patience_s))
     python = for_client(preparer).python
     answered = ask(python, arguments, {clients.variable(kind.name): url}, ground, exited)
     if isinstance(answered, Exit):

@@ -44,7 +44,7 @@ class Peer:
 
     def ready(self) -> str:
         """Wait until it has answered a call; return the version of its library."""
-        arguments = ("velodrome.guest.grpc.first_call", self.url, str(START_S))
+        arguments = ("velodrome.guest.grpc.peers", self.url, str(START_S))
         answered = ask(self._environment.python, arguments, {}, self._ground, self._server.exit)
         if isinstance(answered, Exit) or answered.trouble:
             trouble = answered.sentence if isinstance(answered, Exit) else answered.trouble

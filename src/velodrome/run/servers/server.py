@@ -17,10 +17,10 @@ from typing import Self
 import psutil
 
 from velodrome.guest import catalog
+from velodrome.guest.codegen.steps import TURN_VARIABLE
 from velodrome.guest.grpc.greeter import method_of
 from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
-from velodrome.guest.weave.busy import TURN_VARIABLE
 from velodrome.run.account import acting
 from velodrome.run.link.namespace import Namespace, entered
 from velodrome.run.machine import netlink
