@@ -60,7 +60,7 @@ SESSION = ("PYTHON", "LC_", "XDG_", "SSH_", "VIRTUAL_ENV", "_")
 
 @dataclass(frozen=True)
 class Lacking:
-    """What it lacked, as `guest/apps/lacks.py` tells."""
+    """What it lacked, as `guest/apps/looking.py` tells."""
 
     missing: str | None
     """A module."""

@@ -205,7 +205,7 @@ def _install(site: Site, requires: tuple[str, ...], locked: Path | None) -> None
     site.uv("pip", "install", *into, "--requirements", str(wanted))
 
 
-TURN_MODULE = "velodrome.guest.weave.busy"
+TURN_MODULE = "velodrome.guest.codegen.steps"
 TIMES = 3
 """The fastest of so many processes counts: noise only adds."""
 TURN_PATIENCE_S = 30.0
