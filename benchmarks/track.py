@@ -150,7 +150,7 @@ class ThirdParty(Target):
     """Velodrome's simulated third party; without a latency the plainest server there is: 84 bytes."""
 
     def __init__(self, spec: dict[str, Any] | None = None) -> None:
-        self.start([sys.executable, "-m", "velodrome.run.third_party.upstream_process"], pipes=True)
+        self.start([sys.executable, "-m", "velodrome.run.upstream_process"], pipes=True)
         # With the 65 bytes of its head, 19 of body make 84 on the wire.
         answer = json.loads(self.ask(json.dumps({"body": 19, **(spec or {})})))
         if "error" in answer:

@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 
 from velodrome.run.measuring import kernel
-from velodrome.run.validity.machine import STEAL_TOLD
+from velodrome.run.validity import STEAL_TOLD
 
 ATTEMPTS = 3
 SET_ASIDE_AT_MOST = 0.1

@@ -2,11 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from velodrome.run.third_party import in_process
+from velodrome.run import third_party
 
 
 @pytest.fixture(scope="session")
 def five_ms() -> Iterator[str]:
     """A server that answers after 5 ms: the simulated third party."""
-    with in_process.upstream({"host": "127.0.0.1", "port": 0, "latency": "5ms"}) as running:
+    with third_party.served_here({"host": "127.0.0.1", "port": 0, "latency": "5ms"}) as running:
         yield f"http://127.0.0.1:{running.port}/"

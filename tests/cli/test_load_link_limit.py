@@ -23,11 +23,10 @@ from velodrome.model.link import Link
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Heat
+from velodrome.run import link as site
 from velodrome.run.drivers.choosing import choose
-from velodrome.run.link import site
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.site import Site
-from velodrome.run.racing.trial import run_heat
+from velodrome.run.link import Site, entered
+from velodrome.run.racing.session import run_heat
 
 SERVER = Path(__file__).with_name("limit_server.py")
 pytestmark = [pytest.mark.measured, NEEDS_LINK]

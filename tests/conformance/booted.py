@@ -12,9 +12,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.run.drivers.driver import Target
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.readiness import NotReady, await_right_answer
-from velodrome.run.servers.server import Server, Serving, Stopped
+from velodrome.run.servers import NotReady, Server, Serving, Stopped, await_right_answer, fresh_port
 
 BOOT_S = 30.0
 STOP_S = 10.0

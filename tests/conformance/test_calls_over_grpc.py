@@ -15,7 +15,7 @@ from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import PEER
 from velodrome.guest.recipe import GRPC_VARIABLE, Body, Call, Recipe
 from velodrome.guest.stack import Stack
-from velodrome.run.servers.ports import fresh_port
+from velodrome.run.servers import fresh_port
 
 CALLS = catalog.recipe("greeting-200ms")
 CHAIN = Recipe("x", "x", (Call(20, over="grpc"), Call(100, times=5, parallel=True, over="grpc"), Body(84)))

@@ -13,8 +13,7 @@ from velodrome.guest.recipe import Chat, Recipe, Sleep
 from velodrome.guest.stack import Stack
 from velodrome.run import engine
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Server, Serving, fresh_port
 
 ECHO, ROOM = catalog.recipe("chat-echo"), catalog.recipe("chat-room")
 CHATTING = {name: stack for name, stack in catalog.stacks().items() if catalog.serves(stack, ROOM) is None}

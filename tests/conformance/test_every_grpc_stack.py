@@ -19,7 +19,7 @@ from velodrome.guest.grpc.greeter import SAY_HELLO, greeting
 from velodrome.guest.grpc.processes import GRACE_S
 from velodrome.guest.recipe import Body, Recipe, Sleep, Stream
 from velodrome.guest.stack import KnobValue, Stack
-from velodrome.run.servers.server import environment_of
+from velodrome.run.servers import environment_of
 
 STACKS = {
     name: stack

@@ -14,9 +14,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.run.drivers.driver import Target
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.readiness import Ready, await_right_answer
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Ready, Server, Serving, await_right_answer, fresh_port
 from velodrome.run.supervision.ward import Exit
 
 PATIENCE_S = 20.0

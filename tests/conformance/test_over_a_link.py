@@ -14,7 +14,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.racing.trial import run_heat
+from velodrome.run.racing.session import run_heat
 
 pytestmark = [NEEDS_LINK, pytest.mark.measured]
 

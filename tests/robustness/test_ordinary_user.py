@@ -17,6 +17,7 @@ from tests.run.link.possible import NEEDS_LINK
 from velodrome.model.errors import AccountError, StartRefusedError
 from velodrome.model.link import Link
 from velodrome.model.load import Load, Open
+from velodrome.run import third_party
 from velodrome.run.account import (
     Account,
     account_for,
@@ -28,10 +29,9 @@ from velodrome.run.account import (
 from velodrome.run.clients import idle
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.link.site import opened
+from velodrome.run.link import opened
 from velodrome.run.supervision import own_process
 from velodrome.run.supervision.ward import Order, Ward
-from velodrome.run.third_party import upstream
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 NEEDED = all(map(shutil.which, ("useradd", "userdel"))) and os.path.exists(SYSTEM_PYTHON)
@@ -155,7 +155,7 @@ def has_no_root(pid: int, user: Account) -> bool:
 
 
 def test_a_third_party_is_the_user(user: Account) -> None:
-    with acting_as(user), upstream.start() as third:
+    with acting_as(user), third_party.start() as third:
         assert has_no_root(third.pid, user)
 
 
@@ -187,7 +187,7 @@ def test_the_engine_is_the_user_and_still_sends_in_the_real_time_class(user: Acc
         seen.append(classes(pid))
         without_root.append(has_no_root(pid, user))
 
-    with upstream.start() as server:
+    with third_party.start() as server:
         as_root = loaded(server.url, lambda pid: seen.append(classes(pid)))
         with acting_as(user):
             as_user = loaded(server.url, look)
@@ -198,7 +198,7 @@ def test_the_engine_is_the_user_and_still_sends_in_the_real_time_class(user: Acc
 
 def test_idle_connections_are_held_by_the_user(user: Account) -> None:
     with (
-        upstream.start() as server,
+        third_party.start() as server,
         acting_as(user),
         idle.held(20, server.url) as held,
     ):

@@ -18,8 +18,7 @@ from velodrome.model.measurement import LoadFacts
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.machine import measuring_lock
-from velodrome.run.measuring.sampled import Sampled
-from velodrome.run.measuring.sampler import Sampler
+from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.validity import Evidence, flags
 
 TARGETS = Path(__file__).parent / "targets"

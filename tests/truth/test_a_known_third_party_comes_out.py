@@ -13,11 +13,11 @@ import pytest
 from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import LoadFacts, UpstreamFacts
+from velodrome.run import third_party
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.measuring.sampler import Sampler
-from velodrome.run.third_party import upstream
-from velodrome.run.third_party.upstream import Upstream
+from velodrome.run.third_party import Upstream
 from velodrome.run.validity import Evidence, flags
 
 pytestmark = pytest.mark.measured
@@ -56,7 +56,7 @@ def load_it(
 
 
 def test_a_constant_latency_is_the_median_that_comes_out() -> None:
-    with upstream.start(latency="50ms") as third:
+    with third_party.start(latency="50ms") as third:
         facts, _, _ = load_it(third, Load(Closed(20), 2.0, warmup_s=0.2))
     assert facts.sent.p50 is not None
     assert 50.0 <= facts.sent.p50 < 60
@@ -64,7 +64,7 @@ def test_a_constant_latency_is_the_median_that_comes_out() -> None:
 
 
 def test_a_uniform_latency_has_its_percentiles() -> None:
-    with upstream.start(latency="uniform(20ms,120ms)") as third:
+    with third_party.start(latency="uniform(20ms,120ms)") as third:
         facts, _, _ = load_it(third, Load(Open(400, connections=200), 3.0))
     assert facts.requests == 1200
     # Of 1,200 draws, three standard errors are 4.3 ms at the median and 2.6 ms at p90; lateness only adds.
@@ -75,21 +75,21 @@ def test_a_uniform_latency_has_its_percentiles() -> None:
 
 
 def test_as_many_requests_arrive_as_were_sent() -> None:
-    with upstream.start(latency="5ms") as third:
+    with third_party.start(latency="5ms") as third:
         facts, told, _ = load_it(third, Load(Open(300, connections=100), 1.0))
     assert facts.requests == facts.ok == 300
     assert told.requests == pytest.approx(300, abs=5)  # the last ones may arrive as the span ends
 
 
 def test_errors_of_the_third_party_are_counted_as_such() -> None:
-    with upstream.start(errors=0.2) as third:
+    with third_party.start(errors=0.2) as third:
         facts, _, found = load_it(third, Load(Open(500, connections=50), 1.0))
     assert facts.outcomes["bad_status"] == pytest.approx(100, abs=40)  # four standard deviations
     assert FlagKind.ERRORS in found
 
 
 def test_a_third_party_that_was_held_up_is_late() -> None:
-    with upstream.start(latency="20ms") as third:
+    with third_party.start(latency="20ms") as third:
         frozen: list[bool] = []
 
         def freeze(event: LoadEvent) -> None:
@@ -105,7 +105,7 @@ def test_a_third_party_that_was_held_up_is_late() -> None:
 
 def test_a_rate_that_no_generator_can_send_is_limited_by_the_generator() -> None:
     """Or by others on this machine, and then that is what must be said."""
-    with upstream.start() as third:
+    with third_party.start() as third:
         _, _, found = load_it(third, Load(Open(3_000_000, connections=100), 1.0, drain_s=0.1))
     said = found.get(FlagKind.GENERATOR_SATURATED) or found.get(FlagKind.OTHER_LOAD)
     assert said is not None
@@ -113,7 +113,7 @@ def test_a_rate_that_no_generator_can_send_is_limited_by_the_generator() -> None
 
 
 def test_a_stall_shows_in_every_latency_that_met_it() -> None:
-    with upstream.start(latency="1ms", stall={"every_s": 1.0, "for_s": 0.5}) as third:
+    with third_party.start(latency="1ms", stall={"every_s": 1.0, "for_s": 0.5}) as third:
         facts, _, _ = load_it(third, Load(Open(200, connections=300), 3.0, drain_s=3.0))
     assert facts.requests == facts.ok == 600
     assert facts.due.max is not None
@@ -133,7 +133,7 @@ def told(event):
 VelodromeDriver().run(Load(Closed(5), 60.0), Target(sys.argv[1]), told)
 """
     with (
-        upstream.start(latency="5ms") as third,
+        third_party.start(latency="5ms") as third,
         subprocess.Popen([sys.executable, "-c", program, third.url + "/"], stdout=subprocess.PIPE) as host,
     ):
         assert host.stdout is not None

@@ -13,8 +13,7 @@ from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.link import MTU, SEGMENT, Link
 from velodrome.model.measurement import LinkFacts
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.site import Site, opened
+from velodrome.run.link import Site, entered, opened
 
 pytestmark = pytest.mark.measured
 

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use velodrome_engine::protocol::grpc::{Call, Expected, Fed, frame, head};
+use velodrome_engine::protocol::grpc::{Call, CallProgress, Expected, frame, head};
 use velodrome_engine::protocol::http2::{Session, Settings, StreamEvent, hpack};
 use velodrome_engine::protocol::websocket::{self, Upgrade, accept};
 
@@ -85,7 +85,7 @@ fn grpc() -> f64 {
                 black_box(answers),
                 &mut out,
                 |tag, event: StreamEvent<'_>| {
-                    if let Fed::Done(ended) = calls[tag as usize].feed(event, &expected) {
+                    if let CallProgress::Done(ended) = calls[tag as usize].feed(event, &expected) {
                         right += u32::from(ended.status == Some(0));
                     }
                 },

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::transport::os;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds, of a duration or on a [`Clock`]. `u64` reaches 584 years.
 pub type Nanos = u64;
@@ -31,6 +31,13 @@ pub trait Clock {
     fn now(&self) -> Nanos;
 }
 
+/// The present moment of `CLOCK_MONOTONIC`.
+#[inline]
+pub fn monotonic() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+}
+
 /// `CLOCK_MONOTONIC`, so that samplers in other processes align on the same numbers.
 #[derive(Clone, Copy, Default)]
 pub struct Monotonic;
@@ -38,7 +45,7 @@ pub struct Monotonic;
 impl Clock for Monotonic {
     #[inline]
     fn now(&self) -> Nanos {
-        os::monotonic()
+        monotonic()
     }
 }
 

@@ -1,13 +1,13 @@
 //! What is said over WebSockets, ready to be said again and again.
 
 use crate::clock::Clock;
-use crate::protocol::websocket::letter::{DIGITS, Letter};
+use crate::place::Place;
+use crate::protocol::websocket::broadcast::{DIGITS, Letter};
 use crate::protocol::websocket::{Kind, Upgrade, connect, echo};
 use crate::spec::{LoadSpec, Mode, SpecError, WebSocketSpec};
-use crate::target::Place;
-use crate::transport::ByteTransport;
-use crate::transport::room::{self, Room};
+use crate::transport::room::Room;
 use crate::transport::websocket::WebSocket;
+use crate::transport::{ByteTransport, room};
 
 /// A server's message may be so much longer than ours, and then it is nothing that was asked for.
 const MOST_SURPLUS: u64 = 16 << 20;

@@ -1,38 +1,37 @@
 //! Open- and closed-loop load, the simulated third party, and the relay between two networks. Pure Rust: nothing here knows Python.
 //!
 //! The parts, from the plan to the result: [`spec`] and [`target`] check what is asked; [`requests`], [`calls`] and
-//! [`conversation`] say what is sent; [`pace`] says when requests are due; [`agenda`] which one is next; [`worker`] sends
+//! [`conversation`] say what is sent; [`pace`] says when requests are due; [`worker`] sends
 //! and reads them over a [`transport`] in a [`protocol`]; [`record`] keeps what happened and [`results`] writes it down;
 //! [`engine`] runs the threads.
 
 #![deny(unsafe_code)]
 
-pub mod agenda;
 mod apart;
 pub mod calls;
 mod chance;
 pub mod clock;
 pub mod conversation;
-pub mod course;
-mod crossing;
 pub mod durations;
+pub mod endpoint;
 pub mod engine;
 #[cfg(target_os = "linux")]
 pub mod link;
+#[allow(unsafe_code)]
+pub mod os;
 pub mod outcome;
 pub mod pace;
+pub mod place;
 pub mod progress;
 pub mod protocol;
-mod reading;
+pub mod punctual;
 pub mod record;
 pub mod requests;
 pub mod results;
-pub mod slot;
+pub mod secure;
 pub mod spec;
 pub mod target;
 pub mod template;
-pub mod timeline;
-#[allow(unsafe_code)]
 pub mod transport;
 pub mod upstream;
 pub mod worker;

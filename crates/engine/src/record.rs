@@ -1,48 +1,20 @@
 //! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
 
-mod adding;
-mod deliveries;
-mod first_message;
-mod flight;
-mod pieces;
-mod share;
-mod slice;
+mod details;
 mod slices;
-mod sockets;
-mod span;
-mod steps;
 
 use std::sync::mpsc::Sender;
 
-pub use deliveries::{Deliveries, RoomCounts};
-pub use first_message::FirstMessage;
-pub use pieces::Pieces;
-pub use share::Share;
-pub use slice::{SLICE, SLICES_PER_SECOND, Slice};
-pub use sockets::Sockets;
-pub use span::Span;
-pub use steps::{Step, Steps};
-
-use flight::Flight;
-use slices::Slices;
-
 use crate::clock::Nanos;
 use crate::durations::Durations;
+use crate::os::CpuTime;
 use crate::outcome::{Outcome, Outcomes};
-use crate::transport::Standing;
-use crate::transport::os::CpuTime;
-use crate::transport::priority::Class;
+use crate::punctual::Class;
+use crate::record::slices::Slices;
+use crate::transport::{Connections, RoomCounts, Standing};
 
-/// How connections fared, counted over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Slots that were connected at least once.
-    pub opened: u64,
-    /// Connections after the first in a slot: after a failure or a close (every request, without keep-alive).
-    pub reopened: u64,
-    /// Slots that got at least one answer.
-    pub answered: u64,
-}
+pub use details::{Deliveries, FirstMessage, Pieces, Share, Sockets, Step, Steps};
+pub use slices::{SLICE, SLICES_PER_SECOND, Slice};
 
 /// Everything one thread recorded.
 #[derive(Debug)]
@@ -347,5 +319,152 @@ impl Record {
     /// No slice will follow. The reader waits for the last sender to go, and the record itself lives on.
     pub fn hang_up(&mut self) {
         self.slices.hang_up();
+    }
+}
+
+/// The measured part of the timeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// When warm-up ended.
+    pub start: Nanos,
+    /// When the drain began; `Nanos::MAX` while it is not known.
+    pub end: Nanos,
+}
+
+impl Span {
+    /// Whether a request due then, or an answer arrived then, belongs to the measurement.
+    #[inline]
+    pub fn holds(&self, moment: Nanos) -> bool {
+        (self.start..self.end).contains(&moment)
+    }
+}
+
+/// Requests sent and not yet at an end.
+#[derive(Debug, Default)]
+pub struct Flight {
+    /// Integral of their number over the span, nanoseconds.
+    pub time: u128,
+    count: u64,
+    since: Nanos,
+}
+
+impl Flight {
+    /// The timeline begins.
+    pub fn begin(&mut self, now: Nanos) {
+        self.since = now;
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// One more.
+    #[inline]
+    pub fn more(&mut self, now: Nanos, span: Span) {
+        self.integrate(now, span);
+        self.count += 1;
+    }
+
+    /// One fewer.
+    #[inline]
+    pub fn fewer(&mut self, now: Nanos, span: Span) {
+        self.integrate(now, span);
+        self.count -= 1;
+    }
+
+    /// One fewer, which has not been in flight since `done`.
+    #[inline]
+    pub fn fewer_since(&mut self, done: Nanos, now: Nanos, span: Span) {
+        self.fewer(now, span);
+        let counted = now.min(span.end).saturating_sub(done.max(span.start));
+        self.time = self.time.saturating_sub(u128::from(counted));
+    }
+
+    /// Adds up to `now`.
+    #[inline]
+    pub fn integrate(&mut self, now: Nanos, span: Span) {
+        let from = self.since.max(span.start);
+        let to = now.min(span.end);
+        if to > from {
+            self.time += u128::from(self.count) * u128::from(to - from);
+        }
+        self.since = now;
+    }
+}
+
+impl Record {
+    /// Adds what another thread recorded.
+    pub fn add(&mut self, other: Record) {
+        self.outcomes.add(&other.outcomes);
+        self.due.add(&other.due);
+        self.sent.add(&other.sent);
+        self.lag.add(&other.lag);
+        if let Some(theirs) = other.first {
+            let first = self.first.get_or_insert_default();
+            first.due.add(&theirs.due);
+            first.sent.add(&theirs.sent);
+        }
+        if let Some(theirs) = other.deliveries {
+            let deliveries = self.deliveries.get_or_insert_default();
+            deliveries.due.add(&theirs.due);
+            deliveries.sent.add(&theirs.sent);
+        }
+        self.steps.add(other.steps);
+        if self.by_request.is_empty() {
+            self.by_request = other.by_request;
+        } else {
+            for (mine, theirs) in self.by_request.iter_mut().zip(other.by_request) {
+                mine.add(theirs);
+            }
+        }
+        // A room has one thread.
+        self.room = self.room.or(other.room);
+        self.parked += other.parked;
+        if let Some(theirs) = other.pieces {
+            self.pieces.get_or_insert_default().add(&theirs);
+        }
+        self.standing.add(other.standing);
+        self.sockets.add(&other.sockets);
+        self.fastest = self.fastest.min(other.fastest);
+        // Of several threads all tell it, or none does.
+        self.queued = self
+            .queued
+            .into_iter()
+            .chain(other.queued)
+            .reduce(|a, b| a + b);
+        self.class = self.class.max(other.class);
+        self.awake += other.awake;
+        self.ok_in_span += other.ok_in_span;
+        self.answered_early += other.answered_early;
+        // Each thread judges its own answers: where one has changed over, that is told.
+        if self.changed_for.is_none() {
+            self.transport = other.transport;
+            self.changed_for = other.changed_for;
+        }
+        self.dropped_bodies += other.dropped_bodies;
+        self.capped += other.capped;
+        self.resent += other.resent;
+        self.flight.time += other.flight.time;
+        self.cpu = self.cpu.plus(other.cpu);
+        self.connections.opened += other.connections.opened;
+        self.connections.reopened += other.connections.reopened;
+        self.connections.answered += other.connections.answered;
+        self.span = match (self.span, other.span) {
+            // The empty record that a sum begins with has no span.
+            (
+                Span {
+                    start: Nanos::MAX, ..
+                },
+                span,
+            ) => span,
+            (mine, theirs) => Span {
+                start: mine.start.min(theirs.start),
+                end: mine.end.max(theirs.end),
+            },
+        };
+        for (outcome, text) in other.examples {
+            self.example(outcome, || text);
+        }
     }
 }

@@ -1,11 +1,5 @@
 //! The result of a load, as schema `velodrome/load/1`.
 
-mod percentiles;
-mod phases;
-mod requests;
-mod steps;
-mod transport;
-
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -14,23 +8,20 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use crate::calls::Plan;
-use crate::clock::{Nanos, seconds};
+use crate::clock::{MILLISECOND, Nanos, seconds};
 use crate::conversation::Conversation;
 use crate::durations::Durations;
 use crate::outcome::{Outcome, Outcomes};
-use crate::pace::Spread;
+use crate::pace::{Spread, Step};
 use crate::progress::{Second, milliseconds};
-use crate::protocol::grpc::Kind;
-use crate::record::{self, Record, RoomCounts, Sockets};
-use crate::spec::{LoadSpec, Mode, StepSpec};
-use crate::target::Target;
-use crate::transport::priority::Class;
-use percentiles::BEYOND;
-pub use percentiles::Percentiles;
-use phases::{Phases, Told};
-use requests::RequestResult;
-use steps::StepResult;
-use transport::Transport;
+use crate::punctual::Class;
+use crate::record;
+use crate::record::{Record, Share, Sockets};
+use crate::requests::{Request, Requests};
+use crate::spec::CallKind;
+use crate::spec::{LoadSpec, Mode, StepSpec, TransportChoice};
+use crate::target::{Target, What};
+use crate::transport::RoomCounts;
 
 #[derive(Debug, Serialize)]
 struct Latency {
@@ -141,7 +132,7 @@ struct Load {
     at_once: Option<u64>,
     /// Of gRPC: the path of the call, and who sends several messages.
     call: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<CallKind>,
 }
 
 #[derive(Debug, Serialize)]
@@ -321,4 +312,301 @@ pub(crate) fn encode(durations: &Durations) -> String {
         .serialize(&durations.histogram, &mut bytes)
         .expect("a histogram of these bounds fits the format, and a Vec takes every byte");
     STANDARD.encode(bytes)
+}
+
+/// See the module; the fields are described in `docs/results.md`.
+#[derive(Debug, Serialize)]
+pub struct RequestResult {
+    name: String,
+    method: String,
+    weight: f64,
+    /// Of it that were sent.
+    requests: u64,
+    ok: u64,
+    outcomes: BTreeMap<&'static str, u64>,
+    latency_ms: Latency,
+}
+
+impl RequestResult {
+    /// All of them, in their order; none where there is only one.
+    pub fn all(requests: Option<&Requests>, record: &Record) -> Vec<RequestResult> {
+        let Some(requests) = requests else {
+            return Vec::new();
+        };
+        let whole: f64 = requests.all.iter().map(|request| request.weight).sum();
+        let each = requests.all.iter().zip(&record.by_request);
+        each.map(|(asked, came)| RequestResult::of(asked, came, whole))
+            .collect()
+    }
+
+    fn of(asked: &Request, came: &Share, whole: f64) -> RequestResult {
+        RequestResult {
+            name: asked.name.clone(),
+            method: asked.method.clone(),
+            weight: asked.weight / whole,
+            requests: came.outcomes.total(),
+            ok: came.outcomes.of(Outcome::Ok),
+            outcomes: outcomes(&came.outcomes),
+            latency_ms: Latency::of(&came.due, &came.sent),
+        }
+    }
+}
+
+/// Histograms of the phases; None: not had.
+pub struct Phases {
+    connect: Option<Durations>,
+    tls: Option<Durations>,
+    first_byte: Option<Durations>,
+    last_byte: Option<Durations>,
+}
+
+/// In whatever form they are told.
+#[derive(Debug, Serialize)]
+pub struct Told<T> {
+    /// Until TCP stood, of every connection of the run.
+    connect: Option<T>,
+    /// From there until TLS stood.
+    tls: Option<T>,
+    /// From sent to the first byte of the answer, of measured requests.
+    first_byte: Option<T>,
+    /// From the first byte to the last.
+    last_byte: Option<T>,
+}
+
+impl Phases {
+    /// Those of a whole load.
+    pub fn of(record: &Record) -> Phases {
+        let pieces = record.pieces.as_deref();
+        let none = crate::record::Pieces::default();
+        let pieces = pieces.unwrap_or(&none);
+        Phases {
+            connect: had(record.standing.connect.clone()),
+            tls: had(record.standing.tls.clone()),
+            first_byte: had(Some(pieces.first_byte(&record.sent))),
+            last_byte: had(Some(pieces.last_byte(&record.sent))),
+        }
+    }
+
+    /// In another form.
+    pub fn told<T>(&self, form: impl Fn(&Durations) -> T) -> Told<T> {
+        let form = |durations: &Option<Durations>| durations.as_ref().map(&form);
+        Told {
+            connect: form(&self.connect),
+            tls: form(&self.tls),
+            first_byte: form(&self.first_byte),
+            last_byte: form(&self.last_byte),
+        }
+    }
+
+    /// As percentiles.
+    pub fn percentiles(&self) -> Told<Percentiles> {
+        self.told(Percentiles::of)
+    }
+}
+
+fn had(durations: Option<Durations>) -> Option<Durations> {
+    durations.filter(|durations| !durations.histogram.is_empty())
+}
+
+/// See the module; the fields are described in `docs/results.md`.
+#[derive(Debug, Serialize)]
+pub struct StepResult {
+    at_s: f64,
+    duration_s: f64,
+    rate: f64,
+    to_rate: f64,
+    /// Of the requests that fell due in it.
+    requests: u64,
+    ok: u64,
+    /// Right answers that arrived in it, per second.
+    throughput_rps: f64,
+    outcomes: BTreeMap<&'static str, u64>,
+    latency_ms: Latency,
+    lag_ms: Percentiles,
+}
+
+impl StepResult {
+    /// All steps that began before the load ended.
+    pub fn all(spec: &LoadSpec, record: &Record) -> Vec<StepResult> {
+        let span = record.span.end.saturating_sub(record.span.start);
+        let mut at = 0;
+        let mut found = Vec::new();
+        for (asked, came) in spec.steps().iter().zip(record.steps.each()) {
+            if at >= span {
+                break;
+            }
+            found.push(StepResult::of(asked, came, at, span));
+            at += asked.length;
+        }
+        found
+    }
+
+    fn of(asked: &Step, came: &record::Step, at: Nanos, span: Nanos) -> StepResult {
+        // Somebody may have ended the load in the middle of it.
+        let length = asked.length.min(span - at);
+        let share = &came.share;
+        StepResult {
+            at_s: seconds(at),
+            duration_s: seconds(length),
+            rate: asked.from,
+            to_rate: asked.rate_at(length),
+            requests: share.outcomes.total(),
+            ok: share.outcomes.of(Outcome::Ok),
+            throughput_rps: came.answered as f64 / seconds(length),
+            outcomes: outcomes(&share.outcomes),
+            latency_ms: Latency::of(&share.due, &share.sent),
+            lag_ms: Percentiles::of(&came.lag),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Serialize)]
+struct Transport {
+    transport: &'static str,
+    transport_because: Because,
+    /// Bytes nobody has to look at, of an average answer, when they made the load change its transport; None: it did not.
+    unread_bytes: Option<u64>,
+    /// Answers whose bodies the kernel dropped: only their length was seen.
+    dropped_bodies: u64,
+    /// Every how many-th body was compared whole with the right one, of requests that have one; None: none is known.
+    compared_every: Option<u64>,
+}
+
+/// Why it is this transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Because {
+    /// It was asked for by name.
+    Asked,
+    /// A ring cannot wait for a unix socket whose listen queue is full.
+    UnixSocket,
+    /// Requests come one by one: there are no batches for io_uring to make.
+    OpenLoop,
+    /// Answers have much that nobody looks at, which the kernel can drop over epoll.
+    LargeAnswers,
+    /// Requests follow answers, in batches.
+    ClosedLoop,
+    /// This system has no io_uring, or forbids it.
+    NoIoUring,
+}
+
+impl Transport {
+    fn of(spec: &LoadSpec, target: &Target, record: &Record) -> Transport {
+        Transport {
+            transport: record.transport,
+            transport_because: because(spec, target, record),
+            unread_bytes: record.changed_for,
+            dropped_bodies: record.dropped_bodies,
+            compared_every: compared_every(spec, target),
+        }
+    }
+}
+
+fn because(spec: &LoadSpec, target: &Target, record: &Record) -> Because {
+    match spec.transport {
+        TransportChoice::Epoll => Because::Asked,
+        _ if target.endpoint.is_unix() => Because::UnixSocket,
+        TransportChoice::IoUring => Because::Asked,
+        TransportChoice::Auto if spec.is_open() => Because::OpenLoop,
+        TransportChoice::Auto if record.changed_for.is_some() => Because::LargeAnswers,
+        TransportChoice::Auto if record.transport == "io_uring" => Because::ClosedLoop,
+        TransportChoice::Auto => Because::NoIoUring,
+    }
+}
+
+/// Of answers over HTTP/1.1.
+fn compared_every(spec: &LoadSpec, target: &Target) -> Option<u64> {
+    let What::Http(requests) = &target.what else {
+        return None;
+    };
+    let mut right = requests
+        .all
+        .iter()
+        .filter_map(|request| request.right.body.as_ref());
+    match requests.plain() {
+        Some(_) => right.next().map(|body| spec.compares_every(body.len())),
+        None => right.next().map(|_| spec.compares_every(0)),
+    }
+}
+
+/// Milliseconds; None where too few requests, or none, say anything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 75th percentile.
+    pub p75: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile; None below 10 000 requests, of which fewer than 10 would lie beyond it.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+}
+
+/// How many samples must lie beyond a percentile before it is believed.
+pub const BEYOND: u64 = 10;
+
+impl Percentiles {
+    /// Reads them from a histogram.
+    pub fn of(durations: &Durations) -> Percentiles {
+        let histogram = &durations.histogram;
+        if histogram.is_empty() {
+            return Percentiles::default();
+        }
+        let at = |quantile| {
+            Some(milliseconds(
+                histogram.value_at_quantile(quantile).min(durations.max),
+            ))
+        };
+        Percentiles {
+            mean: Some(histogram.mean() / MILLISECOND as f64),
+            p50: at(0.5),
+            p75: at(0.75),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: if histogram.len() >= 1_000 * BEYOND {
+                at(0.999)
+            } else {
+                None
+            },
+            max: Some(milliseconds(durations.max)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let mut durations = Durations::default();
+        assert_eq!(
+            Percentiles::of(&durations),
+            Percentiles::default(),
+            "nothing measured is null, not 0"
+        );
+        for n in 1..=9_999u64 {
+            durations.record(n * 1_000);
+        }
+        assert_eq!(Percentiles::of(&durations).p99_9, None);
+        durations.record(10_000_000);
+        let full = Percentiles::of(&durations);
+        assert!((full.p99_9.unwrap() - 9.99).abs() < 0.01, "{full:?}");
+        assert!(
+            (full.p50.unwrap() - 5.0).abs() < 0.005 && (full.mean.unwrap() - 5.0).abs() < 0.005,
+            "{full:?}"
+        );
+        assert_eq!(full.max, Some(10.0));
+    }
 }

@@ -1,22 +1,16 @@
 //! What a load is asked to be: read from JSON, checked, and never wrong after that.
 
-mod call;
 mod check;
-mod request;
-mod schedule;
-mod tls;
-mod websocket;
 
-use serde::Deserialize;
+use std::path::PathBuf;
 
-pub use call::CallSpec;
-pub use request::{Content, RequestSpec};
-pub use schedule::StepSpec;
-pub use tls::{TlsSpec, Version};
-pub use websocket::{Mode, WebSocketSpec};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
 
-use crate::clock::{Nanos, nanos};
-use crate::pace::Spread;
+use crate::clock::{Nanos, nanos, seconds};
+use crate::pace::{Schedule, Spread, Step};
+use crate::spec::check::{check_fields, check_method, check_rate, fault, time, whole};
 
 /// Raised when a load cannot be run as asked: one sentence that says what is wrong.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -214,3 +208,429 @@ impl LoadSpec {
 
 #[cfg(test)]
 mod tests;
+
+/// Which call is made, with which messages. Either they are encoded already (`kind` is told: the load's body and
+/// expected body are then messages, each with its prefix, as they stand on the wire), or they are JSON and described by
+/// `.proto` files or by the server itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallSpec {
+    /// `package.Service/Method`; none: the path of the URL.
+    #[serde(default)]
+    pub call: Option<String>,
+    /// Who sends several messages; none: the description of the call says it.
+    #[serde(default)]
+    pub kind: Option<CallKind>,
+    /// Files that describe the call; none, and no `kind`: the server is asked (reflection).
+    #[serde(default)]
+    pub proto: Vec<PathBuf>,
+    /// Folders in which their imports are looked for.
+    #[serde(default)]
+    pub include: Vec<PathBuf>,
+    /// The message as JSON, or a list of them; none: one without fields.
+    #[serde(default)]
+    pub data: Option<String>,
+    /// How many messages a call sends.
+    #[serde(default)]
+    pub messages: Option<u64>,
+    /// The right answer as JSON; of a call with several, all of them as a list, or the one that each is like.
+    #[serde(default)]
+    pub expect_data: Option<String>,
+}
+
+/// More messages in a call are a mistake, or a load of days.
+const MOST_MESSAGES: u64 = 1_000_000;
+
+impl CallSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        let described = !self.proto.is_empty()
+            || self.data.is_some()
+            || self.messages.is_some()
+            || self.expect_data.is_some();
+        if self.kind.is_some() && described {
+            return check::fault(
+                "grpc: kind says that the messages are encoded already, so proto, data, messages and expect_data do not go with it",
+            );
+        }
+        if let Some(messages) = self.messages {
+            check::whole("messages", messages, 1, MOST_MESSAGES)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is asked as often as its weight says. What is left out is as in the load itself.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestSpec {
+    /// What results call it.
+    pub name: String,
+    /// How often, compared with the others.
+    #[serde(default = "once")]
+    pub weight: f64,
+    /// None: that of the load.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// Path and query; none: those of the URL.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Besides those of the load; one of the same name is instead of it.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// None: that of the load.
+    #[serde(default)]
+    pub body: Option<Content>,
+    /// The right status; none: that of the load.
+    #[serde(default)]
+    pub expect_status: Option<u16>,
+    /// The right body, compared whole.
+    #[serde(default)]
+    pub expect_body: Option<Content>,
+    /// What the right body has in it.
+    #[serde(default)]
+    pub expect_contains: Option<String>,
+}
+
+fn once() -> f64 {
+    1.0
+}
+
+/// Bytes in JSON: text, or base64 where they are none.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Content {
+    /// As it stands.
+    Text(String),
+    /// Encoded.
+    Base64(String),
+}
+
+impl Content {
+    /// The bytes; `field` is what to call them in a fault.
+    pub fn bytes(&self, field: &str) -> Result<Vec<u8>, SpecError> {
+        match self {
+            Content::Text(text) => Ok(text.clone().into_bytes()),
+            Content::Base64(text) => STANDARD
+                .decode(text)
+                .map_err(|error| SpecError(format!("{field}: this is not base64: {error}"))),
+        }
+    }
+}
+
+/// Each is told by itself, with two histograms of its own.
+const MOST_REQUESTS: usize = 500;
+
+impl LoadSpec {
+    fn check_mix(&self) -> Result<(), SpecError> {
+        if self.mix.len() > MOST_REQUESTS {
+            return Err(SpecError(format!(
+                "mix: {} requests are too many, each is told by itself; give at most {MOST_REQUESTS}",
+                self.mix.len()
+            )));
+        }
+        for (number, request) in self.mix.iter().enumerate() {
+            let fault = |why: &str| Err(SpecError(format!("{}: {why}", request.label())));
+            let named = request.name.trim();
+            if named.is_empty() {
+                return Err(SpecError(format!("request {}: it has no name", number + 1)));
+            }
+            if self.mix[..number]
+                .iter()
+                .any(|other| other.name == request.name)
+            {
+                return fault("another one has this name");
+            }
+            if !(request.weight.is_finite() && request.weight > 0.0) {
+                return fault(&format!(
+                    "weight: {} is no weight; give a number above 0",
+                    request.weight
+                ));
+            }
+            let in_request =
+                |fault: SpecError| SpecError(format!("{}: {}", request.label(), fault.0));
+            if let Some(method) = &request.method {
+                check_method(method).map_err(in_request)?;
+            }
+            check_fields(&request.headers).map_err(in_request)?;
+            if let Some(status) = request.expect_status {
+                whole("expect_status", u64::from(status), 200, 999).map_err(in_request)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RequestSpec {
+    /// As faults name it.
+    pub fn label(&self) -> String {
+        format!("request {:?}", self.name)
+    }
+}
+
+/// A piece of a schedule: one rate, or a ramp to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepSpec {
+    /// Requests per second at its beginning.
+    pub rate: f64,
+    /// At its end; none: the rate does not change.
+    #[serde(default)]
+    pub to_rate: Option<f64>,
+    /// How long it takes.
+    pub duration_s: f64,
+}
+
+/// Each step is told by itself, with three histograms of its own.
+const MOST_STEPS: usize = 500;
+
+impl StepSpec {
+    fn step(&self) -> Step {
+        Step {
+            from: self.rate,
+            to: self.to_rate.unwrap_or(self.rate),
+            length: nanos(self.duration_s),
+        }
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        for rate in [Some(self.rate), self.to_rate].into_iter().flatten() {
+            // Nothing may be sent for a while, and a ramp may begin or end there.
+            if rate != 0.0 {
+                check_rate("schedule: rate", rate)?;
+            }
+        }
+        time("schedule: duration_s", self.duration_s, 0.001, 86_400.0)
+    }
+}
+
+impl LoadSpec {
+    fn check_schedule(&self) -> Result<(), SpecError> {
+        if self.schedule.is_empty() {
+            return Ok(());
+        }
+        if self.rate.is_some() {
+            return fault("rate and schedule both say when requests are due; give one of them");
+        }
+        if self.requests.is_some() {
+            return fault("requests: a schedule ends by its time; leave out the count");
+        }
+        if self.schedule.len() > MOST_STEPS {
+            return Err(SpecError(format!(
+                "schedule: {} steps are too many, each is told by itself; give at most {MOST_STEPS}",
+                self.schedule.len()
+            )));
+        }
+        self.schedule.iter().try_for_each(StepSpec::check)?;
+        let steps: Vec<Step> = self.schedule.iter().map(StepSpec::step).collect();
+        if steps.iter().all(|step| step.requests() == 0.0) {
+            return fault("schedule: all its rates are 0, so nothing would be sent");
+        }
+        let whole = seconds(steps.iter().map(|step| step.length).sum());
+        match self.duration_s {
+            Some(duration) if nanos(duration) < nanos(whole) => Err(SpecError(format!(
+                "duration_s: {duration} s is shorter than the schedule, which takes {whole} s; leave it out, or give more"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The steps of a load whose rate changes; the last one is longer where the load is.
+    #[must_use]
+    pub fn steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.schedule.iter().map(StepSpec::step).collect();
+        let whole: u64 = steps.iter().map(|step| step.length).sum();
+        let held = self.duration_s.map_or(0, nanos).saturating_sub(whole);
+        if let Some(last) = steps.last().copied()
+            && held > 0
+        {
+            steps.push(Step {
+                from: last.to,
+                to: last.to,
+                length: held,
+            });
+        }
+        steps
+    }
+
+    /// When requests are due; None in closed loop. Its time begins with the warm-up, which has the first rate.
+    #[must_use]
+    pub fn pace(&self) -> Option<Schedule> {
+        if let Some(rate) = self.rate {
+            return Some(Schedule::constant(rate));
+        }
+        let mut steps = self.steps();
+        let first = steps.first()?.from;
+        if self.warmup_s > 0.0 {
+            let warmup = Step {
+                from: first,
+                to: first,
+                length: nanos(self.warmup_s),
+            };
+            steps.insert(0, warmup);
+        }
+        Some(Schedule::new(&steps))
+    }
+
+    /// Requests per second of an open loop, on average; None in closed loop.
+    #[must_use]
+    pub fn mean_rate(&self) -> Option<f64> {
+        if self.schedule.is_empty() {
+            return self.rate;
+        }
+        let steps = self.steps();
+        let whole: u64 = steps.iter().map(|step| step.length).sum();
+        Some(steps.iter().map(Step::requests).sum::<f64>() / seconds(whole))
+    }
+
+    /// Whether requests fall due whatever the server does.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.rate.is_some() || !self.schedule.is_empty()
+    }
+}
+
+/// The least version that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Version {
+    /// TLS 1.2, the oldest there is here.
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3.
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSpec {
+    /// The name that is asked for, and that the certificate must have; none: the URL's host.
+    #[serde(default)]
+    pub sni: Option<String>,
+    /// Protocols that are offered (ALPN); none: the one that is spoken. An empty list offers nothing.
+    #[serde(default)]
+    pub alpn: Option<Vec<String>>,
+    /// File with this side's own certificate, those above it behind it.
+    #[serde(default)]
+    pub cert: Option<PathBuf>,
+    /// File with its key; none: it is in the same file.
+    #[serde(default)]
+    pub key: Option<PathBuf>,
+    /// See [`Version`].
+    #[serde(default)]
+    pub minimum: Version,
+}
+
+impl TlsSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        if self.key.is_some() && self.cert.is_none() {
+            return fault("tls: key is that of a certificate; give cert too");
+        }
+        for name in self.alpn.iter().flatten() {
+            // RFC 7301, section 3.1.
+            if name.is_empty() || name.len() > 255 {
+                return Err(SpecError(format!(
+                    "tls: alpn: {name:?} is no name of a protocol"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A message on a connection that stays, until it comes back.
+    #[default]
+    Echo,
+    /// A connection, until the opening handshake is done.
+    Connect,
+    /// A message that one member of a room sends, until all members have it.
+    Broadcast,
+}
+
+/// How WebSockets are loaded; the message is the body of the load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebSocketSpec {
+    /// See [`Mode`].
+    #[serde(default)]
+    pub mode: Mode,
+    /// Instead of a body: a message of so many bytes.
+    #[serde(default)]
+    pub message_bytes: Option<u64>,
+    /// Broadcast: messages on their way at once, at most. None: 1 in closed loop, 1000 in open loop.
+    #[serde(default)]
+    pub at_once: Option<u64>,
+}
+
+/// Larger messages are an upload.
+const MOST_MESSAGE_BYTES: u64 = 1 << 30;
+const OPEN_AT_ONCE: u64 = 1_000;
+
+impl WebSocketSpec {
+    /// Messages of a room on their way at once.
+    #[must_use]
+    pub fn at_once(&self, open: bool) -> u64 {
+        self.at_once.unwrap_or(if open { OPEN_AT_ONCE } else { 1 })
+    }
+
+    /// What of the load does not go with it.
+    pub fn check(&self, load: &LoadSpec) -> Result<(), SpecError> {
+        if let Some(bytes) = self.message_bytes {
+            whole("message_bytes", bytes, 1, MOST_MESSAGE_BYTES)?;
+        }
+        if let Some(at_once) = self.at_once {
+            whole("at_once", at_once, 1, 1_000_000)?;
+            if self.mode != Mode::Broadcast {
+                return fault(
+                    "websocket: at_once is for broadcast; elsewhere each connection has one message on its way",
+                );
+            }
+        }
+        if self.mode == Mode::Broadcast && load.threads > 1 {
+            return fault(
+                "websocket: all members of a room are heard by one thread; leave threads at 1",
+            );
+        }
+        if self.mode == Mode::Broadcast && !load.keepalive {
+            return fault("websocket: the members of a room stay; leave keepalive at true");
+        }
+        if load.method != "GET" || load.expect_status.is_some() {
+            return fault(
+                "websocket: an opening handshake is a GET and its right status is 101; leave out method and expect_status",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Who sends messages in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// One message there, one back.
+    #[default]
+    Unary,
+    /// One message there, any number back.
+    ServerStreaming,
+    /// Several messages there, one back.
+    ClientStreaming,
+    /// Several messages there, each answered before the next is sent.
+    Bidirectional,
+}
+
+impl CallKind {
+    /// Whether a request may have several messages.
+    pub fn sends_many(self) -> bool {
+        matches!(self, CallKind::ClientStreaming | CallKind::Bidirectional)
+    }
+
+    /// Whether an answer may have several messages.
+    pub fn receives_many(self) -> bool {
+        matches!(self, CallKind::ServerStreaming | CallKind::Bidirectional)
+    }
+}

@@ -1,44 +1,15 @@
 //! Who is loaded and with which bytes; a machine that is not this one only by name.
 
-mod elsewhere;
-mod place;
-mod secure;
-
-pub use place::{Place, Scheme};
-pub use secure::Secure;
-
 use crate::calls::Plan;
 use crate::conversation::Conversation;
+use crate::endpoint::Endpoint;
+use crate::place::TargetError;
 use crate::protocol::http2::Heads;
 use crate::requests::Requests;
 use crate::spec::{LoadSpec, SpecError, TransportChoice};
-use crate::transport::Endpoint;
 
-/// Raised when a target cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// The URL is not one this can load.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// Not loopback and not named: load on somebody else's machine is an attack.
-    #[error(
-        "refusing to load {0}: not this machine. If you are allowed to load it: --allow-target {0}"
-    )]
-    NotAllowed(String),
-    /// An address of this machine that others reach too: who serves there may be somebody else, by a tunnel or a proxy.
-    #[error(
-        "refusing to load {0}: an address of this machine, but not loopback. Load 127.0.0.1 if the server listens there too; if you are allowed to load {0}: --allow-target {0}"
-    )]
-    NotLoopback(String),
-    /// The name has no address.
-    #[error("{host} cannot be looked up: {source}")]
-    Unknown {
-        /// As written in the URL.
-        host: String,
-        /// What the resolver said.
-        source: std::io::Error,
-    },
-}
+pub use crate::place::{Place, Scheme};
+pub use crate::secure::Secure;
 
 /// Where requests go and what they are.
 #[derive(Debug)]

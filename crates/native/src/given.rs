@@ -27,6 +27,6 @@ pub fn devices(client: RawFd, server: RawFd) -> io::Result<[OwnedFd; 2]> {
     }
     // SAFETY: both are open, as was just seen, and differ. Nothing in this process but its Python opens TUN devices, so no
     // other owner of them is Rust's; and Python's part, to use neither again, is what `_native.pyi` says of `Link` and its
-    // only caller does (`run/link/relay_process.py` inherits them as numbers and hands them on).
+    // only caller does (`run/relay_process.py` inherits them as numbers and hands them on).
     Ok([client, server].map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
 }

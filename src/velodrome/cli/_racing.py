@@ -25,7 +25,7 @@ from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
+from velodrome.run.machine import facts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
 from velodrome.usecases.studies import Trust, known
@@ -141,7 +141,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
     with giving(where), RaceView(sys.stdout) as view:
         view.started(
             asked,
-            placement=placement.place(lab.cpus, asked.limits),
+            placement=facts.place(lab.cpus, asked.limits),
             python=options.python or platform.python_version(),
             trials=sum(len(heat.trials) for heat in laid_out.heats),
             seconds=timing.race_s(laid_out.heats, stacks),

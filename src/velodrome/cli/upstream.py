@@ -13,7 +13,7 @@ import typer
 from velodrome.model.errors import UsageError
 from velodrome.model.third_party import ThirdParty
 from velodrome.plan import third_party_text
-from velodrome.run.third_party import in_process, upstream_spec
+from velodrome.run import third_party
 
 Read = TypeVar("Read")
 NOTICED_S = 0.2
@@ -60,7 +60,7 @@ def command(
         size,
         _read("--type", third_party_text.content_type, kind, content),
     )
-    spec = {"host": host, "port": port, **upstream_spec.answering(third), "threads": threads, "seed": seed}
+    spec = {"host": host, "port": port, **third_party.answering(third), "threads": threads, "seed": seed}
     asked_to_stop = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -69,7 +69,7 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
             signal.signal(number, stop)
-    with in_process.upstream(spec) as upstream:
+    with third_party.served_here(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         # A signal that comes right before a wait without an end is noticed only when the next one comes.
         while not asked_to_stop.is_set():

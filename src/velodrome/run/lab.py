@@ -15,10 +15,11 @@ from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver
-from velodrome.run.environments.environment import Environment, environment_for, overlay_for
-from velodrome.run.machine import placement
+from velodrome.run.environments.environment import Environment, environment_for
+from velodrome.run.environments.overlay import overlay_for
+from velodrome.run.machine import facts
 from velodrome.run.machine.limits import Hierarchy
-from velodrome.run.servers.server import STOP_SECONDS
+from velodrome.run.servers import STOP_SECONDS
 
 START_SECONDS = 10.0
 """To the first right answer, on top of what the recipe takes."""
@@ -64,7 +65,7 @@ class Lab:
     stacks: Mapping[str, Stack]
     guest_tree: Path
     driver: DriverOf = choose
-    cpus: tuple[int, ...] = field(default_factory=placement.usable_cpus)
+    cpus: tuple[int, ...] = field(default_factory=facts.usable_cpus)
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""
     environment: EnvironmentOf = environment_for

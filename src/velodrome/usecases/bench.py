@@ -29,10 +29,9 @@ from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import entered
-from velodrome.run.racing.boot import Booted, ImpossibleError, boot
+from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
-from velodrome.run.racing.trial import measure
+from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure
 
 LAST_LINES = 8
 """Of a server's output that are told."""

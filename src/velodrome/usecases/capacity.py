@@ -21,8 +21,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, RateFound, Sample
 from velodrome.model.trial import Trial
 from velodrome.run.lab import Lab
-from velodrome.run.racing.follower import Preparing
-from velodrome.run.racing.opening import opened
+from velodrome.run.racing.opening import Preparing, opened
 from velodrome.usecases.bench import SECONDS, Bench
 
 LOOK_CONNECTIONS = 32

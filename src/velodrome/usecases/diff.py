@@ -23,9 +23,9 @@ from velodrome.plan import matrix, timing
 from velodrome.run.account import giving
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
+from velodrome.run.machine import facts
 from velodrome.run.racing import race, store
-from velodrome.run.racing.follower import Follower
+from velodrome.run.racing.opening import Follower
 from velodrome.usecases import apps, compare
 from velodrome.usecases.compare import Terms
 from velodrome.usecases.load_blocks import common
@@ -45,7 +45,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
-    cpus = len(placement.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
     contestants = tuple(compare.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = found[0].path.partition(":")[0]
     return Study(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from velodrome.model.condition import Condition, Decided
     from velodrome.run.clients.idle import Idle
-    from velodrome.run.measuring.served import Serving
+    from velodrome.run.measuring.listeners import Serving
 
     Document = dict[str, Any]
     OnEvent = Callable[[Mapping[str, Any]], bool]
@@ -112,7 +112,7 @@ class _Watch:
         return self._on_event(event)
 
     def _look(self) -> None:
-        from velodrome.run.measuring.served import who_serves  # noqa: PLC0415 - see the module
+        from velodrome.run.measuring.listeners import who_serves  # noqa: PLC0415 - see the module
 
         self._looked = True
         self._serving = None if self._elsewhere else who_serves(self._url)
@@ -124,7 +124,7 @@ class _Watch:
         from dataclasses import asdict  # noqa: PLC0415 - see the module
 
         from velodrome.judge.bottleneck import bottleneck, evidence  # noqa: PLC0415
-        from velodrome.run.machine.placement import usable_cpus  # noqa: PLC0415
+        from velodrome.run.machine.facts import usable_cpus  # noqa: PLC0415
 
         use = self._serving.use() if self._serving is not None else None
         found = bottleneck(evidence(document, use, len(usable_cpus())))

@@ -19,7 +19,7 @@ from velodrome.model.measurement import Failed
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.racing.trial import run_heat
+from velodrome.run.racing.session import run_heat
 from velodrome.usecases.apps import Asked, commands_around, lab_for, look, named, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
 from velodrome.usecases.terms import read, refuse_count, refuse_rate

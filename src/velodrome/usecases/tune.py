@@ -24,9 +24,8 @@ from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding, Wanted
 from velodrome.plan.candidates import grid, refined
 from velodrome.run.lab import Lab
-from velodrome.run.machine import placement
-from velodrome.run.racing.follower import Preparing
-from velodrome.run.racing.opening import opened
+from velodrome.run.machine import facts as placement
+from velodrome.run.racing.opening import Preparing, opened
 from velodrome.usecases.bench import Bench, Refused, most_telling, not_served
 from velodrome.usecases.compare import MOST_WRONG
 from velodrome.usecases.load_blocks import common_first

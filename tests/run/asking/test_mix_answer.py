@@ -12,7 +12,7 @@ from velodrome.model.request import Content, Request
 from velodrome.run import answer_check
 from velodrome.run.answer_check import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target
-from velodrome.run.servers.readiness import NotReady, Ready, await_right_answer
+from velodrome.run.servers import NotReady, Ready, await_right_answer
 
 ITEM = Request("item", "/items/{{random 7..7}}?full=1", expect_contains="seven")
 ORDER = Request("order", "/orders", "POST", body=Content("{{n}}"), expect_status=201)

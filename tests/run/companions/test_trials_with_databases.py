@@ -16,7 +16,7 @@ from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.racing.trial import run_heat
+from velodrome.run.racing.session import run_heat
 
 ASKING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), Body(84)))
 SHORT = Load(Closed(4), 0.3)

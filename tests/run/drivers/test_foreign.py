@@ -20,9 +20,9 @@ from velodrome.model.errors import (
     LinkRefusedError,
     StartRefusedError,
 )
+from velodrome.run import link
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.drivers.foreign import Finished, spawn
-from velodrome.run.link import namespace
 from velodrome.run.measuring import usage
 
 SH = "/bin/sh"
@@ -192,10 +192,10 @@ def test_its_folder_is_gone_after_it() -> None:
 
 def test_it_is_in_the_network_of_the_thread_that_starts_it() -> None:
     try:
-        other = namespace.make()
+        other = link.make()
     except LinkRefusedError as why:
         pytest.skip(str(why))
-    with other, namespace.entered(other):
+    with other, link.entered(other):
         there, devices = sh("readlink /proc/self/ns/net; grep -c : /proc/net/dev").output.split()
         assert there == os.readlink("/proc/thread-self/ns/net")
     assert there != os.readlink("/proc/thread-self/ns/net")

@@ -11,7 +11,6 @@ from velodrome.model.request import Content, Request
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import Dialect, ForeignDriver
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.third_party import in_process
 
 URL = "http://127.0.0.1:8000/"
 LOAD = Load(Closed(4), duration_s=1.0)
@@ -99,7 +98,7 @@ def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
 @pytest.mark.measured
 def test_each_step_of_a_schedule_is_told() -> None:
     load = Load(Schedule((Step(100, 0.3), Step(200, 0.3))), duration_s=0.6)
-    with in_process.upstream({"latency": "1ms"}) as third:
+    with third_party.served_here({"latency": "1ms"}) as third:
         facts = VelodromeDriver().run(load, Target(f"http://127.0.0.1:{third.port}/"), lambda event: True)
     assert [(step.rate, step.to_rate, step.requests) for step in facts.steps] == [
         (100, 100, 30),

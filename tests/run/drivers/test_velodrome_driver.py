@@ -250,8 +250,8 @@ def test_when_the_listener_raises_the_engine_does_not_go_on(script: Script) -> N
 
 
 WARDED = """
-from velodrome.run.supervision import lifeline
-child = lifeline.start("velodrome_test_sleeper")
+from velodrome.run.supervision import python
+child = python.start_own("velodrome_test_sleeper")
 print(child.pid, flush=True)
 import time; time.sleep(60)
 """

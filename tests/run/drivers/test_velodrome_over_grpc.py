@@ -13,9 +13,7 @@ from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.environments import environment, guest_tree
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.readiness import Ready, await_right_answer
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Ready, Server, Serving, await_right_answer, fresh_port
 
 STACK = catalog.stack("grpc-aio")
 WAITS = Recipe("waits", "waits 20 ms", (Sleep(20), Body(84)))

@@ -3,12 +3,12 @@
 import pytest
 
 from velodrome.model.errors import LinkRefusedError
-from velodrome.run.link import netem, site
+from velodrome.run import link
 
 
 def _refusal() -> str:
     try:
-        site.refuse_impossible()
+        link.refuse_impossible()
     except LinkRefusedError as refused:
         return str(refused)
     return ""
@@ -16,9 +16,7 @@ def _refusal() -> str:
 
 REFUSAL = _refusal()
 NEEDS_LINK = pytest.mark.skipif(bool(REFUSAL), reason=REFUSAL or "links are possible")
-NEEDS_NETEM = pytest.mark.skipif(
-    bool(REFUSAL) or not netem.available(), reason="this kernel has no sch_netem"
-)
+NEEDS_NETEM = pytest.mark.skipif(bool(REFUSAL) or not link.available(), reason="this kernel has no sch_netem")
 JOINED_BY = pytest.mark.parametrize(
     "joined_by", [pytest.param("relay", marks=NEEDS_LINK), pytest.param("netem", marks=NEEDS_NETEM)]
 )

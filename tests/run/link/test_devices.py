@@ -8,10 +8,10 @@ import pytest
 
 from velodrome import _native
 from velodrome.model.link import Link
-from velodrome.run.link import relay
+from velodrome.run import link
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links are Linux only")
-SPEC = json.dumps(relay.spec(Link(2.0), seed=1))
+SPEC = json.dumps(link.spec(Link(2.0), seed=1))
 
 
 def test_a_descriptor_that_is_no_tun_device_is_refused_and_left_open() -> None:

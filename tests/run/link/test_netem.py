@@ -7,8 +7,8 @@ from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.model.errors import LinkRefusedError
 from velodrome.model.link import Link
-from velodrome.run.link import netem
-from velodrome.run.link.site import opened
+from velodrome.run import link as netem
+from velodrome.run.link import opened
 from velodrome.run.machine.netlink import attributes
 
 FIXED = struct.Struct("=6I")

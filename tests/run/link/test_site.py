@@ -16,18 +16,16 @@ from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.errors import LinkError, LinkRefusedError
 from velodrome.model.link import Link
-from velodrome.run.link import namespace, relay
-from velodrome.run.link.joint import DEVICE
-from velodrome.run.link.namespace import SETTINGS, entered, settings
-from velodrome.run.link.relay import open_device
-from velodrome.run.link.site import Site, opened
+from velodrome.run import link as namespace
+from velodrome.run import link as relay
+from velodrome.run.link import DEVICE, OWN, SETTINGS, Site, entered, open_device, opened, settings
 
 FAST = Link(2.0)
 
 
 def network() -> int:
     """Tell the network this thread is in."""
-    return os.stat(namespace.OWN).st_ino
+    return os.stat(OWN).st_ino
 
 
 def devices() -> set[str]:
@@ -139,7 +137,7 @@ def test_settings_of_the_machine_hold_at_both_ends(site: Site, monkeypatch: pyte
         assert settings() == before
         assert (SETTINGS / "ipv4/tcp_no_metrics_save").read_text().strip() == "1"
     other = {"core/somaxconn": "77", "ipv4/no_such_setting": "1"}
-    monkeypatch.setattr("velodrome.run.link.site.settings", lambda: other)
+    monkeypatch.setattr("velodrome.run.link.settings", lambda: other)
     with opened(FAST, joined_by="relay") as other_site, entered(other_site.server):
         assert (SETTINGS / "core/somaxconn").read_text().strip() == "77"
     assert SETTINGS.joinpath("core/somaxconn").read_text().strip() == before["core/somaxconn"]
@@ -197,14 +195,12 @@ def test_nothing_is_left_of_a_site() -> None:
 KILLED = """
 import os, sys, time
 from velodrome.model.link import Link
-from velodrome.run.link import namespace
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.site import opened
+from velodrome.run.link import OWN, entered, opened
 with opened(Link(2.0), joined_by="relay") as site:
     networks = []
     for end in (site.client, site.server):
         with entered(end):
-            networks.append(os.stat(namespace.OWN).st_ino)
+            networks.append(os.stat(OWN).st_ino)
     print(site.joint.pid, *networks, flush=True)
     time.sleep(60)
 """
@@ -239,9 +235,9 @@ def test_a_killed_velodrome_leaves_no_process_no_network_and_no_device() -> None
 
 NOBODY = """
 import os
-from velodrome.run.link import site
+from velodrome.run.link import refuse_impossible
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-site.refuse_impossible()
+refuse_impossible()
 """
 
 

@@ -17,14 +17,14 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement, Placement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.run import link as relay
+from velodrome.run import servers
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 from velodrome.run.lab import Lab
-from velodrome.run.link import relay
 from velodrome.run.machine import netlink
 from velodrome.run.racing import opening
-from velodrome.run.racing.trial import run_heat
-from velodrome.run.servers import ports
+from velodrome.run.racing.session import run_heat
 
 FAR = Link(20.0)
 SHORT = Load(Closed(2), duration_s=0.5)
@@ -93,7 +93,7 @@ def test_the_server_is_in_a_network_of_its_own_and_is_watched_there(lab: Lab) ->
     assert seen == [()]
     assert [worker.connections for worker in result.server.workers] == [2]
     assert [sample.listen_queue for sample in result.server.samples][:1] == [0]
-    assert ports.fresh_port() > 0  # and this thread is back where ports are the machine's
+    assert servers.fresh_port() > 0  # and this thread is back where ports are the machine's
 
 
 @NEEDS_LINK

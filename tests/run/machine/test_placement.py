@@ -8,7 +8,7 @@ import pytest
 
 from velodrome.model.errors import LimitError
 from velodrome.model.limits import Limits
-from velodrome.run.machine.placement import cores, place, quota_cpus, usable_cpus
+from velodrome.run.machine.facts import cores, place, quota_cpus, usable_cpus
 
 
 @pytest.mark.parametrize(

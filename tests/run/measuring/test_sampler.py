@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from velodrome.run.drivers.driver import LoadEvent
-from velodrome.run.measuring import sampled, usage
+from velodrome.run.measuring import sampler as sampled
+from velodrome.run.measuring import usage
 from velodrome.run.measuring.kernel import Counters
-from velodrome.run.measuring.sampled import Moment
-from velodrome.run.measuring.sampler import Sampler
+from velodrome.run.measuring.sampler import Moment, Sampler
 from velodrome.run.measuring.usage import ProcessUse, TreeUse
 
 Start = Callable[[str], subprocess.Popen[str]]
@@ -232,6 +232,6 @@ def test_a_new_process_with_an_old_number_is_charged_from_its_start() -> None:
 def test_switches_of_processes_that_came_later_count_whole() -> None:
     begin = moment(0.0, 0.0, process(1, 0.0))
     end = replace(moment(1.0, 0.0, process(1, 1.0), process(2, 1.0)), switches={1: (15, 3), 2: (4, 0)})
-    facts = sampled.server(begin, end, (), connections=None, pss_bytes=None, boot_s=0.0)
+    facts = sampled.server_over(begin, end, (), connections=None, pss_bytes=None, boot_s=0.0)
     assert (facts.switches_voluntary, facts.switches_involuntary) == (9, 2)
     assert facts.workers[0].connections is None

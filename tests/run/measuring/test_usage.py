@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.run.measuring import usage
-from velodrome.run.measuring.usage_portable import PortableReader
+from velodrome.run.measuring.usage import PortableReader
 
 Start = Callable[[str], subprocess.Popen[str]]
 

@@ -37,7 +37,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing import race, store
 from velodrome.run.racing.race import Race
-from velodrome.run.servers.server import Server, Stopped
+from velodrome.run.servers import Server, Stopped
 
 ONE_BLOCK = study(blocks=1)
 
@@ -242,7 +242,7 @@ def test_what_goes_wrong_in_one_trial_fails_it_alone_and_is_named(
 def test_a_bug_in_a_trial_is_told_with_where_its_traceback_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("velodrome.run.racing.trial.validity.flags", "".index)
+    monkeypatch.setattr("velodrome.run.racing.session.validity.flags", "".index)
     told = Told()
     race.run(Race(ONE_BLOCK, heats(ONE_BLOCK)[:1], tmp_path / "out"), lab(), told)
     crashes = list((tmp_path / "cache" / "crashes").iterdir())

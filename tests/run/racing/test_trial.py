@@ -40,8 +40,7 @@ from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.racing.boot import seed_of
-from velodrome.run.racing.trial import run_heat
+from velodrome.run.racing.session import run_heat, seed_of
 
 
 @pytest.fixture(scope="module")

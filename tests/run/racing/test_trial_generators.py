@@ -31,7 +31,7 @@ from velodrome.model.measurement import (
 from velodrome.run.drivers.choosing import available, choose
 from velodrome.run.drivers.driver import Driver, OnEvent, Target
 from velodrome.run.lab import Lab
-from velodrome.run.racing.trial import run_heat
+from velodrome.run.racing.session import run_heat
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from velodrome.guest import catalog
 from velodrome.model.measurement import FailureKind
 from velodrome.run.calls import MESSAGE_BYTES
 from velodrome.run.drivers.driver import Target
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.readiness import NotReady, Ready, await_right_answer
+from velodrome.run.servers import NotReady, Ready, await_right_answer, fresh_port
 
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 RECIPE = catalog.recipe("chat-echo")

@@ -9,8 +9,7 @@ from tests.run.servers.listening import Handler, listening, says
 
 from velodrome.model.measurement import FailureKind
 from velodrome.run.drivers.driver import Target
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.readiness import NotReady, Ready, await_right_answer
+from velodrome.run.servers import NotReady, Ready, await_right_answer, fresh_port
 from velodrome.run.supervision.ward import Exit
 
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"

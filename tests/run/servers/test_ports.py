@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import NoPortError
-from velodrome.run.servers import ports
+from velodrome.run import servers
 
 
 def test_a_fresh_port_can_be_bound_and_is_outside_the_ephemeral_range() -> None:
-    found = {ports.fresh_port() for _ in range(20)}
+    found = {servers.fresh_port() for _ in range(20)}
     assert len(found) > 10
     for port in found:
-        assert port not in ports.ephemeral()
+        assert port not in servers.ephemeral()
         with socket.create_server(("127.0.0.1", port)):
             pass
 
@@ -24,13 +24,13 @@ def test_a_port_somebody_shares_by_reuseport_is_not_fresh() -> None:
         sharing.bind(("127.0.0.1", 0))
         sharing.listen()
         port = sharing.getsockname()[1]
-        everything_else = [one for one in range(ports.FIRST, ports.LAST + 1) if one != port]
-        assert port in range(ports.FIRST, ports.LAST + 1)
+        everything_else = [one for one in range(servers.FIRST, servers.LAST + 1) if one != port]
+        assert port in range(servers.FIRST, servers.LAST + 1)
         with pytest.raises(NoPortError, match=r"no free port on 127\.0\.0\.1"):
-            ports.fresh_port(avoid=frozenset(everything_else))
+            servers.fresh_port(avoid=frozenset(everything_else))
 
 
 def test_the_ephemeral_range_is_read_from_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "range").write_text("20000\t30000\n")
-    assert ports.ephemeral(tmp_path / "range") == range(20000, 30001)
-    assert ports.ephemeral(tmp_path / "missing") == range(49152, 65536)
+    assert servers.ephemeral(tmp_path / "range") == range(20000, 30001)
+    assert servers.ephemeral(tmp_path / "missing") == range(49152, 65536)

@@ -10,7 +10,7 @@ from tests.run.servers.listening import Handler, listening, says
 from velodrome.guest.recipe import Recipe, Stream
 from velodrome.model.measurement import FailureKind
 from velodrome.run.drivers.driver import Target
-from velodrome.run.servers.readiness import NotReady, Ready, await_right_answer
+from velodrome.run.servers import NotReady, Ready, await_right_answer
 from velodrome.run.supervision.ward import Exit
 
 

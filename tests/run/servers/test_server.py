@@ -13,13 +13,12 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.model.errors import StartRefusedError
+from velodrome.run import servers
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers import ports
-from velodrome.run.servers.readiness import Ready, await_right_answer
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Ready, Server, Serving, await_right_answer
 
 HOSTILE = str(Path(__file__).parents[2] / "truth" / "targets" / "hostile.py")
 NO_BOUNDS = Bounds("nothing")
@@ -31,7 +30,7 @@ def serving(does: str = "answer", recipe: Recipe = made.HELLO) -> Serving:
         recipe=recipe,
         python=find_interpreter(None).path,
         guest_tree=guest_tree.export([HOSTILE]),
-        port=ports.fresh_port(),
+        port=servers.fresh_port(),
         knobs={"does": does},
     )
 

@@ -17,7 +17,7 @@ from velodrome.model.measurement import (
     ServerFacts,
     WorkerUse,
 )
-from velodrome.run.measuring.sampled import Rest, Sampled
+from velodrome.run.measuring.sampler import Rest, Sampled
 from velodrome.run.validity import Evidence, flags
 
 FLAT = Latency(10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0)

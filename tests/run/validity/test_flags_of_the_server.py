@@ -7,7 +7,7 @@ from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Closed
 from velodrome.model.measurement import QueueFacts, ServerFacts, WorkerUse
 from velodrome.run.measuring.listeners import Listener
-from velodrome.run.measuring.sampled import Rest
+from velodrome.run.measuring.sampler import Rest
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 

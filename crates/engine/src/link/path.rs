@@ -13,9 +13,9 @@
 
 use std::collections::VecDeque;
 
-use super::spec::Way;
 use crate::chance::chance;
 use crate::clock::Nanos;
+use crate::link::Way;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

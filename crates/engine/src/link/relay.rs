@@ -1,19 +1,20 @@
 //! The loop: read what was sent, decide, wait, hand over.
 
+use crate::clock::monotonic;
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Receiver;
 
-use super::Command;
-use super::device::Device;
-use super::facts::{Counts, Facts};
-use super::packet::{LARGEST, Packet};
-use super::path::{Fate, Path};
-use super::spec::Spec;
 use crate::clock::Nanos;
-use crate::transport::os;
-use crate::transport::poller::{Interest, Poller, Ready};
+use crate::link::packet::{LARGEST, Packet};
+use crate::link::path::{Fate, Path};
+use crate::link::{Command, Counts, Facts, Spec};
+use crate::os;
+use crate::os::poller::{Interest, Poller, Ready};
 
 /// Segments that come out within this time of each other are handed over together, with the last: at 1 Gbit/s eight. It
 /// is a third of what a round trip may be wrong by, and saves a relay that keeps up with such rates most of its work.
@@ -72,7 +73,7 @@ impl Relay {
         for (token, device) in devices.iter().enumerate() {
             poller.add(device, token as u64, Interest::READ, false)?;
         }
-        let now = os::monotonic();
+        let now = monotonic();
         let line = |way, number| Line {
             path: Path::new(way, spec.seed, number, now),
             flying: VecDeque::new(),
@@ -97,7 +98,7 @@ impl Relay {
         let mut ready: Vec<Ready> = Vec::new();
         loop {
             let timeout = self.hand_over();
-            let before = os::monotonic();
+            let before = monotonic();
             self.poller.wait(timeout, &mut ready)?;
             self.look(before, &ready);
             // What was sent before a command belongs before it.
@@ -113,7 +114,7 @@ impl Relay {
     /// Takes note of which devices were empty. What is there after a sleep has just woken us; what is there at once may
     /// have come at any time since the device was last seen empty.
     fn look(&mut self, before: Nanos, ready: &[Ready]) {
-        let now = os::monotonic();
+        let now = monotonic();
         for (number, line) in self.lines.iter_mut().enumerate() {
             let waits = ready.iter().any(|event| event.token == number as u64);
             if !waits || now - before > AT_ONCE {
@@ -128,7 +129,7 @@ impl Relay {
         for number in 0..2 {
             let line = &mut self.lines[number];
             while let Some(first) = line.flying.front() {
-                let now = os::monotonic();
+                let now = monotonic();
                 if first.due > now {
                     let left = first.due - now;
                     next = Some(next.map_or(left, |soonest| soonest.min(left)));
@@ -153,7 +154,7 @@ impl Relay {
     fn take_in(&mut self, number: usize) -> io::Result<()> {
         for _ in 0..BATCH {
             let length = self.devices[number].read(&mut self.buffer)?;
-            let now = os::monotonic();
+            let now = monotonic();
             let Some(length) = length else {
                 self.lines[number].unseen_since = now;
                 return Ok(());
@@ -245,6 +246,40 @@ impl Line {
             segments,
             bytes,
         });
+    }
+}
+
+/// A device with `IFF_TUN | IFF_NO_PI | IFF_VNET_HDR`, opened non-blocking: each read and write is one packet.
+#[derive(Debug)]
+pub(super) struct Device(File);
+
+impl Device {
+    /// The device of a descriptor.
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self(File::from(descriptor))
+    }
+
+    /// Reads the next packet; None: there is none.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            match (&self.0).read(buffer) {
+                Ok(length) => return Ok(Some(length)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Hands a packet to the network behind the device, which takes it whole or not at all.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
+        (&self.0).write(packet).map(drop)
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -1,10 +1,10 @@
 //! HTTP/1.1 answers, sans I/O: bytes in, a complete [`Answer`] out; owns no socket and stores no body.
 //!
 //! ```
-//! use velodrome_engine::protocol::http1::{BodyCheck, Fed, Http1};
+//! use velodrome_engine::protocol::http1::{BodyCheck, Parsed, Http1};
 //! let mut parser = Http1::new();
 //! parser.begin(false, true);
-//! let Ok(Fed::Done { consumed, answer }) = parser.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", Some(b"hi")) else {
+//! let Ok(Parsed::Done { consumed, answer }) = parser.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", Some(b"hi")) else {
 //!     panic!()
 //! };
 //! assert_eq!((consumed, answer.status, answer.keep_alive, answer.body), (40, 200, true, BodyCheck::Right));
@@ -15,30 +15,28 @@
 
 pub(crate) mod chunked;
 mod cookies;
-mod error;
 mod exchange;
 mod head;
-mod partial;
 #[cfg(test)]
 mod tests;
-mod unread;
 mod varied;
 mod written;
 
-pub use super::body::BodyCheck;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::protocol::body::Body;
+use crate::protocol::excerpt::excerpt;
+use crate::protocol::http1::chunked::Chunks;
+use crate::protocol::http1::head::{Framing, Head};
+
 pub use cookies::Jar;
-pub use error::ProtocolError;
 pub use exchange::{Ask, Heard};
 pub use varied::{Varied, VariedAsk};
 pub use written::Lines;
 
-use std::sync::Arc;
-
-use super::body::Body;
-use chunked::Chunks;
-use head::{Framing, Head};
-pub use partial::MAX_HEAD_BYTES;
-pub(crate) use partial::Partial;
+pub use crate::outcome::BodyCheck;
 
 /// The most header lines in one head: what common servers and clients allow, and what fits on the stack.
 pub const MAX_HEADERS: usize = 100;
@@ -56,7 +54,7 @@ pub struct Answer {
 
 /// What came of a slice of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fed {
+pub enum Parsed {
     /// The answer is not complete; the whole slice belongs to it.
     More,
     /// The answer is complete. The first `consumed` bytes of the slice belong to it, the rest is surplus:
@@ -168,7 +166,7 @@ impl Http1 {
     /// # Errors
     /// What the server did against the protocol; the connection cannot be used any more.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Fed, ProtocolError> {
+    pub fn feed(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Parsed, ProtocolError> {
         let fed = self.advance(bytes, expected);
         if fed.is_err() {
             self.rest();
@@ -194,7 +192,7 @@ impl Http1 {
         answer
     }
 
-    fn advance(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Fed, ProtocolError> {
+    fn advance(&mut self, bytes: &[u8], expected: Option<&[u8]>) -> Result<Parsed, ProtocolError> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
@@ -206,7 +204,7 @@ impl Http1 {
                     if let Some(head) = head
                         && self.enter_body(&head)
                     {
-                        return Ok(Fed::Done {
+                        return Ok(Parsed::Done {
                             consumed: at,
                             answer: self.finish(expected),
                         });
@@ -220,7 +218,7 @@ impl Http1 {
                     self.body.take(&rest[..here], expected);
                     at += here;
                     if complete {
-                        return Ok(Fed::Done {
+                        return Ok(Parsed::Done {
                             consumed: at,
                             answer: self.finish(expected),
                         });
@@ -231,7 +229,7 @@ impl Http1 {
                         chunks.feed(rest, |data| self.body.take(data, expected))?;
                     at += used;
                     if complete {
-                        return Ok(Fed::Done {
+                        return Ok(Parsed::Done {
                             consumed: at,
                             answer: self.finish(expected),
                         });
@@ -243,7 +241,7 @@ impl Http1 {
                 }
             }
         }
-        Ok(Fed::More)
+        Ok(Parsed::More)
     }
 
     /// Reads a head; returns how many bytes were used, and the head if it is complete.
@@ -322,11 +320,167 @@ impl Http1 {
 }
 
 /// Line ends after an answer are forgiven, as RFC 9112, section 2.2, forgives them before one.
-fn idle(bytes: &[u8]) -> Result<Fed, ProtocolError> {
+fn idle(bytes: &[u8]) -> Result<Parsed, ProtocolError> {
     match bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
-        true => Ok(Fed::More),
+        true => Ok(Parsed::More),
         false => Err(ProtocolError::Unsolicited {
             start: crate::protocol::excerpt::excerpt(bytes),
         }),
+    }
+}
+
+/// The connection on which it happened cannot be used any more: where the next answer begins is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProtocolError {
+    /// Nothing of HTTP can be found in the bytes; the excerpt tells what speaks there instead.
+    #[error("the head of the answer is not HTTP/1: {why}; it begins with '{start}'")]
+    BadHead { why: String, start: String },
+    /// See [`MAX_HEAD_BYTES`]: without a bound, a server that never ends its head would fill the memory.
+    #[error("the head of the answer is longer than {MAX_HEAD_BYTES} bytes")]
+    HeadTooLarge,
+    /// See [`MAX_HEADERS`]: the lines are indexed on the stack, so that no answer allocates.
+    #[error("the head of the answer has more than {MAX_HEADERS} header lines")]
+    TooManyHeaders,
+    /// RFC 9112, section 6.3: an answer whose length is unclear must not be guessed at.
+    #[error("Content-Length is '{value}', which is not a number of bytes")]
+    BadLength { value: String },
+    /// RFC 9112, section 6.3: two different lengths; either could be a lie.
+    #[error("two lengths are given: Content-Length {first} and {second}")]
+    ConflictingLengths { first: u64, second: u64 },
+    /// Chunk framing is all that tells body from framing; after a bad byte everything else is a guess.
+    #[error("bad chunk: {0}")]
+    BadChunk(&'static str),
+    /// A size that does not fit in 64 bits could wrap round to a small one.
+    #[error("the size of a chunk does not fit in 64 bits")]
+    ChunkOverflow,
+    /// Chunk extensions and trailers are skipped, not kept; the bound ends a stream that is nothing else.
+    #[error("extensions of one chunk, or trailers, are longer than {MAX_HEAD_BYTES} bytes")]
+    ChunkLineTooLong,
+    /// Bytes without a request: the next answer could not be told from them.
+    #[error("the server sent bytes nobody asked for: '{start}'")]
+    Unsolicited { start: String },
+    /// The rest of the answer will never come.
+    #[error("the server closed in the middle of an answer, after {body_bytes} bytes of body")]
+    EarlyClose { body_bytes: u64 },
+}
+
+impl ProtocolError {
+    fn bad_head(why: &str, bytes: &[u8]) -> Self {
+        Self::BadHead {
+            why: why.to_owned(),
+            start: excerpt(bytes),
+        }
+    }
+}
+
+/// The longest head that is gathered. Servers and proxies refuse heads beyond 8 to 32 kB; twice the
+/// largest of these is generous, and 10 000 connections cannot fill the memory with unfinished heads.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Keeps a head until its end is there, so that it is parsed once: a peer that sends single bytes costs no more
+/// than one that sends lines. Holds memory only while a head is incomplete.
+#[derive(Debug, Default)]
+pub(crate) struct Partial(Vec<u8>);
+
+/// The head is longer than [`MAX_HEAD_BYTES`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+impl Partial {
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What there is of the head.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Gives the memory back.
+    pub fn forget(&mut self) {
+        if self.0.capacity() > 0 {
+            self.0 = Vec::new();
+        }
+    }
+
+    #[cfg(test)]
+    pub const fn memory(&self) -> usize {
+        self.0.capacity()
+    }
+
+    /// Keeps what `bytes` has of the head; returns how many of them that were, and the head if it is complete.
+    pub fn gather(&mut self, bytes: &[u8]) -> Result<(usize, Option<Vec<u8>>), TooLong> {
+        let before = self.0.len();
+        let fits = bytes.len().min(MAX_HEAD_BYTES + 1 - before);
+        self.0.extend_from_slice(&bytes[..fits]);
+        match end(&self.0, before) {
+            Some(end) => {
+                let mut head = std::mem::take(&mut self.0);
+                head.truncate(end);
+                Ok((end - before, Some(head)))
+            }
+            None if self.0.len() > MAX_HEAD_BYTES => Err(TooLong),
+            None => Ok((fits, None)),
+        }
+    }
+}
+
+/// Finds the end of a head (one past its empty line) in what was gathered, of which the first `searched`
+/// bytes hold none. Lines may end with a bare LF: two servers in the field write them.
+fn end(gathered: &[u8], searched: usize) -> Option<usize> {
+    // The line end before the empty line may be up to two bytes back: "\n\r" came, "\n" comes.
+    let from = searched.saturating_sub(2);
+    memchr::memchr_iter(b'\n', &gathered[from..])
+        .map(|offset| from + offset + 1)
+        .find_map(|after| match gathered[after..] {
+            [b'\n', ..] => Some(after + 1),
+            [b'\r', b'\n', ..] => Some(after + 2),
+            _ => None,
+        })
+}
+
+/// A body of so many bytes comes in several pieces: it is worth dropping where nobody looks at it.
+const BULKY: u64 = 64 * 1024;
+
+impl Http1 {
+    /// How many of the next bytes are body that need not be looked at, so that the kernel may discard them
+    /// (`MSG_TRUNC`) and [`Http1::skip`] be told instead of `feed`. 0 where bytes matter.
+    #[must_use]
+    pub const fn skippable(&self) -> u64 {
+        match self.state {
+            State::Length(left) if !self.body.compares() => left,
+            _ => 0,
+        }
+    }
+
+    /// `count` bytes of body passed unseen; never more than `skippable` said. The answer, if it is complete.
+    pub fn skip(&mut self, count: u64, expected: Option<&[u8]>) -> Option<Answer> {
+        let State::Length(left) = self.state else {
+            return None;
+        };
+        let count = count.min(left);
+        self.body.pass(count);
+        self.state = State::Length(left - count);
+        (left == count).then(|| self.finish(expected))
+    }
+
+    /// Whether nobody looks at the body of the answer that is expected: its length is all that matters.
+    #[must_use]
+    pub const fn is_blind(&self) -> bool {
+        !self.body.compares()
+    }
+
+    /// Bytes of the last answer's body that nobody had to look at, dropped or not; 0 where they are too few to be worth
+    /// dropping, and where only they themselves tell where they end.
+    #[must_use]
+    pub const fn bulk(&self) -> u64 {
+        match self.body.len() {
+            bytes @ BULKY.. if self.announced && self.is_blind() => bytes,
+            _ => 0,
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::mpsc::Sender;
 
-use super::{SLICE, Slice, Span};
-use crate::clock::Nanos;
-use crate::durations::coarse;
+use crate::clock::{MILLISECOND, Nanos};
+use crate::durations::{Coarse, coarse};
 use crate::outcome::Outcome;
+use crate::record::Span;
 
 /// The slice that runs, and where those that have ended go.
 #[derive(Debug)]
@@ -92,4 +92,28 @@ impl Slices {
         self.current.latency.reset();
         self.end += SLICE;
     }
+}
+
+/// The timeline is reported in slices of this length.
+pub const SLICE: Nanos = 250 * MILLISECOND;
+/// Slices in a second of the series.
+pub const SLICES_PER_SECOND: i64 = 4;
+
+/// What one thread saw in one slice of the timeline.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// Which thread.
+    pub thread: u64,
+    /// Number of the slice, counted from the start of the measured span; negative during warm-up.
+    pub index: i64,
+    /// Requests that came to an end.
+    pub requests: u64,
+    /// Those of them with a right answer.
+    pub ok: u64,
+    /// Requests in flight when the slice ended.
+    pub in_flight: u64,
+    /// Requests due and not sent then, because all connections were busy.
+    pub waiting: u64,
+    /// Latency from when requests were due.
+    pub latency: Coarse,
 }

@@ -1,10 +1,10 @@
-use super::*;
-use crate::outcome::Outcome;
-use crate::protocol::BodyCheck;
-use crate::protocol::http1::Lines;
-use crate::template::Occasion;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use super::*;
+use crate::outcome::{BodyCheck, Outcome};
+use crate::protocol::http1::Lines;
+use crate::template::Occasion;
 
 fn spec(fields: &Value) -> Result<LoadSpec, SpecError> {
     let mut spec = json!({"url": "http://127.0.0.1:8000/at?all", "duration_s": 1});

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use super::epoll::Epoll;
 use super::uring::Uring;
 use super::{
-    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Standing, TcpInfo, Token,
-    Transport,
+    ByteTransport, Event, Reading, Received, Sending, Standing, TcpInfo, Token, Transport,
 };
 use crate::clock::Nanos;
+use crate::endpoint::Endpoint;
+use crate::protocol::Bytes;
 
 /// So many bytes to be dropped of an average answer make epoll the cheaper: not to copy them saves 0.8 us, and a request
 /// without io_uring's batches costs 0.5 us more (on 50 connections, from the tables of `benchmarks/README.md`).

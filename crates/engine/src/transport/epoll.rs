@@ -4,23 +4,24 @@
 
 mod taking;
 
-use std::io::{self, ErrorKind};
+use std::io;
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use socket2::Socket;
-
-use crate::clock::{MILLISECOND, Nanos, SECOND};
-
-use super::socket::{LEAVING, Sockets};
-use super::stamps::Stamps;
-use super::unsent::{self, Unsent};
-use super::{
-    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TURN,
-    TcpInfo, Token, Transport,
-};
 use taking::{drop_bytes, ends, read};
+
+use super::unsent::Unsent;
+use super::{
+    ByteTransport, Event, Reading, Received, Sending, Stage, Standing, TURN, TcpInfo, Token,
+    Transport, unsent,
+};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::endpoint::{Endpoint, LEAVING, Sockets};
+use crate::os::sockets::Stamps;
+use crate::protocol::Bytes;
 
 /// With 8 kB, reading a body of 20 MB costs twice the CPU: 18 k against 41 k answers of 220 kB per second.
 const READ_BUFFER: usize = 512 * 1024;
@@ -67,7 +68,7 @@ impl Epoll {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        super::os::sharpen_timers();
+        crate::os::sharpen_timers();
         let target = target.into();
         Ok(Epoll {
             drops: !target.is_unix(),

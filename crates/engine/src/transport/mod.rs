@@ -4,55 +4,34 @@
 
 use std::io;
 
+use crate::clock::monotonic;
 use crate::clock::{MICROSECOND, Nanos, SECOND};
+use crate::durations::Durations;
+
+use serde::Serialize;
+
+pub use crate::os::TcpInfo;
+use crate::protocol::{Bytes, Incoming, Medium, Outgoing};
 
 #[cfg(target_os = "linux")]
 pub mod adaptive;
 #[cfg(target_os = "linux")]
-mod buffers;
-mod endpoint;
-#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
 pub mod epoll;
 #[cfg(not(target_os = "linux"))]
 #[path = "portable.rs"]
+#[allow(unsafe_code)]
 pub mod epoll;
-#[cfg(target_os = "linux")]
-mod label;
-mod medium;
 pub mod multiplexed;
-pub mod os;
-#[cfg_attr(not(target_os = "linux"), path = "poller_portable.rs")]
-pub(crate) mod poller;
-pub mod priority;
 pub mod room;
 pub mod simulated;
-mod socket;
-#[cfg(target_os = "linux")]
-mod stamps;
-mod standing;
-#[cfg(target_os = "linux")]
-mod tcp_info;
-#[cfg(not(target_os = "linux"))]
-#[path = "tcp_info_portable.rs"]
-mod tcp_info;
 pub mod tls;
 mod unsent;
 #[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
 pub mod uring;
 pub mod websocket;
 pub mod written;
-
-pub use endpoint::Endpoint;
-pub use socket::LEAVING;
-
-pub use medium::{
-    Bytes, Delivered, Incoming, Medium, Messages, Outgoing, Rounds, StreamRequest, Streams, Written,
-};
-
-pub use standing::{Stage, Standing};
-pub use tcp_info::TcpInfo;
-
-use crate::record::{Connections, RoomCounts};
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,4 +219,85 @@ pub trait ByteTransport: Transport<Medium = Bytes> {
     /// Sends what is in `bytes` behind all sent before it, and takes it away. As with [`Transport::send`], `Pending` is
     /// followed by [`Event::Sent`] when all of it is out.
     fn write(&mut self, token: Token, bytes: &mut Vec<u8>) -> Sending;
+}
+
+/// One stage that all connections of a transport go through: each slot's last beginning, and how long each took.
+#[derive(Debug)]
+pub struct Stage {
+    since: Vec<Nanos>,
+    times: Durations,
+}
+
+impl Stage {
+    /// A stage for up to `slots` connections.
+    pub fn new(slots: usize) -> Stage {
+        Stage {
+            since: vec![0; slots],
+            times: Durations::default(),
+        }
+    }
+
+    /// The connection in this slot has come to the stage.
+    pub fn begin(&mut self, slot: u32) {
+        self.since[slot as usize] = monotonic();
+    }
+
+    /// It has left it.
+    pub fn end(&mut self, slot: u32) {
+        self.times
+            .record(monotonic().saturating_sub(self.since[slot as usize]));
+    }
+
+    /// How long each took.
+    pub fn times(&self) -> Durations {
+        self.times.clone()
+    }
+}
+
+/// How long connections took until they stood, over the whole run; None where a transport has no such stage, or does
+/// not tell.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// From the first packet until TCP stood.
+    pub connect: Option<Durations>,
+    /// From there until the TLS handshake was done.
+    pub tls: Option<Durations>,
+}
+
+impl Standing {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: Standing) {
+        for (mine, theirs) in [
+            (&mut self.connect, other.connect),
+            (&mut self.tls, other.tls),
+        ] {
+            match (mine.as_mut(), theirs) {
+                (Some(mine), Some(theirs)) => mine.add(&theirs),
+                (None, theirs) => *mine = theirs,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How connections fared, counted over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Slots that were connected at least once.
+    pub opened: u64,
+    /// Connections after the first in a slot: after a failure or a close (every request, without keep-alive).
+    pub reopened: u64,
+    /// Slots that got at least one answer.
+    pub answered: u64,
+}
+
+/// What members heard beside what they were to hear, counted over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RoomCounts {
+    /// Messages that a member had already.
+    pub again: u64,
+    /// Messages that were given up before.
+    pub late: u64,
+    /// Messages nobody here sent.
+    pub strangers: u64,
 }

@@ -2,21 +2,22 @@
 //!
 //! One-shot registrations renewed after each wait: slower than epoll's edges, the same events.
 
-use std::io::{self, ErrorKind, Read};
+use std::io;
+use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use polling::{Event as Readiness, Events, Poller};
 
-use crate::clock::Nanos;
-
-use super::socket::Sockets;
-use super::unsent::{self, Unsent};
+use super::unsent::Unsent;
 use super::{
-    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TURN,
-    Token, Transport,
+    ByteTransport, Event, Reading, Received, Sending, Stage, Standing, TURN, Token, Transport,
+    unsent,
 };
+use crate::clock::Nanos;
+use crate::endpoint::{Endpoint, Sockets};
+use crate::protocol::Bytes;
 
 const READ_BUFFER: usize = 512 * 1024;
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use crate::clock::{self, Clock, Nanos};
-
-use super::{ByteTransport, Bytes, Event, Reading, Received, Sending, Token, Transport};
+use super::{ByteTransport, Event, Reading, Received, Sending, Token, Transport};
+use crate::clock;
+use crate::clock::{Clock, Nanos};
+use crate::protocol::Bytes;
 
 /// What a scripted server does.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,33 +3,28 @@
 //! A request on a kept-alive connection costs its share of one `io_uring_enter` per batch and no other system call.
 //! Needs Linux 6.1; where it is older or forbids io_uring, [`Uring::new`] says so and epoll serves.
 
-mod asking;
-mod completions;
-mod ending;
-mod flights;
-mod handing_over;
-mod stamped;
+mod ring;
 
 use std::io;
 use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::Arc;
 
-use io_uring::squeue::Entry;
-use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue};
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
 use socket2::{SockAddr, Socket};
 
 use crate::clock::{Nanos, SECOND};
-
-use super::buffers::Buffers;
-use super::label::{MAX_SLOTS, Operation, unlabel};
-use super::socket::{LEAVING, Sockets};
-use super::{
-    ByteTransport, Bytes, Endpoint, Event, Reading, Received, Sending, Stage, Standing, TcpInfo,
-    Token, Transport,
+use crate::endpoint::{Endpoint, LEAVING, Sockets};
+use crate::os::sockets::Stamps;
+use crate::protocol::Bytes;
+use crate::transport::uring::ring::{
+    Buffers, Flights, GROUP, Landing, MAX_SLOTS, Operation, Stamped, label, unlabel,
 };
-use flights::Flights;
-use stamped::Stamped;
+use crate::transport::{
+    ByteTransport, Event, Reading, Received, Sending, Stage, Standing, TcpInfo, Token, Transport,
+};
 
 const ENTRIES: u32 = 2048;
 const COMPLETIONS: u32 = 16384;
@@ -86,7 +81,7 @@ impl Uring {
             .setup_submit_all()
             .setup_cqsize(COMPLETIONS)
             .build(ENTRIES)?;
-        super::os::sharpen_timers();
+        crate::os::sharpen_timers();
         let buffers = Buffers::register(&ring, slots)?;
         let sockets = Sockets::new(target, slots);
         Ok(Uring {
@@ -288,5 +283,238 @@ impl ByteTransport for Uring {
             None => bytes.clear(),
         }
         Sending::Pending
+    }
+}
+
+impl Uring {
+    /// From now on what comes is received.
+    fn receive(&mut self, token: Token) {
+        let Some(link) = self.link(token) else { return };
+        let fd = Fd(link.socket.as_raw_fd());
+        self.under_way += 1;
+        let receive = match &*self.stamped {
+            None => opcode::RecvMulti::new(fd, GROUP).build(),
+            Some(stamped) => opcode::RecvMsgMulti::new(fd, stamped.wanted(), GROUP).build(),
+        };
+        self.push(&receive.user_data(label(Operation::Receive, token)));
+    }
+
+    /// Makes a connection.
+    fn start_connect(&mut self, token: Token) -> io::Result<()> {
+        let socket = self.sockets.open()?;
+        let fd = Fd(socket.as_raw_fd());
+        self.links[token.slot as usize] = Some(Link {
+            socket,
+            generation: token.generation,
+            sent: 0,
+            flying: false,
+            queued: Vec::new(),
+        });
+        let connect = opcode::Connect::new(fd, self.target.as_ptr().cast(), self.target.len());
+        self.under_way += 1;
+        self.push(&connect.build().user_data(label(Operation::Connect, token)));
+        Ok(())
+    }
+
+    /// Submits the rest of a request.
+    fn push_send(&mut self, token: Token, request: &Arc<[u8]>) {
+        let Some(link) = self.link(token) else { return };
+        let (fd, rest) = (Fd(link.socket.as_raw_fd()), &request[link.sent..]);
+        let send = opcode::Send::new(fd, rest.as_ptr(), rest.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(label(Operation::Send, token));
+        let quiet = if request.len() <= SMALL {
+            Flags::SKIP_SUCCESS
+        } else {
+            Flags::empty()
+        };
+        self.push(&send.flags(quiet));
+    }
+}
+
+impl Uring {
+    /// A connect has ended.
+    fn connected(&mut self, token: Token, result: i32, events: &mut Vec<Event>) {
+        if result == -libc::EADDRNOTAVAIL
+            && self.sockets.next_source()
+            && self.start_connect(token).is_ok()
+        {
+            return;
+        }
+        if result < 0 {
+            let error = io::Error::from_raw_os_error(-result);
+            return events.push(Event::NotConnected(token, error));
+        }
+        self.connects.end(token.slot);
+        if self.stamped.is_some()
+            && let Some(link) = self.link(token)
+        {
+            // Without them the moment of reading is taken, which is what other systems have.
+            let _ = Stamps::ask(&link.socket);
+        }
+        self.receive(token);
+        events.push(Event::Connected(token));
+    }
+
+    /// A receive has brought something, or ended.
+    fn arrived(
+        &mut self,
+        token: Token,
+        result: i32,
+        flags: u32,
+        current: bool,
+        events: &mut Vec<Event>,
+    ) {
+        let buffer = cqueue::buffer_select(flags);
+        if let Some(buffer) = buffer {
+            self.buffers.lent(buffer);
+        }
+        if !current {
+            return;
+        }
+        let ended = !cqueue::more(flags);
+        if result == -libc::ENOBUFS {
+            return self.starved.push(token);
+        }
+        let reading = Reading {
+            more: true,
+            buffer: buffer.unwrap_or(0),
+            length: result,
+            ..Reading::default()
+        };
+        events.push(Event::Readable(token, reading));
+        if ended && result > 0 {
+            self.starved.push(token);
+        }
+    }
+
+    /// Sends bytes that belong to this connection alone, and takes them away.
+    fn depart(&mut self, token: Token, bytes: &mut Vec<u8>) {
+        let number = self.flights.depart(token, bytes);
+        self.fly(number);
+    }
+
+    /// Sends what is not out of a flight.
+    fn fly(&mut self, number: u32) {
+        let Some((token, rest)) = self.flights.rest(number) else {
+            return;
+        };
+        let (start, length) = (rest.as_ptr(), rest.len() as u32);
+        let flight = Token {
+            slot: number,
+            generation: 0,
+        };
+        let Some(link) = self.link(token) else {
+            // The connection is gone, and nobody waits for the rest.
+            self.flights.arrive(number, -libc::ECANCELED);
+            return;
+        };
+        link.flying = true;
+        let send = opcode::Send::new(Fd(link.socket.as_raw_fd()), start, length)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(label(Operation::Fly, flight));
+        self.under_way += 1;
+        self.push(&send);
+    }
+
+    /// A flight has ended, or a part of it.
+    fn flew(&mut self, number: u32, result: i32, events: &mut Vec<Event>) {
+        let token = match self.flights.arrive(number, result) {
+            Some(Landing::Part) => return self.fly(number),
+            Some(Landing::Over(token)) => token,
+            None => return,
+        };
+        let Some(link) = self.link(token) else { return };
+        link.flying = false;
+        let mut queued = std::mem::take(&mut link.queued);
+        if !queued.is_empty() {
+            self.depart(token, &mut queued);
+        } else if result >= 0 {
+            events.push(Event::Sent(token));
+        }
+    }
+
+    /// A large request is out, or a part of it.
+    fn sent(&mut self, token: Token, result: i32, events: &mut Vec<Event>) {
+        // A send that failed has lost its peer; the receive tells, after an answer that may have come before.
+        let Ok(count) = usize::try_from(result) else {
+            return;
+        };
+        let Some(request) = self.requests.last().cloned() else {
+            return;
+        };
+        let Some(link) = self.link(token) else { return };
+        link.sent += count;
+        if link.sent >= request.len() {
+            events.push(Event::Sent(token));
+        } else {
+            self.push_send(token, &request);
+        }
+    }
+}
+
+impl Uring {
+    /// Lets a connection go that carries no request: nothing of this ring reads from its socket any more. None: it is
+    /// not here.
+    pub fn release(&mut self, token: Token) -> Option<Socket> {
+        self.link(token)?;
+        let armed = label(Operation::Receive, token);
+        let cancel = opcode::AsyncCancel::new(armed)
+            .build()
+            .flags(Flags::SKIP_SUCCESS)
+            .user_data(label(Operation::Release, token));
+        self.push(&cancel);
+        // The receive only waits for its socket, and such a wait is marked as ended within the call: it takes no byte
+        // that comes later.
+        let _ = self.ring.submit();
+        self.links[token.slot as usize]
+            .take()
+            .map(|link| link.socket)
+    }
+
+    /// Closes the connections that left, with the next batch. What is queued for them goes out before, and nothing is
+    /// queued after: the number of a descriptor is nobody else's until the kernel has closed it.
+    fn let_go(&mut self) {
+        for (token, socket) in std::mem::take(&mut self.leaving) {
+            let fd = Fd(socket.into_raw_fd());
+            let told = label(Operation::Release, token);
+            // An operation under way would keep the socket open.
+            let end = opcode::AsyncCancel2::new(CancelBuilder::fd(fd).all()).build();
+            self.push(&end.flags(Flags::SKIP_SUCCESS).user_data(told));
+            let close = opcode::Close::new(fd).build();
+            self.push(&close.flags(Flags::SKIP_SUCCESS).user_data(told));
+        }
+    }
+
+    /// Closes what left although nobody polls.
+    pub fn flush(&mut self) {
+        if !self.leaving.is_empty() {
+            self.let_go();
+            let _ = self.ring.submit();
+        }
+    }
+
+    /// Lets the next wait end when a poller has something, too.
+    pub fn watch(&mut self, poller: RawFd) {
+        if std::mem::replace(&mut self.watching, true) {
+            return;
+        }
+        let nobody = Token {
+            slot: 0,
+            generation: 0,
+        };
+        self.push(
+            &opcode::PollAdd::new(Fd(poller), libc::POLLIN as u32)
+                .build()
+                .user_data(label(Operation::Watch, nobody)),
+        );
+    }
+
+    /// Whether a connection is here.
+    pub fn holds(&self, token: Token) -> bool {
+        let link = self.links.get(token.slot as usize);
+        matches!(link, Some(Some(link)) if link.generation == token.generation)
     }
 }

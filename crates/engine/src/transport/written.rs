@@ -2,12 +2,12 @@
 
 use std::io;
 
-use crate::clock::Nanos;
-use crate::record::Connections;
-
 use super::{
-    ByteTransport, Event, Reading, Received, Sending, Standing, TcpInfo, Token, Transport, Written,
+    ByteTransport, Event, Reading, Received, Sending, Standing, TcpInfo, Token, Transport,
 };
+use crate::clock::Nanos;
+use crate::protocol::Written;
+use crate::transport::Connections;
 
 /// See the module: the bytes of a request are copied, so that the next can be made while these go out.
 pub struct Fresh<T> {

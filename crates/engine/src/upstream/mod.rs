@@ -9,35 +9,32 @@
 //!
 //! Each thread owns its connections, its timers and its counts; nothing is shared on the path of a request.
 
-mod connection;
-mod facts;
-mod latency;
-mod replies;
 mod requests;
 mod shard;
 mod spec;
-mod stall;
 #[cfg(test)]
 mod tests;
 
-pub use latency::{Latency, duration};
-pub use replies::Persistence;
-pub use requests::{Heard, NotARequest, Request, Requests};
-
-use std::io::{self, Write};
+use crate::clock::monotonic;
+use std::io;
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::transport::os;
-use facts::Snapshot;
-use replies::Replies;
-use shard::{Command, Shard};
-use spec::Spec;
+use crate::os;
+use crate::upstream::requests::Replies;
+use crate::upstream::shard::{Command, Shard};
+use crate::upstream::spec::Spec;
+
+pub use requests::{Heard, NotARequest, Persistence, Request, Requests};
+pub use spec::{Latency, duration};
 
 /// Why a third party cannot start.
 #[derive(Debug, Error)]
@@ -96,7 +93,7 @@ impl Upstream {
         let plan = Arc::new(Plan {
             spec,
             replies,
-            started: os::monotonic(),
+            started: monotonic(),
         });
         let mut upstream = Self {
             port,
@@ -179,8 +176,8 @@ impl Upstream {
             .plan
             .spec
             .stall
-            .map_or(0, |stall| stall.begun(os::monotonic() - self.plan.started));
-        facts::document(&snapshots, stalls, handles.len() - snapshots.len())
+            .map_or(0, |stall| stall.begun(monotonic() - self.plan.started));
+        document(&snapshots, stalls, handles.len() - snapshots.len())
     }
 }
 
@@ -216,4 +213,150 @@ fn bound(address: SocketAddr) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(i32::from(u16::MAX))?;
     Ok(socket.into())
+}
+
+/// Counts of one thread.
+#[derive(Debug, Clone)]
+struct Counts {
+    /// Requests received whole.
+    pub requests: u64,
+    pub answered: u64,
+    /// Answers with status 500.
+    pub errors: u64,
+    /// Answers with status 400: what came was not a request.
+    pub refused: u64,
+    pub cpu_ns: u64,
+    /// From when an answer was due to when it was written, nanoseconds.
+    pub late: Histogram<u64>,
+}
+
+/// Answers later than this count as this late, about a minute.
+const LATEST_NS: u64 = 1 << 36;
+
+impl Counts {
+    pub fn new() -> Self {
+        // Two digits are 1 %: 35 kB a histogram. Bounds and digits are constants the library accepts.
+        let late = Histogram::new_with_bounds(1, LATEST_NS, 2).expect("constant bounds");
+        Self {
+            requests: 0,
+            answered: 0,
+            errors: 0,
+            refused: 0,
+            cpu_ns: 0,
+            late,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.answered += other.answered;
+        self.errors += other.errors;
+        self.refused += other.refused;
+        self.cpu_ns += other.cpu_ns;
+        // Both have the same bounds, so nothing can be out of range.
+        let _ = self.late.add(&other.late);
+    }
+
+    fn describe(&self) -> Map<String, Value> {
+        let late = |value: u64| (!self.late.is_empty()).then_some(value as f64 / 1e6);
+        let plain = json!({
+            "requests": self.requests,
+            "answered": self.answered,
+            "errors": self.errors,
+            "refused": self.refused,
+            "cpu_s": self.cpu_ns as f64 / 1e9,
+            "late_ms": {
+                "p50": late(self.late.value_at_quantile(0.5)),
+                "p99": late(self.late.value_at_quantile(0.99)),
+                "max": late(self.late.max()),
+            },
+        });
+        match plain {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// What one thread tells when it is asked.
+#[derive(Debug)]
+struct Snapshot {
+    total: Counts,
+    since: Counts,
+    since_ns: u64,
+    active: u64,
+    connections: u64,
+}
+
+/// The counting of one thread: in all, and since facts were last asked.
+#[derive(Debug)]
+struct Tally {
+    /// Up to when facts were last asked.
+    before: Counts,
+    pub since: Counts,
+    asked: u64,
+    cpu_asked: u64,
+}
+
+impl Tally {
+    /// To be called on the thread whose CPU time counts.
+    pub fn new() -> Self {
+        let cpu_asked = os::cpu_time().total();
+        Self {
+            before: Counts::new(),
+            since: Counts::new(),
+            asked: monotonic(),
+            cpu_asked,
+        }
+    }
+
+    pub fn snapshot(&mut self, active: u64, connections: u64) -> Snapshot {
+        let (now, cpu) = (monotonic(), os::cpu_time().total());
+        let mut since = std::mem::replace(&mut self.since, Counts::new());
+        since.cpu_ns = cpu.saturating_sub(self.cpu_asked);
+        self.before.add(&since);
+        let since_ns = now - self.asked;
+        (self.asked, self.cpu_asked) = (now, cpu);
+        Snapshot {
+            total: self.before.clone(),
+            since,
+            since_ns,
+            active,
+            connections,
+        }
+    }
+}
+
+/// The facts of all threads as one JSON object.
+fn document(snapshots: &[Snapshot], stalls: u64, dead: usize) -> String {
+    let (mut total, mut since) = (Counts::new(), Counts::new());
+    for snapshot in snapshots {
+        total.add(&snapshot.total);
+        since.add(&snapshot.since);
+    }
+    let mut document = total.describe();
+    let mut recent = since.describe();
+    let span = snapshots
+        .iter()
+        .map(|snapshot| snapshot.since_ns)
+        .max()
+        .unwrap_or(0);
+    recent.insert("span_s".to_owned(), json!(span as f64 / 1e9));
+    document.insert("since".to_owned(), Value::Object(recent));
+    document.insert(
+        "active".to_owned(),
+        json!(snapshots.iter().map(|s| s.active).sum::<u64>()),
+    );
+    document.insert(
+        "connections".to_owned(),
+        json!(snapshots.iter().map(|s| s.connections).sum::<u64>()),
+    );
+    document.insert("stalls".to_owned(), json!(stalls));
+    if dead > 0 {
+        document.insert(
+            "failed".to_owned(),
+            json!(format!("{dead} of its threads died")),
+        );
+    }
+    Value::Object(document).to_string()
 }

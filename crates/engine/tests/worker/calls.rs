@@ -7,14 +7,15 @@ mod timing;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use velodrome_engine::agenda::Agenda;
 use velodrome_engine::clock::{self, Nanos, SECOND};
-use velodrome_engine::course::Course;
 use velodrome_engine::pace::{Arrivals, Schedule, Spread};
-use velodrome_engine::protocol::grpc::{Ask, Grpc, Kind, head};
+use velodrome_engine::protocol::grpc::{Ask, Grpc, head};
 use velodrome_engine::record::Record;
+use velodrome_engine::spec::CallKind;
 use velodrome_engine::transport::multiplexed::Multiplexed;
 use velodrome_engine::transport::simulated::Simulated;
+use velodrome_engine::worker::RequestQueue;
+use velodrome_engine::worker::RunControl;
 use velodrome_engine::worker::{Orders, Worker};
 
 use crate::load::START;
@@ -22,7 +23,7 @@ use crate::peer::{Does, Peer, Seen};
 
 /// A load of calls of 10 s at most with a time-out of 2 s and a drain of 1 s.
 struct Calls {
-    kind: Kind,
+    kind: CallKind,
     messages: Vec<&'static [u8]>,
     rate: Option<f64>,
     requests: Option<u64>,
@@ -36,7 +37,7 @@ struct Calls {
 impl Default for Calls {
     fn default() -> Self {
         Calls {
-            kind: Kind::Unary,
+            kind: CallKind::Unary,
             messages: vec![b"world"],
             rate: None,
             requests: None,
@@ -61,8 +62,8 @@ impl Calls {
         let mut ask = Ask::new(self.kind, head, &self.messages);
         ask.timeout = timeout;
         match self.kind {
-            Kind::Bidirectional => ask.right.count = Some(self.messages.len() as u64),
-            Kind::ServerStreaming => {}
+            CallKind::Bidirectional => ask.right.count = Some(self.messages.len() as u64),
+            CallKind::ServerStreaming => {}
             _ => {
                 ask.right.count = Some(1);
                 ask.right.messages = vec![Box::from(&b"hi"[..])];
@@ -82,14 +83,13 @@ impl Calls {
         let arrivals = self
             .rate
             .map(|rate| Arrivals::new(Spread::Constant, Schedule::constant(rate), 1, 0, 1));
-        let agenda = Agenda::new(arrivals, self.requests);
+        let queue = RequestQueue::new(arrivals, self.requests);
         let span = self.requests.is_none().then_some(10 * SECOND);
-        let course = Course::new(0, span, SECOND, 1);
+        let control = RunControl::new(0, span, SECOND, 1);
         let record = Record::new(0, 5, None);
         let slots = self.connections * self.streams as usize;
-        let worker =
-            Worker::<Grpc, _, _>::new(orders, ask, transport, clock, agenda, record, slots);
-        let record = worker.run(&course).unwrap();
+        let worker = Worker::<Grpc, _, _>::new(orders, ask, transport, clock, queue, record, slots);
+        let record = worker.run(&control).unwrap();
         (record, seen.take())
     }
 }

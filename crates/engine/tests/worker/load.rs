@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use velodrome_engine::agenda::Agenda;
 use velodrome_engine::clock::{self, Nanos, SECOND};
-use velodrome_engine::course::Course;
 use velodrome_engine::pace::{Arrivals, Schedule, Spread, Step};
 use velodrome_engine::protocol::Http1;
 use velodrome_engine::protocol::http1::Ask;
 use velodrome_engine::record::{Record, Steps};
 use velodrome_engine::transport::Token;
 use velodrome_engine::transport::simulated::{Act, Script, Simulated};
+use velodrome_engine::worker::RequestQueue;
+use velodrome_engine::worker::RunControl;
 use velodrome_engine::worker::{Orders, Worker};
 
 pub const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -92,9 +92,9 @@ impl Load {
             false => Some(Schedule::new(&self.steps)),
         };
         let arrivals = schedule.map(|schedule| Arrivals::new(Spread::Constant, schedule, 1, 0, 1));
-        let agenda = Agenda::new(arrivals, self.requests);
+        let queue = RequestQueue::new(arrivals, self.requests);
         let span = self.requests.is_none().then_some(10 * SECOND);
-        let course = Course::new(self.warmup, span, SECOND, 1);
+        let control = RunControl::new(self.warmup, span, SECOND, 1);
         let mut record = Record::new(0, 5, None);
         record.steps = Steps::new(self.steps.iter().map(|step| step.length));
         Worker::<Http1, _, _>::new(
@@ -102,11 +102,11 @@ impl Load {
             ask,
             transport,
             clock,
-            agenda,
+            queue,
             record,
             self.connections,
         )
-        .run(&course)
+        .run(&control)
         .unwrap()
     }
 }

@@ -1,21 +1,21 @@
 //! WebSockets on the simulated clock: echo, connect and broadcast, to the nanosecond.
 
-use velodrome_engine::agenda::Agenda;
 use velodrome_engine::clock::{self, MILLISECOND, Nanos, SECOND};
-use velodrome_engine::course::Course;
 use velodrome_engine::outcome::Outcome;
 use velodrome_engine::pace::{Arrivals, Schedule, Spread};
 use velodrome_engine::protocol::Protocol;
+use velodrome_engine::protocol::websocket::broadcast::Letter;
 use velodrome_engine::protocol::websocket::broadcast::{self, Broadcast};
 use velodrome_engine::protocol::websocket::connect::{self, Connect};
 use velodrome_engine::protocol::websocket::echo::{self, Echo};
-use velodrome_engine::protocol::websocket::letter::Letter;
 use velodrome_engine::protocol::websocket::{Kind, Upgrade};
 use velodrome_engine::record::Record;
 use velodrome_engine::transport::Transport;
 use velodrome_engine::transport::room::{Plan, Room};
 use velodrome_engine::transport::simulated::{Act, Simulated};
 use velodrome_engine::transport::websocket::WebSocket;
+use velodrome_engine::worker::RequestQueue;
+use velodrome_engine::worker::RunControl;
 use velodrome_engine::worker::{Orders, Worker};
 
 use crate::chat::{self, Chat, Says};
@@ -61,13 +61,13 @@ impl Load {
         let arrivals = self
             .rate
             .map(|rate| Arrivals::new(Spread::Constant, Schedule::constant(rate), 1, 0, 1));
-        let agenda = Agenda::new(arrivals, self.requests);
+        let queue = RequestQueue::new(arrivals, self.requests);
         let span = self.requests.is_none().then_some(10 * SECOND);
-        let course = Course::new(0, span, SECOND, 1);
+        let control = RunControl::new(0, span, SECOND, 1);
         let record = Record::new(0, 5, None);
         let transport = transport(clock.clone());
-        let worker = Worker::<P, _, _>::new(orders, ask, transport, clock, agenda, record, slots);
-        worker.run(&course).unwrap()
+        let worker = Worker::<P, _, _>::new(orders, ask, transport, clock, queue, record, slots);
+        worker.run(&control).unwrap()
     }
 
     fn echo(self, says: impl FnMut(u64, Nanos) -> Says) -> Record {

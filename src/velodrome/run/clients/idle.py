@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 from velodrome.model.errors import IdleError, LoadRefusedError
 from velodrome.model.measurement import IdleFacts
-from velodrome.run.link.namespace import Namespace, entered
+from velodrome.run.link import Namespace, entered
 from velodrome.run.machine import netlink
-from velodrome.run.supervision import lifeline
+from velodrome.run.supervision import python
 
 MODULE = "velodrome.run.clients.idle_process"
 OPEN_S = 20.0
@@ -39,7 +39,7 @@ PATIENCE_S = 5.0
 class Idle:
     """Connections that are held."""
 
-    def __init__(self, child: lifeline.Child, asked: int, opened: int) -> None:
+    def __init__(self, child: python.Child, asked: int, opened: int) -> None:
         self._child, self._asked, self._opened = child, asked, opened
         self._accepted: int | None = None
 
@@ -91,7 +91,7 @@ def held(
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 80
     address = address_of(host, allow)
-    with lifeline.start(MODULE, cpus=cpus) as child:
+    with python.start_own(MODULE, cpus=cpus) as child:
         work = {"host": address, "port": port, "count": count, "open_s": open_s}
         told = _told(child, json.dumps(work).encode() + b"\n", open_s + PATIENCE_S)
         idle = Idle(child, count, told["opened"])
@@ -142,7 +142,7 @@ def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
-def _told(child: lifeline.Child, line: bytes, patience_s: float) -> Mapping[str, Any]:
+def _told(child: python.Child, line: bytes, patience_s: float) -> Mapping[str, Any]:
     """Send a line and return the answer. Raises IdleError when none comes in time."""
     try:
         child.input.write(line)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from velodrome.run.account import acting
 from velodrome.run.companions.companion import Ground
-from velodrome.run.servers.server import INHERITED
+from velodrome.run.servers import INHERITED
 from velodrome.run.supervision.python import guest
 from velodrome.run.supervision.ward import Exit, Order, Ward
 

@@ -25,8 +25,7 @@ from velodrome.run.companions import launch
 from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import for_client
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.server import INHERITED, descriptors
+from velodrome.run.servers import INHERITED, descriptors, fresh_port
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.python import alone
 from velodrome.run.supervision.ward import Exit, Order, Ward

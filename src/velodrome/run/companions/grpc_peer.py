@@ -11,8 +11,7 @@ from velodrome.run.companions.asking import ask
 from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import environment_for
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers.ports import fresh_port
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import Server, Serving, fresh_port
 from velodrome.run.supervision.ward import Exit
 
 STACK = "grpc-aio"

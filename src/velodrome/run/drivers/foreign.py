@@ -44,8 +44,8 @@ from velodrome.model.measurement import UNTOLD, Latency, LoadFacts, LoadSecond
 from velodrome.run.calls import DescribedCall
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
-from velodrome.run.supervision import lifeline, scratch
-from velodrome.run.supervision.lifeline import LAST_LINES, Child
+from velodrome.run.supervision import python, scratch
+from velodrome.run.supervision.python import LAST_LINES, Child
 
 PATIENCE_S = 10.0
 """To tell its version, which takes milliseconds."""
@@ -268,7 +268,7 @@ def spawn(
     sent = files or {}
     with (
         scratch.held("driver") as folder,
-        lifeline.start(MODULE, cpus=cpus) as child,
+        python.start_own(MODULE, cpus=cpus) as child,
     ):
         talk = _Talk(child, Path(argv[0]).name, (span_s, slack_s), on_event, hangs)
         # Numbers as the parsers read them, wherever the user lives.

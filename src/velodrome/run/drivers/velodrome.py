@@ -15,7 +15,7 @@ from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
 from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
-from velodrome.run.supervision import lifeline
+from velodrome.run.supervision import python
 
 MODULE = "velodrome.run.drivers.engine_process"
 SLACK_S = 15.0
@@ -47,7 +47,7 @@ class VelodromeDriver:
         Raises DriverError, DriverTimedOutError, UsageError, LoadRefusedError or EngineError.
         """
         deadline = time.monotonic() + load.warmup_s + load.duration_s + load.drain_s + self.slack_s
-        with lifeline.start(MODULE, cpus=self.cpus) as engine:
+        with python.start_own(MODULE, cpus=self.cpus) as engine:
             go_on = on_event(LoadEvent("started", {"pid": engine.pid}))
             self._ask(engine, load, target)
             if not go_on:
@@ -74,7 +74,7 @@ class VelodromeDriver:
         except (ValueError, KeyError, TypeError) as error:
             raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
 
-    def _ask(self, engine: lifeline.Child, load: Load, target: Target) -> None:
+    def _ask(self, engine: python.Child, load: Load, target: Target) -> None:
         """Send the work. A process that died before reading it is told by its exit status later."""
         spec = json.dumps(self.spec(load, target)).encode()
         call = target.call

@@ -28,8 +28,7 @@ from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.programs import VERSIONS, Served, environment_of, serving
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import SETTINGS, entered
-from velodrome.run.link.site import Loopback, Site, between
+from velodrome.run.link import SETTINGS, Loopback, Site, between, entered
 from velodrome.run.machine import netlink
 from velodrome.run.measuring import kernel
 

@@ -25,7 +25,7 @@ from velodrome.run.experiments.programs import (
     serving,
 )
 from velodrome.run.lab import Lab
-from velodrome.run.servers.server import Server
+from velodrome.run.servers import Server
 
 DIGITS = 12
 """Length of a marker: every request is as long as the others."""

@@ -16,7 +16,7 @@ from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.programs import VERSIONS, Served, address, environment_of, listening
 from velodrome.run.lab import Lab
-from velodrome.run.servers.server import Server
+from velodrome.run.servers import Server
 
 PROGRAM = "velodrome.guest.experiments.grpc_channel"
 MADE = ("before-loop", "on-import", "start-up")

@@ -1,4 +1,5 @@
-"""The course of a race: prepared, each heat booted and run in order, each result stored before the next begins.
+"""A race: what it needs is prepared, its server sessions run in order, each result is stored before the next begins.
 
-`race` is the whole, `course` the order of heats, `trial` one heat, `boot` all that one server needs to be up.
+`race` is the whole and its order, `opening` what comes before anything is measured, `session` one server from its start
+to its stop, `store` the results file.
 """

@@ -1,4 +1,4 @@
-"""The first and the second step of a process of velodrome's own, by what `lifeline.start` says on its command line.
+"""The first and the second step of a process of velodrome's own, by what `python.start_own` says on its command line.
 
     rest = own_process.pinned()           # --cpus 1 --user 1000:1000:27
     from velodrome import _native         # its threads inherit the CPUs; only root may be able to read where it lies
@@ -23,7 +23,7 @@ SYS_NICE = 1 << 23
 
 
 def pinned() -> list[str]:
-    """Pin this process to the CPUs of its command line, and return the arguments after those of `lifeline.start`."""
+    """Pin this process to the CPUs of its command line, and return the arguments after those of `python.start_own`."""
     if (cpus := _value("--cpus")) and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
     return sys.argv[5:]

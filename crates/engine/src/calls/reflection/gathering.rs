@@ -3,7 +3,8 @@
 
 use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
+use std::panic::AssertUnwindSafe;
 use std::sync::Once;
 
 use prost::Message as _;
@@ -12,7 +13,7 @@ use prost_reflect::prost_types::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
 };
 
-use super::messages::{Answer, Files, Question, Request, Response};
+use crate::calls::reflection::{Answer, Files, Question, Request, Response};
 
 /// More files than this describe no service that anybody would load; the largest of Google's need some hundred.
 const MOST_FILES: usize = 2_000;

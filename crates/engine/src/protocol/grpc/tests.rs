@@ -1,11 +1,12 @@
 //! What a call comes to: by table, and however its messages are cut.
 
-use super::*;
-use crate::outcome::Outcome;
-use crate::protocol::BodyCheck;
-use crate::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
-use proptest::prelude::*;
 use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::outcome::{BodyCheck, Outcome};
+use crate::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
 
 fn head(status: u16) -> StreamEvent<'static> {
     StreamEvent::Head {
@@ -44,9 +45,9 @@ fn play(events: &[StreamEvent], expected: &Expected, compare: bool) -> (Ended, S
     call.begin(compare);
     for event in events {
         match call.feed(*event, expected) {
-            Fed::More => {}
-            Fed::Done(ended) => return (ended, call.why(expected)),
-            Fed::Refused => panic!("refused"),
+            CallProgress::More => {}
+            CallProgress::Done(ended) => return (ended, call.why(expected)),
+            CallProgress::Refused => panic!("refused"),
         }
     }
     panic!("no end")
@@ -208,7 +209,7 @@ fn a_refused_call_may_be_sent_again() {
     call.begin(false);
     assert_eq!(
         call.feed(StreamEvent::Refused, &Expected::unary()),
-        Fed::Refused
+        CallProgress::Refused
     );
     assert_eq!(
         call.why(&Expected::unary()),
@@ -309,7 +310,7 @@ fn a_deadline_is_told_in_eight_digits() {
         (Duration::from_secs(200_000), "200000S"),
     ];
     for (deadline, text) in rows {
-        assert_eq!(request::timeout(deadline), text);
+        assert_eq!(super::timeout(deadline), text);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Chunked transfer coding (RFC 9112, section 7.1), fed in any pieces, keeping none of them.
 
 use super::MAX_HEAD_BYTES;
-use super::error::ProtocolError;
+use crate::protocol::http1::ProtocolError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Answer, BodyCheck, Fed, Http1, ProtocolError};
+use super::{Answer, BodyCheck, Http1, Parsed, ProtocolError};
 use crate::clock::Nanos;
 use crate::outcome::Outcome;
-use crate::protocol::{self, Fault, Protocol};
-use crate::transport::Bytes;
+use crate::protocol;
+use crate::protocol::{Bytes, Fault, Protocol};
 
 /// What is asked, and what a right answer is.
 #[derive(Clone, Debug)]
@@ -62,10 +62,10 @@ impl Protocol for Http1 {
     }
 
     #[inline]
-    fn feed(&mut self, bytes: &[u8], ask: &Ask) -> Result<protocol::Fed<Heard>, Fault> {
+    fn feed(&mut self, bytes: &[u8], ask: &Ask) -> Result<protocol::Progress<Heard>, Fault> {
         match Http1::feed(self, bytes, ask.expected.as_deref())? {
-            Fed::More => Ok(protocol::Fed::More),
-            Fed::Done { consumed, answer } => Ok(protocol::Fed::Done(Heard {
+            Parsed::More => Ok(protocol::Progress::More),
+            Parsed::Done { consumed, answer } => Ok(protocol::Progress::Done(Heard {
                 answer,
                 surplus: bytes.len() - consumed,
             })),

@@ -1,10 +1,12 @@
 //! The head of an answer: status, how the body ends, whether the connection goes on.
 
-use super::error::ProtocolError;
+use std::mem::MaybeUninit;
+
+use httparse::{Error, Header, ParserConfig, Response, Status};
+
 use super::{MAX_HEAD_BYTES, MAX_HEADERS};
 use crate::protocol::excerpt::excerpt;
-use httparse::{Error, Header, ParserConfig, Response, Status};
-use std::mem::MaybeUninit;
+use crate::protocol::http1::ProtocolError;
 
 /// How the end of the body is found (RFC 9112, section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! HTTP/1.1 as a worker drives it that asks several requests, or one that differs each time.
 
 use super::cookies::Jar;
-use super::{Answer, Fed, Http1, Lines};
+use super::{Answer, Http1, Lines, Parsed};
 use crate::clock::Nanos;
-use crate::outcome::Outcome;
-use crate::protocol::{self, Fault, Protocol};
-use crate::requests::{Draw, Request, Requests, Right};
-use crate::transport::Written;
+use crate::outcome::{Outcome, Right};
+use crate::protocol;
+use crate::protocol::{Fault, Protocol, Written};
+use crate::requests::{Draw, Request, Requests};
 
 /// What is asked, and what right answers are.
 #[derive(Debug)]
@@ -150,13 +150,17 @@ impl Protocol for Varied {
     }
 
     #[inline]
-    fn feed(&mut self, bytes: &[u8], ask: &VariedAsk) -> Result<protocol::Fed<Answered>, Fault> {
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        ask: &VariedAsk,
+    ) -> Result<protocol::Progress<Answered>, Fault> {
         let right = &ask.requests[self.which].right;
         match self.http.feed(bytes, right.body.as_deref())? {
-            Fed::More => Ok(protocol::Fed::More),
-            Fed::Done { consumed, answer } => {
+            Parsed::More => Ok(protocol::Progress::More),
+            Parsed::Done { consumed, answer } => {
                 self.hear();
-                Ok(protocol::Fed::Done(Answered {
+                Ok(protocol::Progress::Done(Answered {
                     answer,
                     surplus: bytes.len() - consumed,
                     which: self.which,

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use super::{Heads, Length, RequestHead, StreamEvent, code_name};
 use crate::clock::Nanos;
-use crate::outcome::Outcome;
+use crate::outcome::{BodyCheck, Outcome, Right};
 use crate::protocol::body::Body;
-use crate::protocol::{BodyCheck, Fault, Fed, Protocol};
-use crate::requests::{Draw, Request, Requests, Right};
+use crate::protocol::{Fault, Progress, Protocol, StreamRequest, Streams};
+use crate::requests::{Draw, Request, Requests};
 use crate::template::{Occasion, Template};
-use crate::transport::{StreamRequest, Streams};
 
 /// What is asked, and what right answers are.
 pub struct PlainAsk {
@@ -141,7 +140,11 @@ impl Protocol for Plain {
     }
 
     #[inline]
-    fn feed(&mut self, event: StreamEvent<'_>, ask: &PlainAsk) -> Result<Fed<PlainAnswer>, Fault> {
+    fn feed(
+        &mut self,
+        event: StreamEvent<'_>,
+        ask: &PlainAsk,
+    ) -> Result<Progress<PlainAnswer>, Fault> {
         self.heard = true;
         let known = &ask.requests[self.which];
         let right = &known.right;
@@ -158,7 +161,7 @@ impl Protocol for Plain {
             }
             StreamEvent::Data { bytes, .. } => self.body.take(bytes, right.body.as_deref()),
             StreamEvent::Trailers { .. } => {}
-            StreamEvent::Refused => return Ok(Fed::Refused),
+            StreamEvent::Refused => return Ok(Progress::Refused),
             StreamEvent::Reset { code } => {
                 let why = format!("the server reset the stream: {}", code_name(code));
                 return fault(Outcome::Reset, why);
@@ -166,7 +169,7 @@ impl Protocol for Plain {
             StreamEvent::Malformed { why } => return malformed(why),
         }
         if !event.ends() {
-            return Ok(Fed::More);
+            return Ok(Progress::More);
         }
         match self.length {
             Length::Untold => {}
@@ -174,7 +177,7 @@ impl Protocol for Plain {
             Length::Bytes(told) => return malformed(&other_length(told, self.body.len())),
             Length::Unreadable => return malformed("its content-length is not one number"),
         }
-        Ok(Fed::Done(PlainAnswer {
+        Ok(Progress::Done(PlainAnswer {
             status: self.status,
             bytes: self.body.len(),
             body: self.body.verdict(right.body.as_deref()),
@@ -226,7 +229,7 @@ impl Protocol for Plain {
 
 /// An answer that contradicts itself (RFC 9113, section 8.1.1).
 #[cold]
-fn malformed(why: &str) -> Result<Fed<PlainAnswer>, Fault> {
+fn malformed(why: &str) -> Result<Progress<PlainAnswer>, Fault> {
     Err(Fault {
         outcome: Outcome::BadProtocol,
         why: format!("the answer is not HTTP/2: {why}"),

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::error::WebSocketError;
 use super::frame::{CLOSE, write};
 use super::handshake::{Answer, Upgrade};
 use crate::clock::Nanos;
 use crate::outcome::Outcome;
-use crate::protocol::{Fault, Fed, Protocol};
-use crate::transport::Bytes;
+use crate::protocol::websocket::WebSocketError;
+use crate::protocol::{Bytes, Fault, Progress, Protocol};
 
 /// The request of the handshake, and the goodbye after it.
 #[derive(Debug, Clone)]
@@ -59,12 +58,12 @@ impl Protocol for Connect {
         &ask.request
     }
 
-    fn feed(&mut self, mut bytes: &[u8], _: &Ask) -> Result<Fed<Shaken>, Fault> {
+    fn feed(&mut self, mut bytes: &[u8], _: &Ask) -> Result<Progress<Shaken>, Fault> {
         self.heard = true;
         match self.answer.feed(&mut bytes) {
-            Ok(false) => Ok(Fed::More),
-            Ok(true) => Ok(Fed::Done(Ok(()))),
-            Err(error @ WebSocketError::NotUpgraded { .. }) => Ok(Fed::Done(Err(error))),
+            Ok(false) => Ok(Progress::More),
+            Ok(true) => Ok(Progress::Done(Ok(()))),
+            Err(error @ WebSocketError::NotUpgraded { .. }) => Ok(Progress::Done(Err(error))),
             Err(error) => Err(Fault {
                 outcome: Outcome::BadProtocol,
                 why: error.to_string(),

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::frame::{Kind, framed};
-use super::session::Piece;
 use crate::clock::Nanos;
-use crate::outcome::Outcome;
+use crate::outcome::{BodyCheck, Outcome};
 use crate::protocol::body::Body;
-use crate::protocol::{BodyCheck, Fault, Fed, Protocol};
-use crate::transport::Messages;
+use crate::protocol::websocket::Piece;
+use crate::protocol::{Fault, Messages, Progress, Protocol};
 
 /// The message.
 #[derive(Debug, Clone)]
@@ -65,12 +64,12 @@ impl Protocol for Echo {
     }
 
     #[inline]
-    fn feed(&mut self, piece: Piece<'_>, ask: &Ask) -> Result<Fed<Answer>, Fault> {
+    fn feed(&mut self, piece: Piece<'_>, ask: &Ask) -> Result<Progress<Answer>, Fault> {
         self.body.take(piece.bytes, Some(&ask.message));
         if !piece.end {
-            return Ok(Fed::More);
+            return Ok(Progress::More);
         }
-        Ok(Fed::Done(Answer {
+        Ok(Progress::Done(Answer {
             kind: piece.kind,
             bytes: self.body.len(),
             check: self.body.verdict(Some(&ask.message)),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::WebSocketError;
+use crate::protocol::websocket::WebSocketError;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

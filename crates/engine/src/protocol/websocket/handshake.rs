@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use httparse::{Error, Response, Status};
 use sha1_smol::Sha1;
 
-use super::error::WebSocketError;
 use crate::protocol::excerpt::excerpt;
 use crate::protocol::http1::{MAX_HEADERS, Partial, ProtocolError};
+use crate::protocol::websocket::WebSocketError;
 
 /// Section 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
+use crate::os::sockets::Stamps;
 use crate::transport::Reading;
-use crate::transport::stamps::Stamps;
 
 /// Whether an end was announced with the event, which then has to be fetched: otherwise a short read has emptied the
 /// socket, and what comes later makes a new edge.

@@ -2,7 +2,7 @@
 //! body, the same end, or that it is wrong.
 
 use arbitrary::{Arbitrary, Unstructured};
-use velodrome_engine::protocol::http1::{Answer, BodyCheck, Fed, Http1, ProtocolError};
+use velodrome_engine::protocol::http1::{Answer, BodyCheck, Http1, Parsed, ProtocolError};
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -92,10 +92,10 @@ fn parsed(
 ) -> Result<Option<(Answer, usize)>, ProtocolError> {
     let mut parser = Http1::new();
     parser.begin(false, true);
-    assert_eq!(parser.feed(HEAD, Some(expected)), Ok(Fed::More));
+    assert_eq!(parser.feed(HEAD, Some(expected)), Ok(Parsed::More));
     let mut before = 0;
     for piece in stream.chunks(size) {
-        if let Fed::Done { consumed, answer } = parser.feed(piece, Some(expected))? {
+        if let Parsed::Done { consumed, answer } = parser.feed(piece, Some(expected))? {
             return Ok(Some((answer, before + consumed)));
         }
         before += piece.len();

@@ -1,7 +1,7 @@
 //! Any bytes as the messages of a call, whole and in pieces: no panic, and the same end either way.
 
 use arbitrary::{Arbitrary, Unstructured};
-use velodrome_engine::protocol::grpc::{Call, Ended, Expected, Fed, readable};
+use velodrome_engine::protocol::grpc::{Call, CallProgress, Ended, Expected, readable};
 use velodrome_engine::protocol::http2::{GrpcStatus, GrpcTrailer, Length, StreamEvent};
 
 fn play(bytes: &[u8], size: usize, grpc: GrpcTrailer<'_>, expected: &Expected) -> (Ended, String) {
@@ -18,7 +18,7 @@ fn play(bytes: &[u8], size: usize, grpc: GrpcTrailer<'_>, expected: &Expected) -
         .map(|bytes| StreamEvent::Data { bytes, end: false });
     let last = StreamEvent::Trailers { grpc };
     for event in [head].into_iter().chain(pieces).chain([last]) {
-        if let Fed::Done(ended) = call.feed(event, expected) {
+        if let CallProgress::Done(ended) = call.feed(event, expected) {
             return (ended, call.why(expected));
         }
     }

@@ -2,7 +2,7 @@
 //! discards bodies that nobody compares.
 
 use arbitrary::{Arbitrary, Unstructured};
-use velodrome_engine::protocol::http1::{Answer, Fed, Http1};
+use velodrome_engine::protocol::http1::{Answer, Http1, Parsed};
 
 const EXPECTED: Option<&[u8]> = Some(b"hello");
 
@@ -34,8 +34,8 @@ impl Reading {
     fn take(&mut self, mut piece: &[u8]) -> bool {
         while !piece.is_empty() {
             match self.parser.feed(piece, EXPECTED) {
-                Ok(Fed::More) => return true,
-                Ok(Fed::Done { consumed, answer }) => {
+                Ok(Parsed::More) => return true,
+                Ok(Parsed::Done { consumed, answer }) => {
                     assert!(consumed > 0);
                     piece = &piece[consumed..];
                     self.answered(answer);

@@ -2,7 +2,8 @@
 
 use velodrome_engine::clock::MILLISECOND;
 use velodrome_engine::outcome::Outcome;
-use velodrome_engine::protocol::grpc::{Kind, frame};
+use velodrome_engine::protocol::grpc::frame;
+use velodrome_engine::spec::CallKind;
 
 use super::{Calls, hi};
 use crate::peer::Does;
@@ -10,7 +11,7 @@ use crate::peer::Does;
 #[test]
 fn streamed_answers_are_timed_to_their_first_message_and_to_their_end() {
     let load = Calls {
-        kind: Kind::ServerStreaming,
+        kind: CallKind::ServerStreaming,
         requests: Some(10),
         ..Calls::default()
     };
@@ -26,7 +27,7 @@ fn streamed_answers_are_timed_to_their_first_message_and_to_their_end() {
 #[test]
 fn messages_of_a_client_stream_go_out_together_and_are_answered_once() {
     let load = Calls {
-        kind: Kind::ClientStreaming,
+        kind: CallKind::ClientStreaming,
         messages: vec![b"a", b"bc", b""],
         requests: Some(5),
         ..Calls::default()
@@ -44,7 +45,7 @@ fn messages_of_a_client_stream_go_out_together_and_are_answered_once() {
 #[test]
 fn each_message_of_a_ping_pong_waits_for_the_answer_to_the_one_before() {
     let load = Calls {
-        kind: Kind::Bidirectional,
+        kind: CallKind::Bidirectional,
         messages: vec![b"a", b"b", b"c", b"d"],
         requests: Some(5),
         streams: 2,

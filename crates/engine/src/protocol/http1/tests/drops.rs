@@ -2,10 +2,10 @@
 
 use super::super::{Varied, VariedAsk};
 use crate::outcome::Outcome;
-use crate::protocol::{Fed, Protocol};
+use crate::place::Place;
+use crate::protocol::{Progress, Protocol};
 use crate::requests::{Draw, Requests};
 use crate::spec::LoadSpec;
-use crate::target::Place;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -124,7 +124,7 @@ fn play(
         } else {
             rest = &rest[piece.len()..];
             match side.feed(piece, ask).unwrap() {
-                Fed::Done(answered) => Some(answered),
+                Progress::Done(answered) => Some(answered),
                 _ => None,
             }
         };
@@ -166,7 +166,7 @@ fn bytes_dropped_behind_an_answer_are_noticed() {
         .unwrap();
     side.begin(&mut ask, number);
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
-    assert!(matches!(side.feed(head, &ask), Ok(Fed::More)));
+    assert!(matches!(side.feed(head, &ask), Ok(Progress::More)));
     assert_eq!(side.skippable(), 1000);
     assert!(side.skip(999, &ask).is_none());
     let answered = side.skip(3, &ask).unwrap();
@@ -200,7 +200,7 @@ fn only_the_request_with_large_answers_is_bulky_and_only_where_nobody_looks() {
         );
         assert!(matches!(
             side.feed(stream.as_bytes(), &ask),
-            Ok(Fed::Done(_))
+            Ok(Progress::Done(_))
         ));
         assert_eq!(side.weigh(&mut ask), bulk, "of {which}");
     }

@@ -162,7 +162,7 @@ fn bytes_the_kernel_dropped_count_as_body() {
     parser.begin(false, false);
     assert_eq!(parser.skippable(), 0);
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nxx";
-    assert_eq!(parser.feed(head, expected), Ok(Fed::More));
+    assert_eq!(parser.feed(head, expected), Ok(Parsed::More));
     assert_eq!(parser.skippable(), 998);
     assert_eq!(parser.skip(900, expected), None);
     assert_eq!(
@@ -171,7 +171,7 @@ fn bytes_the_kernel_dropped_count_as_body() {
     );
     assert!(parser.is_idle());
     parser.begin(false, true);
-    assert_eq!(parser.feed(head, expected), Ok(Fed::More));
+    assert_eq!(parser.feed(head, expected), Ok(Parsed::More));
     assert_eq!(parser.skippable(), 0, "a body to be compared must be seen");
 }
 
@@ -180,13 +180,13 @@ fn what_follows_an_answer_is_left_to_the_caller() {
     let mut parser = Http1::new();
     parser.begin(false, false);
     let stream = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 204 No Content\r\n\r\n";
-    let Ok(Fed::Done { consumed, .. }) = parser.feed(stream, None) else {
+    let Ok(Parsed::Done { consumed, .. }) = parser.feed(stream, None) else {
         panic!("not complete")
     };
     assert_eq!(&stream[consumed..consumed + 12], b"HTTP/1.1 204");
     assert_eq!(
         parser.feed(b"\r\n", None),
-        Ok(Fed::More),
+        Ok(Parsed::More),
         "a line end too many is forgiven"
     );
     let start = "HTTP/1.1 204 No Content\\r\\n\\r\\n".to_owned();

@@ -1,1 +1,0 @@
-"""The simulated third party that recipes call: an engine in a process of its own, on its own CPU."""
