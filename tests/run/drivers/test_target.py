@@ -8,6 +8,7 @@ from tests.run.drivers.record import DIALECTS
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.request import Content, Request
+from velodrome.run import third_party
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import Dialect, ForeignDriver
 from velodrome.run.drivers.velodrome import VelodromeDriver

@@ -34,7 +34,7 @@ from velodrome.run.account import acting, hand_over
 from velodrome.run.apps.serving import import_path
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import bytecode, find_interpreter, path_with
-from velodrome.run.servers.server import INHERITED
+from velodrome.run.servers import INHERITED
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Order, Ward
 

@@ -15,7 +15,7 @@ from velodrome.model.withheld import whole, withheld_third
 from velodrome.run.apps import fingerprints
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.interpreter import bytecode, path_with
-from velodrome.run.servers.server import Serving
+from velodrome.run.servers import Serving
 
 MADE = "velodrome.guest.apps.served:app"
 MADE_HERE = {

@@ -6,7 +6,7 @@ A file of this folder that drives one holds what is particular to it, its `Diale
 
 `Tool` says where the program is and in which version; `Dialect` what it can carry, the command line for a load and
 what its report means; `spawn` runs it to its end on the CPUs for load, in the network of the thread that calls
-(`link/namespace.py`); `ForeignDriver` does all of it, and believes a report only as far as it adds up.
+(`run/link.py`); `ForeignDriver` does all of it, and believes a report only as far as it adds up.
 """
 
 import json

@@ -25,19 +25,16 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process
 from velodrome.model.errors import ProgramError, ServerNotReadyError
 from velodrome.model.experiment import Setting
+from velodrome.run import servers, third_party
 from velodrome.run.account import current_process, hand_over
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import entered
-from velodrome.run.link.site import Loopback, Site
+from velodrome.run.link import Loopback, Site, entered
 from velodrome.run.machine.limits import Bounds
-from velodrome.run.servers import ports, readiness
-from velodrome.run.servers.readiness import NotReady
-from velodrome.run.servers.server import Server, Serving
+from velodrome.run.servers import NotReady, Server, Serving
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.python import guest
-from velodrome.run.third_party import upstream
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}
 """Settings to run on another interpreter, with other versions: `packages = ["tornado=5.1.1"]`."""
@@ -113,13 +110,13 @@ def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Itera
         return served.under(stack.command(launch))
 
     with ExitStack() as running:
-        third = running.enter_context(upstream.start()) if served.recipe.calls_upstream else None
+        third = running.enter_context(third_party.start()) if served.recipe.calls_upstream else None
         plain = Serving(
             replace(stack, command=command),
             served.recipe,
             served.made.python,
             lab.guest_tree,
-            ports.fresh_port(),
+            servers.fresh_port(),
             host=site.host,
             knobs=served.knobs,
             upstream=third.url if third else "",
@@ -129,7 +126,7 @@ def serving(served: Served, lab: Lab, site: Site | Loopback = LOOPBACK) -> Itera
         target = Target.of_recipe(server.url, served.recipe)
         expected = None if served.app else catalog.interface(stack.interface).answer(served.recipe)
         with entered(site.client):
-            ready = readiness.await_right_answer(
+            ready = servers.await_right_answer(
                 replace(target, expect_body=expected),
                 server.exit,
                 server.started,
@@ -180,7 +177,7 @@ def listening(served: Served, lab: Lab, variables: Mapping[str, str] | None = No
         served.recipe,
         served.made.python,
         lab.guest_tree,
-        ports.fresh_port(),
+        servers.fresh_port(),
         knobs=served.knobs,
         app=served.app,
     )

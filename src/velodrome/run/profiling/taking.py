@@ -34,13 +34,12 @@ from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.drivers.foreign import Finished, Tool, spawn
 from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
-from velodrome.run.link.namespace import entered
-from velodrome.run.measuring.sampled import Sampled
-from velodrome.run.measuring.sampler import Sampler
+from velodrome.run.link import entered
+from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.profiling import stacks as raw
 from velodrome.run.profiling import stacks as speedscope
-from velodrome.run.racing.boot import Booted, ImpossibleError, boot, seed_of
-from velodrome.run.validity.machine import OTHER_TOLD
+from velodrome.run.racing.session import Booted, ImpossibleError, boot, seed_of
+from velodrome.run.validity import OTHER_TOLD
 
 OUTPUT = "stacks.raw"
 RATE_HZ = 100

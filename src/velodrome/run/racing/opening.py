@@ -30,7 +30,7 @@ from velodrome.run import cache
 from velodrome.run import link as site
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.companion import Companion, Ground
-from velodrome.run.environments import cpu_turn
+from velodrome.run.environments import environment
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.installing import telling
 from velodrome.run.faults import refusals, told
@@ -190,7 +190,7 @@ def _calibrated(trials: Sequence[Trial], made: Iterable[Made], lab: Lab) -> dict
     if not any(trial.recipe.cpu_us for trial in trials):
         return {}
     by_version = {one.version: one for one in made if isinstance(one, Environment)}
-    return {version: cpu_turn.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
+    return {version: environment.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
 
 
 def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
