@@ -32,7 +32,7 @@ from velodrome.model.request import Request
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Told
-from velodrome.plan.candidates import REFINED, grid
+from velodrome.plan.matrix import REFINED, grid
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench, capacity
 from velodrome.usecases import tune as tuning

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import Launch, Process, Stack
 
@@ -37,8 +37,8 @@ def test_every_file_of_the_folder_is_an_entry_except_those_with_an_underscore() 
 @pytest.mark.parametrize(
     "kind", [catalog.STACK, catalog.RECIPE, catalog.INTERFACE], ids=lambda kind: kind.noun
 )
-def test_nothing_that_ships_is_broken(kind: catalog.Kind) -> None:
-    assert [entry for entry in catalog.entries(kind) if entry.error] == []
+def test_nothing_that_ships_is_broken(kind: plugins.Kind) -> None:
+    assert [entry for entry in plugins.entries(kind) if entry.error] == []
 
 
 def test_every_stack_that_ships_names_an_interface_and_real_knobs() -> None:
@@ -107,7 +107,7 @@ def test_two_files_of_one_name_are_two_stacks(tmp_path: Path) -> None:
 )
 def test_a_broken_file_is_an_entry_with_its_error(tmp_path: Path, text: str, error: str) -> None:
     path = write(tmp_path, "bad_one.py", text)
-    entry = next(entry for entry in catalog.entries(catalog.STACK, [path]) if entry.origin == path)
+    entry = next(entry for entry in plugins.entries(catalog.STACK, [path]) if entry.origin == path)
     assert (entry.name, entry.thing, entry.error) == ("bad-one", None, error)
     assert "uvicorn" in catalog.stacks([path])
     assert [found.name for found in catalog.broken([path])] == ["bad-one"]
@@ -122,14 +122,14 @@ def test_a_file_that_cannot_be_read_as_python_says_so(tmp_path: Path, text: str 
 def test_a_name_that_is_not_there_is_a_key_error_with_all_that_are() -> None:
     with pytest.raises(KeyError) as caught:
         catalog.stack("guvicorn")
-    assert isinstance(caught.value, catalog.NoSuchNameError)
+    assert isinstance(caught.value, plugins.NoSuchNameError)
     assert (caught.value.kind, caught.value.name) == ("stack", "guvicorn")
     assert "uvicorn" in caught.value.known
 
 
 def test_a_name_whose_file_is_broken_says_why(tmp_path: Path) -> None:
     path = write(tmp_path, "mine.py", "1 / 0")
-    with pytest.raises(catalog.NoSuchNameError) as caught:
+    with pytest.raises(plugins.NoSuchNameError) as caught:
         catalog.stack("mine", [path])
     assert caught.value.error == "ZeroDivisionError: division by zero"
 

@@ -18,7 +18,7 @@ from velodrome.model.secrets import MARK
 from velodrome.model.study import Question
 from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Contestant
-from velodrome.plan import link_text
+from velodrome.plan import surroundings
 
 SHOP = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart", "/cart?id=7"),))
 LOADS = (Load(Closed(32), 2.0), Load(Open(300), 2.0))
@@ -62,7 +62,7 @@ def test_a_servicer_is_repeated_with_its_description() -> None:
     ],
 )
 def test_what_was_measured_over_a_link_is_repeated_over_it(link: Link) -> None:
-    assert link_text.read(asked(link=link)["link"]) == link
+    assert surroundings.read_link(asked(link=link)["link"]) == link
     assert asked()["link"] == ""
 
 

@@ -16,9 +16,9 @@ from velodrome.model.errors import BadOptionError, NothingMeasuredError, Results
 from velodrome.model.link import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding, matrix, timing
-from velodrome.plan.matrix import Matrix
-from velodrome.plan.profiled import profiled
+from velodrome.plan import matrix, study_file
+from velodrome.plan import matrix as timing
+from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
 from velodrome.report.terminal import RaceView
 from velodrome.run.account import giving
@@ -110,7 +110,7 @@ def allowed(name: str, stacks: Mapping[str, Stack], options: Options) -> tuple[S
 
     Raises UnknownNameError, StudyFileError, NothingSelectedError, UntrustedError.
     """
-    asked = chosen(finding.load(name, known(stacks), quick=options.quick), options)
+    asked = chosen(study_file.load_study(name, known(stacks), quick=options.quick), options)
     laid_out = matrix.lay_out(asked, stacks, options.only, options.python)
     options.trust.see_study(name, matrix.narrowed(asked, laid_out))
     return asked, laid_out

@@ -19,7 +19,7 @@ from velodrome.model.errors import BadOptionError, UnknownNameError
 from velodrome.model.limits import Limits
 from velodrome.model.link import Link
 from velodrome.model.trial import Contestant
-from velodrome.plan import link_text
+from velodrome.plan import surroundings
 from velodrome.usecases import apps
 from velodrome.usecases.terms import Knobs
 
@@ -104,6 +104,6 @@ Between = Annotated[str, typer.Option("--link", help="Network between: rtt=160ms
 def between(text: str) -> Link | None:
     """Return the link of `--link`; None: it was not given. Raises BadOptionError."""
     try:
-        return link_text.read(text) if text else None
+        return surroundings.read_link(text) if text else None
     except ValueError as error:
         raise BadOptionError("--link", text, str(error)) from error

@@ -104,7 +104,7 @@ def _line(process: Process, stack: Stack, app: App) -> str | None:
     settings = {"PYTHONPATH": app.source} if app.source else {}
     settings |= {"DJANGO_SETTINGS_MODULE": app.path} if app.form == "django" else {}
     variables = [f"{name}={shlex.quote(value)}" for name, value in {**settings, **process.env}.items()]
-    return " ".join([*variables, shlex.join(deployed(["python", *words]))])
+    return " ".join([*variables, shlex.join(deployed(["python", *words], stack.server))])
 
 
 def _missing(app: App, stack: Stack, packages: Mapping[str, str]) -> list[str]:

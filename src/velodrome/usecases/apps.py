@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
 from velodrome.model.app import App
@@ -31,16 +31,15 @@ from velodrome.model.errors import (
 from velodrome.model.request import Request
 from velodrome.model.third_party import ThirdParty
 from velodrome.model.withheld import known, whole, withheld_third
-from velodrome.plan import third_party_text
-from velodrome.plan.asked import headers
-from velodrome.plan.asked.headers import Header
+from velodrome.plan import surroundings
+from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
-from velodrome.run.apps import commands, fingerprints, inspect
-from velodrome.run.apps.inspect import Found, Named
+from velodrome.run.apps import commands, fingerprints, looking
+from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.environment import overlay_for
-from velodrome.run.environments.interpreter import find_interpreter, path_with
-from velodrome.run.environments.lock import name_of
+from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.overlay import overlay_for
+from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import answering
@@ -113,7 +112,7 @@ def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
     requests = in_full(asked)
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
     known(requests, [name for name, _ in asked.headers])
-    found = inspect.look(named)
+    found = looking.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
     return _app(asked, named, found, thirds, requests), found
@@ -149,7 +148,7 @@ def _app(
 
 def in_full(asked: Asked) -> tuple[Request, ...]:
     """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
-    return whole(headers.added(asked.requests or ANYTHING, asked.headers))
+    return whole(with_headers(asked.requests or ANYTHING, asked.headers))
 
 
 def _refuse_unasked(asked: Asked) -> None:
@@ -248,7 +247,7 @@ def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises BrokenPluginError for a file that holds none.
     """
     extra = tuple(one for one in stacks if one.endswith(".py"))
-    by_origin = {one.origin: one for one in catalog.entries(catalog.STACK, extra)}
+    by_origin = {one.origin: one for one in plugins.entries(catalog.STACK, extra)}
     names = []
     for one in stacks:
         if one not in extra:
@@ -273,7 +272,7 @@ def interpreter(python: str) -> str:
         return str(Path(active) / "bin" / "python") if active else sys.executable
     path = Path(python).expanduser()
     if os.sep not in python and not path.is_dir():
-        return str(find_interpreter(python).path)
+        return str(find(python).path)
     if path.is_dir():  # an environment is meant
         path = path / "bin" / "python"
     if not path.exists():
@@ -302,7 +301,7 @@ def values(env: Sequence[str]) -> dict[str, str]:
 
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
-    found = tuple(map(third_party_text.read, upstreams))
+    found = tuple(map(surroundings.read_third_party, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
             with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(one)}):
@@ -354,20 +353,18 @@ def _above(file: Path) -> int:
     return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
 
 
-FILE, VARIABLE = "gunicorn.conf.py", "GUNICORN_CMD_ARGS"
-SERVER = "gunicorn"
-
-
 def unread_settings(app: App, stacks: Sequence[Stack]) -> str:
     """Return a sentence for whoever has such settings and one of these stacks would read them; else nothing."""
-    if not any(name_of(line) == SERVER for one in stacks for line in one.requires):
-        return ""
-    found = [f"./{FILE}"] if (Path(app.cwd) / FILE).is_file() else []
-    found += [VARIABLE] if VARIABLE in app.variables else []
-    if not found:
-        return ""
-    verb = "are" if len(found) > 1 else "is"
-    return (
-        f"{' and '.join(found)} {verb} not read while stacks are compared: {SERVER} runs with the settings that are "
-        "shown and no others. A command line that is pasted there reads it again, and wins where both set the same"
-    )
+    servers = {one.server.module: one.server for one in stacks if one.server is not None}
+    sentences = []
+    for server in servers.values():
+        file, variable = server.reads
+        found = [f"./{file}"] if file and (Path(app.cwd) / file).is_file() else []
+        found += [variable] if variable in app.variables else []
+        if found:
+            sentences.append(
+                f"{' and '.join(found)} {'are' if len(found) > 1 else 'is'} not read while stacks are compared: "
+                f"{server.module} runs with the settings that are shown and no others. A command line that is pasted "
+                "there reads it again, and wins where both set the same"
+            )
+    return ". ".join(sentences)

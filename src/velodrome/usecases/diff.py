@@ -19,7 +19,8 @@ from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, R
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
-from velodrome.plan import matrix, timing
+from velodrome.plan import matrix
+from velodrome.plan import matrix as timing
 from velodrome.run.account import giving
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import NothingAnsweredError, UsageError
@@ -25,8 +26,6 @@ from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
 from velodrome.usecases.terms import read, refuse_count, refuse_rate
 
 BLOCKS = 5
-COMMON = ("gunicorn-gthread", "uvicorn", "aiohttp", "tornado")
-"""Stacks that are taken where nobody says which, of those that can serve an app."""
 LEAST_S = 0.2
 """Of a block."""
 SETTLE_S = 0.1
@@ -84,15 +83,14 @@ def load(target: Target, terms: Terms) -> Blocks:
 
 
 def common(stacks: Sequence[str]) -> str:
-    """Return the stack that is taken where nobody says which: a common one."""
-    return next((one for one in COMMON if one in stacks), stacks[0])
+    """Return the stack that is taken where nobody says which: the usual one of the app's interface."""
+    every = catalog.stacks()
+    return next((one for one in stacks if one in every and every[one].usual), stacks[0])
 
 
 def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
-    """Return stacks with the common ones before the others, which stay in their order."""
-    return tuple(
-        sorted(stacks, key=lambda one: COMMON.index(one.name) if one.name in COMMON else len(COMMON))
-    )
+    """Return stacks with the usual ones before the others; else they stay in their order."""
+    return tuple(sorted(stacks, key=lambda one: not one.usual))
 
 
 @dataclass(frozen=True)

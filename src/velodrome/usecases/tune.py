@@ -22,7 +22,7 @@ from velodrome.model.measurement import Measurement
 from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding, Wanted
-from velodrome.plan.candidates import grid, refined
+from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts as placement
 from velodrome.run.racing.opening import Preparing, opened

@@ -10,10 +10,25 @@ import socket
 from inspect import signature
 from typing import Any, Callable, Dict
 
-from velodrome.guest.stack import Launch, Process, Stack, Written
+from velodrome.guest.stack import Launch, Process, Server, Stack, Written
 from velodrome.guest.workers import arguments, listen, load, new_loop, with_workers
 
 PROGRAM = "velodrome.guest.stacks.aiohttp"
+SERVER = Server(
+    PROGRAM,
+    parts={
+        "driver": ("aiohttp/client", "aiohttp/connector"),
+        "HTTP": (
+            "aiohttp/http",
+            "aiohttp/web_protocol",
+            "aiohttp/streams",
+            "aiohttp/base_protocol",
+            "aiohttp/helpers",
+        ),
+        "server": ("aiohttp/web_runner",),
+        "framework": ("aiohttp",),
+    },
+)
 
 
 def command(launch: Launch) -> Process:
@@ -68,6 +83,8 @@ stack = Stack(
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 10),
     script=script_on("asyncio"),
+    server=SERVER,
+    usual=True,
 )
 
 

@@ -1,6 +1,14 @@
 """hypercorn, a server in Python for HTTP/1, 2 and 3; here it speaks HTTP/1.1."""
 
-from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stack import Launch, Process, Server, Stack
+from velodrome.guest.stacks._gunicorn import replace_worker
+
+SERVER = Server(
+    "hypercorn",
+    race_only=("--log-level", "--no-access-log", "--graceful-timeout"),
+    replace_worker=replace_worker,  # its options are gunicorn's
+    parts={"HTTP": ("hypercorn/protocol",), "server": ("hypercorn",)},
+)
 
 
 def command(launch: Launch) -> Process:
@@ -37,4 +45,5 @@ stack = Stack(
     knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "keepalive": 75},
     choices={"loop": ("uvloop", "asyncio")},
     python=(3, 10),
+    server=SERVER,
 )

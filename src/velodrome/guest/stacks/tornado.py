@@ -11,10 +11,25 @@ import socket
 from typing import Any, Callable
 
 from velodrome.guest.interfaces.tornado import TORNADO
-from velodrome.guest.stack import Launch, Process, Stack, Written
+from velodrome.guest.stack import Launch, Process, Server, Stack, Written
 from velodrome.guest.workers import arguments, listen, load, run, with_workers
 
 PROGRAM = "velodrome.guest.stacks.tornado"
+SERVER = Server(
+    PROGRAM,
+    parts={
+        "driver": ("tornado/httpclient", "tornado/simple_httpclient", "tornado/curl_httpclient"),
+        "HTTP": (
+            "tornado/http1connection",
+            "tornado/httputil",
+            "tornado/httpserver",
+            "tornado/iostream",
+        ),
+        "event loop": ("tornado/ioloop", "tornado/platform", "tornado/gen", "tornado/concurrent"),
+        "framework": ("tornado",),
+    },
+    never_blocks=("tornado/",),
+)
 
 
 def command(launch: Launch) -> Process:
@@ -81,6 +96,8 @@ stack = Stack(
     knobs={"workers": 1, "backlog": 2048},
     python=(3, 11),
     script=script_on("asyncio"),
+    server=SERVER,
+    usual=True,
 )
 
 
