@@ -13,8 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from velodrome.guest import catalog
 from velodrome.model import parts
 from velodrome.model.samples import OPAQUE, WAITS, Stack, idle
 
@@ -38,16 +40,18 @@ _RECEIVES = re.compile(
 _LOOPS = re.compile(r"(?:run_until_complete|run_forever|uv_run|\bloop\.run)\(")
 _UNBLOCKED = (
     "asyncio/",
-    "tornado/",
     "gevent/",
     "trio/",
-    "waitress/",
     "velodrome/guest/raw/connection.py",
-    "velodrome/guest/stacks/io_nonblocking.py",
 )
-"""Files whose sockets never block."""
+"""Files whose sockets never block, beside those of servers, whose stacks declare them."""
 _OUTSIDE = {("multiprocessing/resource_tracker.py", "main")}
 """Waits for its parent in a loop over a file."""
+
+
+@cache
+def _unblocked() -> tuple[str, ...]:
+    return (*_UNBLOCKED, *(path for one in catalog.servers().values() for path in one.never_blocks))
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def waits(leaf: Leaf, handler_waits: bool) -> bool:
     if "await " in leaf.line:
         return False  # a coroutine that waits is on no stack
     if _RECEIVES.search(leaf.line):
-        return not any(path.startswith(_UNBLOCKED) for path in leaf.paths)
+        return not any(path.startswith(_unblocked()) for path in leaf.paths)
     return bool(_CALLS.search(leaf.line))
 
 
