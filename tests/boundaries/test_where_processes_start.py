@@ -26,7 +26,6 @@ NAMES_A_MODULE: Mapping[str, str] = {
     WORDED: "the one place",
     "run/apps/inspect.py": "the app's own process, in the app's folder",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
-    "report/deployment.py": "text to paste",
     "cli/_load_options.py": "an option of velodrome's own",
     "run/drivers/h2load.py": "an option of h2load's",
     "run/drivers/oha.py": "an option of oha's",
