@@ -18,10 +18,8 @@ from tests.run.link.possible import NEEDS_LINK
 from tests.run.racing import short_race
 
 from velodrome.guest.recipe import Body, Recipe
-from velodrome.model.flag import FlagKind
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import Measurement
+from velodrome.model.load import Closed, Link, Load, Open
+from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.trial import Contestant, Heat
 from velodrome.run import link as site
 from velodrome.run.drivers.choosing import choose

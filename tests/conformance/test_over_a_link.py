@@ -7,9 +7,7 @@ from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.environments import guest_tree

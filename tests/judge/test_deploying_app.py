@@ -4,8 +4,7 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.judge.deploying_app import deploy
-from velodrome.model.app import App
-from velodrome.model.third_party import ThirdParty
+from velodrome.model.app import App, ThirdParty
 from velodrome.model.trial import Contestant
 
 PYTHON = "/shop/.venv/bin/python"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.plan import surroundings
 
 

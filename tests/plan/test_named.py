@@ -4,7 +4,7 @@ import pytest
 from tests.plan.made import problems, study
 
 from velodrome.model.errors import UntrustedError
-from velodrome.model.named import Deed, Named
+from velodrome.model.files import Deed, Named
 from velodrome.plan import untrusted
 
 QUESTION = '\n[[questions]]\nrecipe = "hello"\nloads = [{connections = 1, duration = "1s"}]\n'

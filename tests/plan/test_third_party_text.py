@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from velodrome.model.app import Content, Stall, ThirdParty
 from velodrome.model.errors import BadOptionError
-from velodrome.model.request import Content
-from velodrome.model.third_party import Stall, ThirdParty
 from velodrome.plan.surroundings import read_third_party
 
 

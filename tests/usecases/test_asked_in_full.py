@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import SHOP
 
+from velodrome.model.app import Request
 from velodrome.model.errors import AppAnswersWrongError, HeaderError, WithheldHeaderError
-from velodrome.model.request import Request
 from velodrome.model.secrets import MARK
 from velodrome.model.trial import Contestant
 from velodrome.plan.requests.lines import read_headers

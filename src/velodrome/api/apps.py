@@ -12,12 +12,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model import secrets as known_secrets
+from velodrome.model.app import Request
 from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoundError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.request import Request
+from velodrome.model.load import Limits, Link
 from velodrome.plan import surroundings
 from velodrome.plan.requests import sources
 from velodrome.plan.requests.lines import SAFE, Header, checked
@@ -126,7 +125,7 @@ def seconds_of(span: float | str) -> float:
     if not isinstance(span, str):
         return float(span)
     try:
-        return duration.seconds(span)
+        return amounts.seconds(span)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

@@ -7,13 +7,11 @@ from urllib.parse import urlsplit
 
 from velodrome.api import tables
 from velodrome.api.apps import Asks, Headers, asked_of, link_of, mix_of, seconds_of
-from velodrome.judge.loaded import Blocks
-from velodrome.judge.measured import Measured
+from velodrome.judge.loaded import Blocks, Measured
 from velodrome.model import secrets
+from velodrome.model.app import Content, Request, known
 from velodrome.model.errors import UsageError
 from velodrome.model.quantity import in_unit
-from velodrome.model.request import Content, Request
-from velodrome.model.withheld import known
 from velodrome.plan.requests.lines import checked, with_headers
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target

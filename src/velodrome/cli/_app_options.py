@@ -14,14 +14,11 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, known
 from velodrome.model.errors import BadOptionError, NeedlessOptionError, UnknownNameError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.named import Named
-from velodrome.model.request import Request
+from velodrome.model.files import Named
+from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.withheld import known
 from velodrome.plan import surroundings
 from velodrome.plan.requests import lines as headers
 from velodrome.plan.requests import sources

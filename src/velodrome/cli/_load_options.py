@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from velodrome.cli._quick import Annotated, Argument, Option
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
 from velodrome.plan.option_text import read_text
@@ -313,7 +313,7 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from pathlib import Path  # noqa: PLC0415
 
     from velodrome.cli import _app_options as trusting  # noqa: PLC0415
-    from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
+    from velodrome.model.app import known, unmarked, whole  # noqa: PLC0415
     from velodrome.plan.requests import file  # noqa: PLC0415
     from velodrome.run.drivers import load_document  # noqa: PLC0415
 
@@ -420,7 +420,7 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
 
 def _seconds(option: str, text: str | None) -> float | None:
     try:
-        return None if text is None else duration.seconds(text)
+        return None if text is None else amounts.seconds(text)
     except ValueError as error:
         raise ValueError(f"{option}: {error}") from error
 

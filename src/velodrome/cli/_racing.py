@@ -13,7 +13,7 @@ from velodrome.cli import judge
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import matrix, study_file

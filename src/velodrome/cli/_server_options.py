@@ -12,12 +12,10 @@ import typer
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model import duration
-from velodrome.model.condition import Condition
-from velodrome.model.condition_text import read
+from velodrome.model import amounts
+from velodrome.model.condition import Condition, read
 from velodrome.model.errors import BadOptionError, UnknownNameError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Contestant
 from velodrome.plan import surroundings
 from velodrome.usecases import apps
@@ -87,7 +85,7 @@ def rate(option: str, value: float | None) -> float | None:
 def seconds(option: str, text: str) -> float:
     """Return a span of time. Raises BadOptionError."""
     try:
-        return duration.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise BadOptionError(option, text, str(error)) from error
 

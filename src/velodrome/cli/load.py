@@ -8,7 +8,7 @@ import sys
 from velodrome.cli import _load_options as options
 from velodrome.cli import _load_outputs as outputs
 from velodrome.cli._quick import typed
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
 from velodrome.usecases.load import Work, decided
@@ -206,7 +206,7 @@ def _work(
 
 def _span(option: str, text: str) -> float:
     try:
-        return duration.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
 

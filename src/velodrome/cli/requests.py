@@ -8,8 +8,8 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _app_options as options
 from velodrome.cli import _app_options as trusting
 from velodrome.model import secrets
+from velodrome.model.app import known, withheld
 from velodrome.model.errors import NoSourceError
-from velodrome.model.withheld import known, withheld
 from velodrome.plan.requests import file as written
 from velodrome.plan.requests import lines as headers
 from velodrome.plan.requests import sources

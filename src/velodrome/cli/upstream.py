@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from velodrome.model.app import ThirdParty
 from velodrome.model.errors import UsageError
-from velodrome.model.third_party import ThirdParty
 from velodrome.plan import surroundings
 from velodrome.run import third_party
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Load
+from velodrome.model.load import Limits, Link, Load
 
 
 @dataclass(frozen=True)

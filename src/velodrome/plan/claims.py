@@ -15,9 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
+from velodrome.model.claim import (
+    Arithmetic,
+    Check,
+    Claim,
+    Contradiction,
+    Figure,
+    PublishedRow,
+    PublishedTable,
+)
 from velodrome.model.metric import METRICS
-from velodrome.model.published import PublishedRow, PublishedTable
 from velodrome.model.study import Study
 from velodrome.plan.findings import Findings, Place, nearest
 from velodrome.plan.schema import (

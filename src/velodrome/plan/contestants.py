@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from velodrome.guest.stack import KnobValue, Stack
-from velodrome.model.experiment import Experiment, Setting
+from velodrome.model.claim import Experiment, Setting
 from velodrome.model.trial import Contestant
 from velodrome.plan.findings import Findings, Known, Place, nearest, shown
 from velodrome.plan.schema import ContestantTable, ExperimentTable

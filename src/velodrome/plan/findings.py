@@ -16,8 +16,8 @@ from tree_sitter import Language, Node, Parser
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
-from velodrome.model.experiment import Setting
-from velodrome.model.problem import Problem
+from velodrome.model.claim import Setting
+from velodrome.model.files import Problem
 from velodrome.plan.schema import Table, wanted
 
 Place = tuple[str | int, ...]

@@ -16,10 +16,9 @@ from random import Random
 
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import KnobValue, Stack
-from velodrome.model.capacity import Ceiling, ceiling
-from velodrome.model.claim import Claim
+from velodrome.model.claim import Claim, Experiment
 from velodrome.model.errors import NothingSelectedError
-from velodrome.model.experiment import Experiment
+from velodrome.model.littles_law import Ceiling, ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.study import Question, Study, matches
 from velodrome.model.trial import Contestant, Heat, Trial

@@ -38,9 +38,7 @@ from velodrome.guest.recipe import (
     Write,
     kind_of,
 )
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open, Schedule
+from velodrome.model.load import Closed, Limits, Link, Load, Open, Schedule
 from velodrome.model.quantity import grouped, short
 from velodrome.model.study import Question
 from velodrome.plan import option_text, surroundings

@@ -13,11 +13,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from velodrome.guest.catalog import serves
-from velodrome.model.claim import Claim, Figure
+from velodrome.model.claim import Claim, Figure, PublishedTable
 from velodrome.model.errors import StudyFileError, UnknownNameError
+from velodrome.model.files import Problem
 from velodrome.model.load import Load, Schedule
-from velodrome.model.problem import Problem
-from velodrome.model.published import PublishedTable
 from velodrome.model.study import Question, Study, matches
 from velodrome.model.trial import Contestant
 from velodrome.plan.claims import read_claims, read_tables

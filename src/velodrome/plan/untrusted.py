@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from velodrome.model.errors import TooLargeError, UntrustedError
-from velodrome.model.named import Deed, Named
+from velodrome.model.files import Deed, Named
 from velodrome.model.study import Study
 
 MOST_BYTES = 64_000_000

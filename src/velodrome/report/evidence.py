@@ -15,8 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from velodrome.model import quantity
-from velodrome.model.flag import Severity
-from velodrome.model.measurement import Failed, Measurement, ServerSample
+from velodrome.model.measurement import Failed, Measurement, ServerSample, Severity
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import names
 from velodrome.report.sparkline import Block, sparkline

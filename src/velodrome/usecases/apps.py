@@ -17,7 +17,7 @@ from pathlib import Path
 from velodrome.guest import catalog, plugins
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty, known, whole, withheld_third
 from velodrome.model.errors import (
     AppPathError,
     AppVariableError,
@@ -28,9 +28,6 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import known, whole, withheld_third
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party

@@ -16,14 +16,26 @@ from typing import Self
 
 from velodrome.guest.recipe import Recipe
 from velodrome.judge.load_figures import figures_of
-from velodrome.judge.search.failing import ALONE_S, FAILING, OneByOne, enough_s, share_failed, wrong_anyway
-from velodrome.judge.search.holding import DRAIN_S, WARMUP_S, Backlog, Demands, Tried, fell_behind, probe
-from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
+from velodrome.judge.search.holding import (
+    ALONE_S,
+    DRAIN_S,
+    FAILING,
+    WARMUP_S,
+    Backlog,
+    Demands,
+    OneByOne,
+    Tried,
+    enough_s,
+    fell_behind,
+    of_the_lab,
+    of_the_moment,
+    probe,
+    share_failed,
+    wrong_anyway,
+)
 from velodrome.model.app import App
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, VelodromeError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial

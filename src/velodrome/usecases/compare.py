@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan import matrix

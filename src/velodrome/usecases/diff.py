@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from velodrome.judge.differing import sides
-from velodrome.judge.differing.diffing import EVERYTHING, Asked, diff
-from velodrome.judge.differing.looks import FIRST, MOST, next_look
+from velodrome.judge import before_after
+from velodrome.judge.regression import EVERYTHING, Asked, diff
+from velodrome.judge.statistics import FIRST_LOOK, LAST_LOOK, next_look
 from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
 from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, RaceInterruptedError
@@ -32,7 +32,7 @@ from velodrome.usecases.compare import Terms
 from velodrome.usecases.load_blocks import common
 
 BUDGET_S = 600.0
-NAMES = (sides.BEFORE, sides.AFTER)
+NAMES = (before_after.BEFORE, before_after.AFTER)
 
 
 def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
@@ -57,7 +57,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
             for side, app in zip(NAMES, found, strict=True)
         ),
         contestants=contestants,
-        blocks=FIRST,
+        blocks=FIRST_LOOK,
         seed=terms.seed,
         limits=terms.limits,
         sources=tuple(
@@ -94,7 +94,7 @@ def raced(
     Raises NothingMeasuredError where neither revision could be measured, and what a race raises.
     """
     began = time.monotonic()
-    there, wanted = 0, blocks or FIRST
+    there, wanted = 0, blocks or FIRST_LOOK
     while True:
         now = replace(study, blocks=wanted)
         heats = matrix.lay_out(now, lab.stacks).heats
@@ -103,8 +103,8 @@ def raced(
         results = store.read(folder)
         if not any(isinstance(one, Measurement) for one in results.trials):
             raise NothingMeasuredError(str(folder))
-        found = diff(sides.revisions(results, lab.stacks), asked)
-        if blocks is not None or wanted >= MOST or (settled(found) and not _spoilt(results)):
+        found = diff(before_after.revisions(results, lab.stacks), asked)
+        if blocks is not None or wanted >= LAST_LOOK or (settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began
         affordable = int(wanted * budget_s / took)

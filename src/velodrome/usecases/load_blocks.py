@@ -14,8 +14,7 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import NothingAnsweredError, UsageError
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Link, Load, Open
 from velodrome.model.measurement import Failed
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target

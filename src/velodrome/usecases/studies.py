@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model.named import Named
+from velodrome.model.files import Named
 from velodrome.model.study import Study
 from velodrome.plan import study_file, untrusted
 from velodrome.plan.findings import Known

@@ -10,18 +10,27 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
 from velodrome.judge.search.holding import Demands, fell_behind
-from velodrome.judge.tuning.leaking import leak
+from velodrome.judge.tuning.forecasting import changes, leak
 from velodrome.judge.tuning.racing import tune as raced
-from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Measurement
-from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding, Wanted
+from velodrome.model.tuning import (
+    Ask,
+    Candidate,
+    Entry,
+    Goal,
+    Growth,
+    Recommendation,
+    Told,
+    Tuned,
+    TuneEnding,
+    Wanted,
+)
 from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts as placement

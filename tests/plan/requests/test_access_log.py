@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from velodrome.model.app import Request
 from velodrome.model.errors import AccessLogError
-from velodrome.model.request import Request
 from velodrome.plan.requests import access_log, lines, mix
 from velodrome.plan.requests.access_log import AccessLog
 

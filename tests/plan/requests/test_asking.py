@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from velodrome.model.app import Request
 from velodrome.model.errors import RequestLineError, TwoSourcesError
-from velodrome.model.request import Request
 from velodrome.plan.requests import sources
 
 LOG = '::1 - - [10/Oct/2000:13:55:{:02} -0700] "{} HTTP/1.1" 200 5\n'

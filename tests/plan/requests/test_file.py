@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import RequestsFileError, UntrustedError, UsageError
-from velodrome.model.named import Deed, Named
-from velodrome.model.request import Content, Request
+from velodrome.model.files import Deed, Named
 from velodrome.plan.requests import file
 
 MIX = """

@@ -2,8 +2,8 @@
 
 import pytest
 
+from velodrome.model.app import Request
 from velodrome.model.errors import HeaderError
-from velodrome.model.request import Request
 from velodrome.plan.requests.lines import checked, read_headers, with_headers
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import RequestLineError, UsageError
-from velodrome.model.request import Content, Request
 from velodrome.plan.requests import lines
 
 JSON = (("Content-Type", "application/json"),)

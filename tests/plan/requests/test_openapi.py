@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import OpenApiError
-from velodrome.model.request import Content, Request
 from velodrome.plan.requests import lines, openapi
 from velodrome.plan.requests.lines import SAFE
 from velodrome.plan.requests.openapi import OpenApi

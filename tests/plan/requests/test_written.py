@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from velodrome.model.request import Content, Request
+from velodrome.model.app import Content, Request
 from velodrome.plan.requests import file
 from velodrome.plan.requests import file as written
 

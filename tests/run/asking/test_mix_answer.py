@@ -7,6 +7,7 @@ import time
 import pytest
 from tests.run.servers.listening import Handler, listening
 
+from velodrome.model.app import Content, Request
 from velodrome.model.measurement import FailureKind
 from velodrome.model.request import Content, Request
 from velodrome.run import answer_check

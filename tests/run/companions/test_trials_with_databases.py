@@ -8,11 +8,8 @@ from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Query, Recipe, Write
-from velodrome.model.flag import FlagKind
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.load import Closed, Limits, Link, Load
+from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab

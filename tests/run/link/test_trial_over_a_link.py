@@ -12,8 +12,7 @@ from tests.run.link.possible import NEEDS_LINK
 from tests.run.racing import short_race
 
 from velodrome.model.errors import LinkRefusedError
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Link, Load
 from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement, Placement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial

@@ -9,10 +9,8 @@ from tests.run import made
 from tests.run.racing import short_race
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model.flag import FlagKind
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.load import Closed, Limits, Load
+from velodrome.model.measurement import Failed, FlagKind, Measurement
 from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.lab import Lab

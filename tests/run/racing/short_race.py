@@ -17,11 +17,9 @@ from tests.run.racing.plain_driver import plain
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import Stack
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study

@@ -26,14 +26,15 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.model.errors import EnvironmentFailedError
-from velodrome.model.flag import FlagKind, Severity
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import (
     AnswerForm,
     Failed,
     FailureKind,
+    FlagKind,
     IdleFacts,
     Measurement,
+    Severity,
 )
 from velodrome.model.trial import Contestant, Heat, Trial
 from velodrome.run.drivers.choosing import choose

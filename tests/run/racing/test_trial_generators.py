@@ -19,11 +19,11 @@ from tests.run.racing.heats import (
 from tests.run.racing.plain_driver import PlainDriver
 
 from velodrome.model.errors import DriverError
-from velodrome.model.flag import FlagKind
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import (
     Failed,
     FailureKind,
+    FlagKind,
     LoadFacts,
     Measurement,
     Placement,

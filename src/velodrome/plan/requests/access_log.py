@@ -24,8 +24,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, cast
 
+from velodrome.model.app import Request
 from velodrome.model.errors import AccessLogError, TooLargeError
-from velodrome.model.request import Request
 from velodrome.plan.requests import mix
 from velodrome.plan.requests.lines import ALL, SAFE, LeftOut, left_out_sentence
 from velodrome.plan.requests.mix import MOST, Kind, Tree

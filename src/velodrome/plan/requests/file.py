@@ -24,9 +24,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import RequestsFileError, UsageError
-from velodrome.model.named import Deed, Named
-from velodrome.model.request import Content, Request
+from velodrome.model.files import Deed, Named
 from velodrome.plan.requests import lines
 from velodrome.plan.untrusted import See, contents, refuse, see_written
 

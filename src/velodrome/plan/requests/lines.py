@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import HeaderError, HeaderFileError, RequestLineError
-from velodrome.model.request import Content, Request
 from velodrome.model.secrets import MARK
 from velodrome.plan import option_text
 

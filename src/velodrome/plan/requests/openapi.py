@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 from urllib.parse import quote, urlencode, urlsplit
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import OpenApiError, TooLargeError
-from velodrome.model.request import Content, Request
 from velodrome.plan import untrusted
 from velodrome.plan.requests import document, lines
 from velodrome.plan.requests.document import (

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from velodrome.model.app import Request
 from velodrome.model.errors import TwoSourcesError
-from velodrome.model.request import Request
 from velodrome.plan.requests import access_log as logs
 from velodrome.plan.requests import file as files
 from velodrome.plan.requests import lines as line

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from velodrome.guest.recipe import Recipe
+from velodrome.model.app import Request
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.request import Request

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from velodrome.model.errors import LimitError, StartRefusedError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.run.supervision import python
 from velodrome.run.supervision.ward import Group, Order, Ward
 from velodrome.run.supervision.warden import end_group, remove_group, started

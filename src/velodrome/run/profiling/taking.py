@@ -272,7 +272,7 @@ def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) ->
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{taken.trial.cell}-{taken.trial.load.label}").strip("-")
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     collapsed, scoped = f"{FOLDER}/{name}.collapsed.txt", f"{FOLDER}/{name}.speedscope.json"
-    (folder / collapsed).write_text(samples.dump(stacks), encoding="utf-8")
+    (folder / collapsed).write_text(profile.dump(stacks), encoding="utf-8")
     (folder / scoped).write_text(
         speedscope.speedscope_document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
     )

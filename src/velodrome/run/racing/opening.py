@@ -20,9 +20,9 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Query, Recipe, Write
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.trial import Trial

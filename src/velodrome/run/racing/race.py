@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from velodrome import _native
+from velodrome.model.claim import Experiment
 from velodrome.model.errors import RaceInterruptedError
-from velodrome.model.experiment import Experiment
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study

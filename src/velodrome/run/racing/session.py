@@ -21,6 +21,7 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
+from velodrome.model.app import ThirdParty
 from velodrome.model.errors import (
     CompanionFailedError,
     CompanionMissingError,
@@ -32,21 +33,22 @@ from velodrome.model.errors import (
     UnfitLoadError,
     VelodromeError,
 )
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.measurement import (
     AnswerForm,
     CompanionFacts,
     Failed,
     FailureKind,
+    Flag,
+    FlagKind,
     IdleFacts,
     LinkFacts,
     LoadFacts,
     Measurement,
     Placement,
+    Severity,
     UpstreamFacts,
 )
 from velodrome.model.results import Result
-from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Heat, Trial
 from velodrome.run import answer_check, calls, servers, third_party, validity
 from velodrome.run.apps import serving as apps
