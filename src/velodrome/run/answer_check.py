@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from velodrome.model.app import Request
 from velodrome.model.errors import EngineError
 from velodrome.model.measurement import AnswerForm
-from velodrome.model.request import Request
 from velodrome.run import engine
 from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 from velodrome.run.drivers import load_document

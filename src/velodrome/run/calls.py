@@ -17,9 +17,8 @@ import velodrome.guest
 from velodrome.guest.grpc import greeter
 from velodrome.guest.grpc.greeter import NAME, PIECE_BYTES
 from velodrome.guest.recipe import Recipe, Stream, filler
-from velodrome.model.app import App
+from velodrome.model.app import App, Request
 from velodrome.model.load import Load
-from velodrome.model.request import Request
 
 KINDS = {
     "unary_unary": "unary",

@@ -9,7 +9,6 @@ from tests.run.servers.listening import Handler, listening
 
 from velodrome.model.app import Content, Request
 from velodrome.model.measurement import FailureKind
-from velodrome.model.request import Content, Request
 from velodrome.run import answer_check
 from velodrome.run.answer_check import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target

@@ -13,7 +13,6 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.app import Request
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.model.request import Request
 from velodrome.run import calls
 from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from velodrome.model.app import Content, Request
 from velodrome.model.load import Step
 from velodrome.model.measurement import Latency, LoadFacts, LoadSecond, LoadStep
-from velodrome.model.request import Content, Request
 
 SCHEMA = "velodrome/load/1"
 

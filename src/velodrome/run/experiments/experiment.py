@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
+from velodrome.model.claim import Experiment, Fact, Setting
 from velodrome.model.errors import UnknownNameError
-from velodrome.model.experiment import Experiment, Fact, Setting
 from velodrome.run import experiments
 from velodrome.run.lab import Lab
 

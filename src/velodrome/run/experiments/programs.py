@@ -23,8 +23,8 @@ from typing import Any
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process
+from velodrome.model.claim import Setting
 from velodrome.model.errors import ProgramError, ServerNotReadyError
-from velodrome.model.experiment import Setting
 from velodrome.run import servers, third_party
 from velodrome.run.account import current_process, hand_over
 from velodrome.run.drivers.driver import Target

@@ -20,9 +20,8 @@ from typing import IO, Any
 
 from velodrome.guest import catalog
 from velodrome.guest.client import variable
-from velodrome.model.claim import Experiment, Finding, Setting
+from velodrome.model.claim import Experiment, Fact, Finding, Setting
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Experiment, Fact, Finding, Setting
 from velodrome.model.quantity import short
 from velodrome.run import faults
 from velodrome.run.account import account_for, acting, acting_as

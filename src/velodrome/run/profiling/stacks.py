@@ -18,7 +18,7 @@ from typing import Any
 
 from velodrome.guest import catalog
 from velodrome.model import parts
-from velodrome.model.samples import OPAQUE, WAITS, Stack, idle
+from velodrome.model.profile import OPAQUE, WAITS, Stack, idle
 
 LineOf = Callable[[str, int], str]
 """Given a file and a line, its text, or nothing."""

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model import samples
+from velodrome.model import profile as samples
 from velodrome.model.errors import DriverError, ProfilerError, StartRefusedError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
