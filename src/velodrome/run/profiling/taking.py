@@ -27,7 +27,7 @@ from velodrome.model.errors import DriverError, ProfilerError, StartRefusedError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import Profile
-from velodrome.model.trial import Trial
+from velodrome.model.trial import Session, Trial
 from velodrome.run.clients import idle
 from velodrome.run.drivers.choosing import OWN
 from velodrome.run.drivers.driver import LoadEvent
@@ -157,7 +157,7 @@ def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
 def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
     trial, path = none.trial, find_profiler()
     with ExitStack() as running:
-        booted = boot(trial, lab, running)
+        booted = boot(planned(Session((trial,)), lab), lab, running)
         facts, sampler, recording = _record(trial, booted, lab, path)
         booted.server.stop(lab.stop_seconds)
     sampled = sampler.result(booted.boot_s)
