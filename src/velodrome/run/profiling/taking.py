@@ -38,7 +38,8 @@ from velodrome.run.link import entered
 from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.profiling import stacks as raw
 from velodrome.run.profiling import stacks as speedscope
-from velodrome.run.racing.session import Booted, ImpossibleError, boot, seed_of
+from velodrome.run.racing.plan import seed_of
+from velodrome.run.racing.session import Booted, ImpossibleError, boot
 from velodrome.run.validity import OTHER_TOLD
 
 OUTPUT = "stacks.raw"
