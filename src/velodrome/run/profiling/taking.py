@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model import profile as samples
+from velodrome.model import profile
 from velodrome.model.errors import DriverError, ProfilerError, StartRefusedError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
@@ -36,9 +36,8 @@ from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.measuring.sampler import Sampled, Sampler
-from velodrome.run.profiling import stacks as raw
-from velodrome.run.profiling import stacks as speedscope
-from velodrome.run.racing.plan import seed_of
+from velodrome.run.profiling.stacks import speedscope_document, stacks_of
+from velodrome.run.racing.plan import planned, seed_of
 from velodrome.run.racing.session import Booted, ImpossibleError, boot
 from velodrome.run.validity import OTHER_TOLD
 
@@ -268,14 +267,14 @@ def _record(trial: Trial, booted: Booted, lab: Lab, path: str) -> tuple[LoadFact
 def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
     """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
     ticks = round(taken.seconds * taken.rate_hz)
-    stacks = raw.stacks_of(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
-    shape = samples.shape(stacks)
+    stacks = stacks_of(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
+    shape = profile.shape(stacks)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{taken.trial.cell}-{taken.trial.load.label}").strip("-")
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     collapsed, scoped = f"{FOLDER}/{name}.collapsed.txt", f"{FOLDER}/{name}.speedscope.json"
     (folder / collapsed).write_text(profile.dump(stacks), encoding="utf-8")
     (folder / scoped).write_text(
-        speedscope.speedscope_document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
+        speedscope_document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
     )
     return replace(
         taken,
