@@ -95,10 +95,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
     }
 
-    /// Waits for events until `until` at the latest and acts on them.
-    fn step(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
+    /// Waits for events until `until` at the latest and acts on them; whether there were any.
+    fn step(&mut self, now: Nanos, until: Nanos) -> io::Result<bool> {
         let mut events = std::mem::take(&mut self.events);
         self.transport.poll(now, until, &mut events)?;
+        let any = !events.is_empty();
         for event in events.drain(..) {
             self.act(event);
             // A long batch must not make what is due meanwhile late.
@@ -107,7 +108,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             }
         }
         self.events = events;
-        Ok(())
+        Ok(any)
     }
 
     fn act(&mut self, event: Event) {

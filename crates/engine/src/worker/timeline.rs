@@ -53,8 +53,12 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             return Ok(self.record);
         };
         let mut phase = self.begin(control, origin);
+        let mut slept = false;
         loop {
             let now = self.clock.now();
+            if std::mem::take(&mut slept) {
+                phase.awake.woke(now);
+            }
             let fell_due = self.send_due();
             let wake = self.keep_time(&mut phase, control, now, fell_due)?;
             if phase.span_over && (self.is_drained() || now >= phase.drain_end) {
@@ -66,13 +70,15 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             let until = phase
                 .awake
                 .sleep_until(class, now, wake, self.queue.next_due());
-            self.step(now, until)?;
+            if !self.step(now, until)? {
+                slept = true;
+            }
         }
         self.give_up();
         self.count_connections();
         self.record.transport = self.transport.name();
         self.record.changed_for = self.transport.changed_for();
-        self.record.class = phase.priority.class();
+        self.record.class = phase.priority.least();
         self.look_back();
         Ok(self.record)
     }
@@ -311,6 +317,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             phase.cpu_at_start = Some(os::cpu_time());
             phase.scheduled_at_start = os::scheduled();
             phase.awake.take();
+            phase.priority.begin_span();
         }
         if now >= self.record.next_turn() {
             self.record.turn(now);
