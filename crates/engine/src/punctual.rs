@@ -94,9 +94,12 @@ impl Priority {
 
 /// Longest wait awake before one request, and the most that is saved up for it.
 const LONGEST: Nanos = 100 * MICROSECOND;
-/// One part in so many of the time between requests may be waited awake: 0.4 % of a CPU, and 1 to 2 % of what the
-/// requests themselves cost it.
-const SHARE: Nanos = 250;
+/// One part in so many of the time between requests may be waited awake: 2 % of a CPU.
+const SHARE: Nanos = 50;
+/// The same where requests are no further apart than [`CLOSE`]: 0.4 % of a CPU, which is 1 to 2 % of what so many requests
+/// cost it themselves.
+const SHARE_OF_CLOSE: Nanos = 250;
+const CLOSE: Nanos = 200 * MICROSECOND;
 /// So short a rest is waited awake although the share is used up: another sleep would cost as much.
 const SHORT: Nanos = 3 * MICROSECOND;
 /// Lateness is learned by the length of the sleep, in powers of two from 8 us on: who slept long wakes later, because
@@ -122,14 +125,20 @@ impl Lateness {
     }
 
     /// A sleep of this length ended so late. The estimate goes up where it was too low and down where it was too high, by
-    /// the same step: it settles at the median. `overspent`: down by several, so that fewer wake too early.
-    fn learn(&mut self, sleep: Nanos, late: Nanos, overspent: bool) {
+    /// the same step: it settles at the median. With much `left` to be waited awake it goes up by many, so that hardly one
+    /// is late; with less than nothing, down by several.
+    fn learn(&mut self, sleep: Nanos, late: Nanos, left: i64) {
         let estimate = &mut self.0[Lateness::place(sleep)];
         let step = (*estimate / STEP).max(LEAST_STEP);
         if late > *estimate {
-            *estimate = (*estimate + step).min(late).min(LONGEST);
+            let up = if left > LONGEST as i64 / 2 {
+                32 * step
+            } else {
+                step
+            };
+            *estimate = (*estimate + up).min(late).min(LONGEST);
         } else {
-            let down = if overspent { 4 * step } else { step };
+            let down = if left < 0 { 4 * step } else { step };
             *estimate = estimate.saturating_sub(down).max(late.min(*estimate));
         }
     }
@@ -207,7 +216,7 @@ impl Awake {
         if let Some((sleep, until)) = self.sleep.take()
             && now >= until
         {
-            self.lateness.learn(sleep, now - until, self.left < 0);
+            self.lateness.learn(sleep, now - until, self.left);
             self.woken = true;
         }
     }
@@ -216,7 +225,9 @@ impl Awake {
     fn turn_to(&mut self, due: Nanos) {
         let took = self.due.saturating_sub(self.began);
         self.waited += took;
-        let earned = (due.saturating_sub(self.due) / SHARE).min(LONGEST);
+        let gap = due.saturating_sub(self.due);
+        let share = if gap <= CLOSE { SHARE_OF_CLOSE } else { SHARE };
+        let earned = (gap / share).min(LONGEST);
         let most = LONGEST as i64;
         self.left = (self.left - took as i64 + earned as i64).clamp(-most, most);
         self.due = due;
