@@ -21,7 +21,7 @@ from velodrome.model.errors import NothingSelectedError
 from velodrome.model.littles_law import Ceiling, ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.study import Question, Study, matches
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import Candidate
 
 
@@ -39,7 +39,7 @@ class Matrix:
     """What a study comes to, in the order it is run."""
 
     experiments: tuple[Experiment, ...]
-    heats: tuple[Heat, ...]
+    heats: tuple[Session, ...]
     profiles: tuple[Trial, ...]
     """One of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
@@ -125,8 +125,8 @@ def _pairs(
     return pairs, left_out
 
 
-def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Heat:
-    return Heat(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
+def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
+    return Session(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
 
 
 def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: int, python: str) -> Trial:
@@ -207,14 +207,14 @@ COMMON_RPS = 3000.0
 """Of a Python server on one CPU, where nothing else bounds it."""
 
 
-def heat_s(heat: Heat, stacks: Mapping[str, Stack]) -> float:
+def heat_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
     """Return the seconds one heat will take, all included."""
     companions = COMPANION_S * len(heat.trials[0].recipe.companions)
     loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
     return START_S + STOP_S + companions + loads
 
 
-def race_s(heats: Iterable[Heat], stacks: Mapping[str, Stack]) -> float:
+def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
     """Return the seconds that heats take one after the other."""
     return sum(heat_s(heat, stacks) for heat in heats)
 

@@ -23,7 +23,7 @@ from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import AS_PINNED, Environment
@@ -53,9 +53,9 @@ def study(recipe: Recipe = made.HELLO, blocks: int = 2, budget_s: float | None =
     return Study("short", "A short race", (question,), CONTESTANTS, blocks=blocks, budget_s=budget_s)
 
 
-def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
+def heats(of: Study, limits: Limits | None = None) -> tuple[Session, ...]:
     return tuple(
-        Heat(
+        Session(
             tuple(
                 Trial(
                     of.name,
