@@ -76,6 +76,7 @@ def commands() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("command", sorted(command for command, options in commands().items() if options))
 def test_every_option_on_a_page_exists(command: str) -> None:
     shown = subprocess.run(
