@@ -49,7 +49,7 @@ NOBODY = "http://127.0.0.1:9"
 AS_ROOT = (
     "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 )
-INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
+INTERFACES = tuple(name for name, one in catalog.interfaces().items() if one.apps)
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
 
