@@ -12,9 +12,9 @@ from pathlib import Path
 from racing import results
 
 from velodrome.guest.catalog import stacks
-from velodrome.judge.claims.finding_cells import Evidence
-from velodrome.judge.figures.number import Missing, Series
-from velodrome.judge.figures.taking import TAKING
+from velodrome.judge.claims import Evidence
+from velodrome.judge.figures import TAKING
+from velodrome.judge.statistics import Missing, Series
 from velodrome.model.claim import Figure
 from velodrome.model.load import Closed, Load
 from velodrome.model.study import Question

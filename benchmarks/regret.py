@@ -23,16 +23,15 @@ from rounds import Table
 
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch
-from velodrome.model.app import App
-from velodrome.model.condition_text import read
+from velodrome.model.app import App, Request
+from velodrome.model.condition import read
 from velodrome.model.errors import NoServerError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Measurement
-from velodrome.model.request import Request
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Goal, Told
-from velodrome.plan.candidates import REFINED, grid
+from velodrome.plan.matrix import REFINED, grid
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench, capacity
 from velodrome.usecases import tune as tuning

@@ -14,10 +14,10 @@ from random import Random
 from racing import results
 
 from velodrome.guest.catalog import stacks
-from velodrome.judge.differing.diffing import diff
-from velodrome.judge.differing.sides import Pairing, Sides
+from velodrome.judge.before_after import Pairing, Sides
 from velodrome.judge.field import Runner, runners
-from velodrome.judge.figures.cell import Cell
+from velodrome.judge.figures import Cell
+from velodrome.judge.regression import diff
 from velodrome.model.difference import Change, Diff, Side
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results

@@ -9,8 +9,8 @@ import sys
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
-from velodrome.plan import finding, matrix
-from velodrome.plan.known import Known
+from velodrome.plan import matrix, study_file
+from velodrome.plan.findings import Known
 from velodrome.run.drivers import choosing as drivers
 from velodrome.run.environments import lock
 from velodrome.run.experiments import choosing as experiments
@@ -21,8 +21,8 @@ def raced() -> list[tuple[Stack, Recipe]]:
     stacks = catalog.stacks()
     known = Known(stacks, catalog.recipes(), drivers.known(), experiments.settings())
     found = []
-    for name in finding.shipped():
-        study = finding.load(name, known)
+    for name in study_file.shipped_studies():
+        study = study_file.load_study(name, known)
         for heat in matrix.lay_out(study, stacks).heats:
             trial = heat.trials[0]
             if not trial.contestant.packages:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from velodrome.api.runs import read as read
     from velodrome.api.searching import capacity as capacity
     from velodrome.api.searching import tune as tune
-    from velodrome.model.bound import mb as mb
-    from velodrome.model.bound import ms as ms
-    from velodrome.model.bound import per_second as per_second
-    from velodrome.model.bound import percent as percent
-    from velodrome.model.bound import seconds as seconds
-    from velodrome.model.bound import us as us
+    from velodrome.model.condition import mb as mb
+    from velodrome.model.condition import ms as ms
+    from velodrome.model.condition import per_second as per_second
+    from velodrome.model.condition import percent as percent
+    from velodrome.model.condition import seconds as seconds
+    from velodrome.model.condition import us as us
     from velodrome.model.errors import InsufficientDataError as InsufficientDataError
     from velodrome.model.errors import VelodromeError as VelodromeError
 

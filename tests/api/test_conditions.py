@@ -9,8 +9,8 @@ import pytest
 
 import velodrome as vd
 from velodrome.api.apps import mix_of
+from velodrome.model.app import Request
 from velodrome.model.errors import UsageError
-from velodrome.model.request import Request
 
 APP = "shop:application"
 

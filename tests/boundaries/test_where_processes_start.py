@@ -5,6 +5,7 @@ A process that is started elsewhere may import what lies in the folder velodrome
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,11 @@ def aliases(node: ast.ImportFrom) -> set[str]:
     return {alias.name for alias in node.names}
 
 
+@cache
+def trees() -> Mapping[str, ast.AST]:
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in FILES}
+
+
 @pytest.mark.parametrize(
     ("what", "permitted"),
     [(names_a_python, NAMES_A_PYTHON), (names_a_module, NAMES_A_MODULE), (starts, STARTS)],
@@ -141,8 +147,7 @@ def aliases(node: ast.ImportFrom) -> set[str]:
 )
 def test_only_the_files_that_are_named_here_do(what: object, permitted: Mapping[str, str]) -> None:
     assert callable(what)
-    trees = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in FILES}
-    assert {name for name, tree in trees.items() if what(tree)} == set(permitted)
+    assert {name for name, tree in trees().items() if what(tree)} == set(permitted)
 
 
 @pytest.mark.parametrize(

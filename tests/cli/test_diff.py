@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Tree
 
 import jsonschema
 import pytest
-from tests.judge.differing.made import CLOSED_Q, rates, stored
+from tests.judge.regression.made import CLOSED_Q, rates, stored
 
 from velodrome.cli.main import main
 from velodrome.model import results

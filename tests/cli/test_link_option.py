@@ -6,7 +6,7 @@ from tests.plan.made import study
 from velodrome.cli._racing import Options, chosen
 from velodrome.cli._server_options import between
 from velodrome.model.errors import BadOptionError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 
 TWO = """
 contestants = ["uvicorn"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.plan.asked import file
+from velodrome.plan.requests import file
 
 LINE = '::1 - - [10/Oct/2000:13:55:{:02} -0700] "{} HTTP/1.1" {} 5\n'
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.conformance.answering import check, check_connection, check_nothing_is_left
 from tests.conformance.booted import booted
-from tests.conformance.test_every_stack import check, check_connection, check_nothing_is_left
 from tests.conformance.wire import Wire
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.run.environments import environment, guest_tree
 
 PAGE = Path(__file__).parents[2] / "docs" / "add-a-stack.md"
@@ -74,7 +74,7 @@ def test_the_page_fits_on_a_screen() -> None:
 
 
 def serve(file: Path, upstream: str, folder: Path) -> None:
-    entry = next(entry for entry in catalog.entries(catalog.STACK, [str(file)]) if entry.origin == str(file))
+    entry = next(entry for entry in plugins.entries(catalog.STACK, [str(file)]) if entry.origin == str(file))
     assert entry.error == ""
     stack, recipe = entry.thing, catalog.recipe("hello")
     python = environment.environment_for(stack).python

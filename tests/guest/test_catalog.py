@@ -1,12 +1,13 @@
 """The catalog finds what is there, and a plugin that is broken harms nobody but itself."""
 
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import Launch, Process, Stack
 
@@ -31,14 +32,24 @@ def write(folder: Path, name: str, text: str) -> str:
 def test_every_file_of_the_folder_is_an_entry_except_those_with_an_underscore() -> None:
     folder = Path(catalog.__file__).parent / "stacks"
     files = {path.stem.replace("_", "-") for path in folder.glob("[!_]*.py")}
-    assert set(catalog.stacks()) == files
+    every = catalog.stacks()
+    assert {name for name, stack in every.items() if not stack.variant_of} == files
+    assert {stack.variant_of for stack in every.values()} - {""} <= files
+
+
+def test_a_variant_is_its_stack_with_knobs_set() -> None:
+    stack, variant = catalog.stack("aiohttp"), catalog.stack("aiohttp-uvloop")
+    launch = Launch("127.0.0.1", 8000, "shop:app", stack.settings({"loop": "uvloop"}))
+    assert variant.command(replace(launch, knobs=variant.settings({}))) == stack.command(launch)
+    assert "loop" not in variant.knobs
+    assert "uvloop==0.23.0" in variant.requires
 
 
 @pytest.mark.parametrize(
     "kind", [catalog.STACK, catalog.RECIPE, catalog.INTERFACE], ids=lambda kind: kind.noun
 )
-def test_nothing_that_ships_is_broken(kind: catalog.Kind) -> None:
-    assert [entry for entry in catalog.entries(kind) if entry.error] == []
+def test_nothing_that_ships_is_broken(kind: plugins.Kind) -> None:
+    assert [entry for entry in plugins.entries(kind) if entry.error] == []
 
 
 def test_every_stack_that_ships_names_an_interface_and_real_knobs() -> None:
@@ -69,7 +80,7 @@ def test_one_package_is_pinned_to_one_version_everywhere() -> None:
         for line in catalog.requires(stack):
             package, equals, version = line.partition("==")
             assert equals, f"{stack.name} requires {line}, which is no pin"
-            pins.setdefault(package, set()).add(version)
+            pins.setdefault(package, set()).add(version.partition(";")[0])
     assert {package: versions for package, versions in pins.items() if len(versions) > 1} == {}
 
 
@@ -107,7 +118,7 @@ def test_two_files_of_one_name_are_two_stacks(tmp_path: Path) -> None:
 )
 def test_a_broken_file_is_an_entry_with_its_error(tmp_path: Path, text: str, error: str) -> None:
     path = write(tmp_path, "bad_one.py", text)
-    entry = next(entry for entry in catalog.entries(catalog.STACK, [path]) if entry.origin == path)
+    entry = next(entry for entry in plugins.entries(catalog.STACK, [path]) if entry.origin == path)
     assert (entry.name, entry.thing, entry.error) == ("bad-one", None, error)
     assert "uvicorn" in catalog.stacks([path])
     assert [found.name for found in catalog.broken([path])] == ["bad-one"]
@@ -122,14 +133,14 @@ def test_a_file_that_cannot_be_read_as_python_says_so(tmp_path: Path, text: str 
 def test_a_name_that_is_not_there_is_a_key_error_with_all_that_are() -> None:
     with pytest.raises(KeyError) as caught:
         catalog.stack("guvicorn")
-    assert isinstance(caught.value, catalog.NoSuchNameError)
+    assert isinstance(caught.value, plugins.NoSuchNameError)
     assert (caught.value.kind, caught.value.name) == ("stack", "guvicorn")
     assert "uvicorn" in caught.value.known
 
 
 def test_a_name_whose_file_is_broken_says_why(tmp_path: Path) -> None:
     path = write(tmp_path, "mine.py", "1 / 0")
-    with pytest.raises(catalog.NoSuchNameError) as caught:
+    with pytest.raises(plugins.NoSuchNameError) as caught:
         catalog.stack("mine", [path])
     assert caught.value.error == "ZeroDivisionError: division by zero"
 

@@ -9,12 +9,12 @@ from typing import Any
 from velodrome.guest.recipe import Body, Call, Cpu, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack, one_per_worker, unbounded
 from velodrome.judge.verdict import judge
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import (
     Failed,
     FailureKind,
+    Flag,
+    FlagKind,
     HostFacts,
     Latency,
     LoadFacts,
@@ -22,6 +22,7 @@ from velodrome.model.measurement import (
     Placement,
     QueueFacts,
     ServerFacts,
+    Severity,
 )
 from velodrome.model.results import Header, Machine, Result, Results
 from velodrome.model.study import Question, Study

@@ -8,17 +8,13 @@ import pytest
 import typer
 
 from velodrome.cli import compare
-from velodrome.judge import again
-from velodrome.model.app import App
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
-from velodrome.model.request import Content, Request
+from velodrome.judge import standings
+from velodrome.model.app import App, Content, Request, ThirdParty
+from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.secrets import MARK
 from velodrome.model.study import Question
-from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Contestant
-from velodrome.plan import link_text
+from velodrome.plan import surroundings
 
 SHOP = App("shop:app", "wsgi", "/shop/.venv/bin/python", "/shop", (Request("cart", "/cart?id=7"),))
 LOADS = (Load(Closed(32), 2.0), Load(Open(300), 2.0))
@@ -27,7 +23,7 @@ LOADS = (Load(Closed(32), 2.0), Load(Open(300), 2.0))
 def asked(app: App = SHOP, link: Link | None = None, limits: Limits | None = None) -> dict[str, Any]:
     """What `velodrome compare` itself understands of the command, option by option."""
     question = Question("shop", app.recipe, LOADS, link=link, app=app)
-    line = again.compare(app, Contestant("waitress"), question, limits or Limits())
+    line = standings.command_again(app, Contestant("waitress"), question, limits or Limits())
     assert line is not None
     words = shlex.split(line)
     assert words[:2] == ["velodrome", "compare"]
@@ -62,7 +58,7 @@ def test_a_servicer_is_repeated_with_its_description() -> None:
     ],
 )
 def test_what_was_measured_over_a_link_is_repeated_over_it(link: Link) -> None:
-    assert link_text.read(asked(link=link)["link"]) == link
+    assert surroundings.read_link(asked(link=link)["link"]) == link
     assert asked()["link"] == ""
 
 
@@ -82,13 +78,13 @@ def test_limits_third_parties_and_names_of_variables_are_said() -> None:
 
 def test_requests_that_do_not_go_on_a_line_are_those_of_a_file() -> None:
     app = replace(SHOP, requests=(Request("order", "/", "POST", body=Content(base64="/w==")),))
-    assert str(asked(app)["requests"]) == again.FILE
+    assert str(asked(app)["requests"]) == standings.REQUESTS_FILE
 
 
 def test_a_revision_cannot_be_repeated_because_its_folder_is_gone() -> None:
     app = replace(SHOP, revision="HEAD~1")
     question = Question("before", app.recipe, LOADS, app=app)
-    assert again.compare(app, Contestant("waitress"), question, Limits()) is None
+    assert standings.command_again(app, Contestant("waitress"), question, Limits()) is None
 
 
 def test_headers_are_to_be_given_again_and_requests_are_lines_all_the_same() -> None:
@@ -101,7 +97,7 @@ def test_headers_are_to_be_given_again_and_requests_are_lines_all_the_same() -> 
 def test_headers_of_a_file_are_the_files() -> None:
     told = asked(replace(SHOP, requests=(Request("cart", "/cart", headers=(("Authorization", MARK),)),)))
     assert not told["header"]
-    assert str(told["requests"]) == again.FILE
+    assert str(told["requests"]) == standings.REQUESTS_FILE
 
 
 def test_what_a_third_party_answers_is_said() -> None:

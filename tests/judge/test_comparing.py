@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from velodrome.judge.comparing import NOISE, Comparison, Sample, critical
+from velodrome.judge.statistics import NOISE, Comparison, Sample, critical_of_field
 
 ONE = NOISE / 2**0.5  # of one value, where NOISE is of the ratio of two
 
@@ -100,12 +100,12 @@ def test_one_block_rests_on_the_known_noise() -> None:
 
 def test_two_contestants_need_students_t() -> None:
     # t of 4 + 2 degrees of freedom, two-sided 95 %: 2.447
-    assert critical(2, 3, 4.0) == pytest.approx(2.447, rel=0.05)
-    assert critical(1, 3, 4.0) == pytest.approx(2.447, rel=0.05)
+    assert critical_of_field(2, 3, 4.0) == pytest.approx(2.447, rel=0.05)
+    assert critical_of_field(1, 3, 4.0) == pytest.approx(2.447, rel=0.05)
 
 
 def test_the_more_run_the_more_it_takes_to_be_told_apart() -> None:
-    widths = [critical(contestants, 3, 12.0) for contestants in (2, 3, 5, 10, 20)]
+    widths = [critical_of_field(contestants, 3, 12.0) for contestants in (2, 3, 5, 10, 20)]
     assert widths == sorted(widths)
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from velodrome.judge.confidence import student_t
+from velodrome.judge.statistics import student_t
 
 
 @pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (4, 2.776), (10, 2.228), (1e6, 1.960)])

@@ -7,7 +7,7 @@ import pytest
 from tests.judge import made
 
 from velodrome.judge.field import runners
-from velodrome.judge.latencies import FROM_DUE, latency_view
+from velodrome.judge.standings import FROM_DUE, latency_view
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import UNTOLD, Latency, Measurement
 from velodrome.model.study import Question

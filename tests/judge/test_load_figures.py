@@ -7,7 +7,7 @@ import pytest
 
 from velodrome.judge.load_figures import figures, requests_needed
 from velodrome.model.condition import Beyond
-from velodrome.model.load_metric import load_metric
+from velodrome.model.metric import load_metric
 
 NONE = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"))
 

@@ -4,10 +4,9 @@ import pytest
 from tests.judge import made
 
 from velodrome.judge.loaded import Block, Blocks
-from velodrome.model.bound import mb, ms, per_second, percent, us
+from velodrome.model.condition import mb, ms, per_second, percent, us
 from velodrome.model.errors import InsufficientDataError
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import Measurement
+from velodrome.model.measurement import Flag, FlagKind, Measurement, Severity
 
 LATENCIES = [5.0] * 396 + [50.0] * 4
 ERRORS = Flag(FlagKind.ERRORS, Severity.INVALID, "3 % of the requests failed.", "Look why.")

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from velodrome.judge.measured import Measured, of_blocks
-from velodrome.model.bound import ms
+from velodrome.judge.loaded import Measured, of_blocks
+from velodrome.model.condition import ms
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.metric import Unit
 

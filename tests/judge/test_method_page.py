@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from velodrome.judge import comparing, littles_law, ranking
-from velodrome.model.flag import FlagKind
+from velodrome.judge import answering, standings, statistics
+from velodrome.model.measurement import FlagKind
 
 PAGE = (Path(__file__).parents[2] / "docs/method.md").read_text()
 
@@ -16,12 +16,12 @@ def test_every_flag_is_told_once() -> None:
 
 def test_the_numbers_of_the_judge_are_those_on_the_page() -> None:
     for text in (
-        f"**{comparing.NOISE * 100:g} %**",
-        f"Weight {comparing.NOISE_DF:g}",
-        f"at most {comparing.SHARED_DF:g}",
-        f"a lead over {ranking.MARGIN * 100:g} %",
-        f"no lead over {ranking.SETTLED * 100:g} % can hide",
-        f"reach {littles_law.REACHED * 100:g} % of what",
-        f"over {(littles_law.ABOVE - 1) * 100:.0f} % above its ceiling",
+        f"**{statistics.NOISE * 100:g} %**",
+        f"Weight {statistics.NOISE_DF:g}",
+        f"at most {statistics.SHARED_DF:g}",
+        f"a lead over {standings.MARGIN * 100:g} %",
+        f"no lead over {standings.SETTLED * 100:g} % can hide",
+        f"reach {answering.REACHED * 100:g} % of what",
+        f"over {(answering.ABOVE - 1) * 100:.0f} % above its ceiling",
     ):
         assert text in PAGE, text

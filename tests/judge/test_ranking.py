@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from velodrome.judge.comparing import Sample
-from velodrome.judge.ranking import equal, rank
+from velodrome.judge.standings import equal, rank
+from velodrome.judge.statistics import Sample
 
 
 def sample(label: str, *values: float) -> Sample:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from velodrome.judge.residuals import FEWEST, shape
+from velodrome.judge.statistics import FEWEST, shape
 
 
 def test_too_few_residuals_have_no_shape() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from velodrome.judge.silence import silent_after
+from velodrome.judge.bottleneck import silent_after
 
 
 def second(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.judge import made
 
-from velodrome.judge import stepping
+from velodrome.judge import standings
 from velodrome.model import results
 from velodrome.model.load import Load, Schedule, Step
 from velodrome.model.measurement import UNTOLD, LoadStep, Measurement
@@ -31,14 +31,14 @@ def measured(*steps: LoadStep, name: str = "uvicorn", load: Load = SCHEDULED) ->
 def view(*steps: LoadStep) -> LatencyView:
     return replace(
         LatencyView("schedule", None, None, None, None, None, 0.0, 0, 0, (), ()),
-        steps=stepping.views([measured(*steps)]),
+        steps=standings.step_views([measured(*steps)]),
     )
 
 
 def test_a_step_is_kept_up_with_when_what_fell_due_in_it_was_answered_in_it() -> None:
-    found = stepping.views([measured(step(100, 99), step(200, 199.4), step(300, 280), step(400, 285))])
+    found = standings.step_views([measured(step(100, 99), step(200, 199.4), step(300, 280), step(400, 285))])
     assert [one.kept_up for one in found] == [True, True, False, False]
-    assert stepping.kept_up_to(found) == 200
+    assert standings.kept_up_to(found) == 200
 
 
 def test_what_is_inside_more_at_a_higher_rate_is_no_loss() -> None:
@@ -46,31 +46,31 @@ def test_what_is_inside_more_at_a_higher_rate_is_no_loss() -> None:
         return replace(step(rate, answered), sent=replace(UNTOLD, p50=p50_ms))
 
     first = waiting(100, 90, 200.0)
-    assert [one.kept_up for one in stepping.views([measured(first, waiting(200, 190, 210.0))])] == [
+    assert [one.kept_up for one in standings.step_views([measured(first, waiting(200, 190, 210.0))])] == [
         True,
         True,
     ]
-    assert not stepping.views([measured(waiting(100, 90, 1.0))])[0].kept_up
+    assert not standings.step_views([measured(waiting(100, 90, 1.0))])[0].kept_up
     queue = [
         one.kept_up
-        for one in stepping.views([measured(first, waiting(200, 100, 3000.0)), measured(first, first)])
+        for one in standings.step_views([measured(first, waiting(200, 100, 3000.0)), measured(first, first)])
     ]
     assert queue == [True, False], "the time in a queue excuses nothing"
-    assert not stepping.views([measured(waiting(100, 40, 5000.0))])[0].kept_up
+    assert not standings.step_views([measured(waiting(100, 40, 5000.0))])[0].kept_up
 
 
 def test_blocks_are_told_by_their_bounds_and_each_has_to_keep_up() -> None:
     first, second = measured(step(100, 100, p99=5.0)), measured(step(100, 60, p99=900.0, ok=150))
-    [found] = stepping.views([first, second])
+    [found] = standings.step_views([first, second])
     assert (found.p99_ms, found.achieved_rps, found.errors, found.kept_up) == ((5.0, 900.0), 80, 50, False)
-    [half] = stepping.views([first, measured(step(100, 100, p99=None))])
+    [half] = standings.step_views([first, measured(step(100, 100, p99=None))])
     assert half.p99_ms is None
 
 
 def test_only_steps_that_all_blocks_came_to_are_told() -> None:
     short = measured(step(100, 100))
-    assert len(stepping.views([measured(step(100, 100), step(200, 200)), short])) == 1
-    assert stepping.views([]) == stepping.views([measured()]) == ()
+    assert len(standings.step_views([measured(step(100, 100), step(200, 200)), short])) == 1
+    assert standings.step_views([]) == standings.step_views([measured()]) == ()
 
 
 def test_a_schedule_is_told_in_one_sentence() -> None:
@@ -79,12 +79,12 @@ def test_a_schedule_is_told_in_one_sentence() -> None:
         "some": view(step(100, 100), step(200, 150)),
         "quick": view(step(100, 100), step(200, 200)),
     }
-    assert stepping.sentence(SCHEDULED, found) == [
+    assert standings.steps_sentence(SCHEDULED, found) == [
         "As the rate went from 100 to 200/s, these kept up with it: quick up to the end; some up to 100/s; "
         "slow from the beginning not"
     ]
-    assert stepping.sentence(SCHEDULED, {}) == []
-    assert stepping.sentence(made.CLOSED, found) == []
+    assert standings.steps_sentence(SCHEDULED, {}) == []
+    assert standings.steps_sentence(made.CLOSED, found) == []
 
 
 def test_an_answer_says_it_and_reports_have_a_table() -> None:

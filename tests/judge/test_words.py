@@ -3,7 +3,7 @@
 import pytest
 
 from velodrome.judge.words import blocks, inverse, lead, listed, sentence
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.model.bound import Bound, mb, ms, per_second, percent, seconds, us, within
+from velodrome.model.condition import Bound, mb, ms, per_second, percent, seconds, us, within
 from velodrome.model.metric import Unit
 
 

@@ -5,7 +5,7 @@ from tests.judge.made import CPU, HELLO, STACKS, THIRD_PARTY
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue
-from velodrome.model.capacity import ceiling
+from velodrome.model.littles_law import ceiling
 from velodrome.model.load import Closed, Open
 
 

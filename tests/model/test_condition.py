@@ -2,9 +2,8 @@ import itertools
 
 import pytest
 
-from velodrome.model.condition import Beyond, Figure, comparisons, decide
-from velodrome.model.condition_text import read
-from velodrome.model.load_metric import LoadMetric
+from velodrome.model.condition import Beyond, Figure, comparisons, decide, read
+from velodrome.model.metric import LoadMetric
 
 VALUES = {True: 100.0, False: 1.0, None: None}
 

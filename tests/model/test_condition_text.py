@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from velodrome.model.condition import Comparison, Condition, Every, Relation, Some, written
-from velodrome.model.condition_text import read
+from velodrome.model.condition import Comparison, Condition, Every, Relation, Some, read, written
 from velodrome.model.errors import ConditionError, UnknownLoadMetricError, VelodromeError
-from velodrome.model.load_metric import load_metric
+from velodrome.model.metric import load_metric
 
 
 def only(text: str) -> Comparison:

@@ -8,7 +8,7 @@ import pytest
 
 from velodrome.model import errors
 from velodrome.model.errors import VelodromeError, apps, lab, load, usage
-from velodrome.model.problem import Problem
+from velodrome.model.files import Problem
 
 LINES = ("Traceback (most recent call last):", "ConnectionRefusedError: [Errno 111] Connection refused")
 CURE = "Install it: apt install wrk"

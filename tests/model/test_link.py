@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.model.link import SEGMENT, Link
+from velodrome.model.load import SEGMENT, Link
 
 
 def test_the_queue_holds_a_bandwidth_delay_product_unless_told() -> None:

@@ -1,8 +1,7 @@
 import pytest
 
 from velodrome.model.errors import UnknownLoadMetricError
-from velodrome.model.load_metric import LoadMetric, load_metric
-from velodrome.model.metric import Unit
+from velodrome.model.metric import LoadMetric, Unit, load_metric
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.model.memory_text import memory_bytes
+from velodrome.model.amounts import memory_bytes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from velodrome.model import quantity
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 
 
 @pytest.mark.parametrize(

@@ -2,31 +2,31 @@
 
 import pytest
 
-from velodrome.model import parts, samples
+from velodrome.model import parts, profile
 
 LOOP = ("process 1", "main (app.py)", "_run_once (asyncio/base_events.py)")
 TURN = (*LOOP, "Handle._run (asyncio/events.py)")
-SELECT = (*LOOP, "EpollSelector.select (selectors.py)", samples.WAITS)
+SELECT = (*LOOP, "EpollSelector.select (selectors.py)", profile.WAITS)
 PARSES = (*TURN, "data_received (uvicorn/protocols/http/h11_impl.py)", "next_event (h11/_connection.py)")
 WRITES = (*TURN, "data_received (aiohttp/web_protocol.py)", "write (asyncio/selector_events.py)")
 OWN = (*TURN, "get (<velodrome tornado hello 1>)")
-UVLOOP = ("process 1", "Runner.run (asyncio/runners.py)", samples.OPAQUE)
+UVLOOP = ("process 1", "Runner.run (asyncio/runners.py)", profile.OPAQUE)
 
 
 def test_text_and_back() -> None:
     stacks = {SELECT: 9, PARSES: 2}
-    assert samples.dump(stacks).startswith("process 1;main (app.py);")
-    assert samples.parse(samples.dump(stacks)) == stacks
+    assert profile.dump(stacks).startswith("process 1;main (app.py);")
+    assert profile.parse(profile.dump(stacks)) == stacks
 
 
 @pytest.mark.parametrize("text", ["x", "a;b c", " 3", "a;b -1"])
 def test_a_line_that_is_no_stack_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="line 1 is no stack"):
-        samples.parse(text)
+        profile.parse(text)
 
 
 def test_shares_are_of_what_was_seen_and_depth_is_of_those_at_work() -> None:
-    shape = samples.shape({SELECT: 5, UVLOOP: 1, PARSES: 3, OWN: 1})
+    shape = profile.shape({SELECT: 5, UVLOOP: 1, PARSES: 3, OWN: 1})
     assert (shape.samples, shape.idle_share, shape.opaque_share) == (10, 0.6, 0.1)
     assert shape.depth_mean == pytest.approx((3 * 5 + 1 * 4) / 4)
     assert shape.depth_max == 5
@@ -35,7 +35,7 @@ def test_shares_are_of_what_was_seen_and_depth_is_of_those_at_work() -> None:
 
 
 def test_nothing_sampled_tells_nothing() -> None:
-    shape = samples.shape({})
+    shape = profile.shape({})
     assert (shape.idle_share, shape.depth_mean, shape.depth_max) == (None, None, None)
 
 
@@ -56,7 +56,7 @@ def test_nothing_sampled_tells_nothing() -> None:
     ],
 )
 def test_a_stack_is_of_the_innermost_package_below_the_last_turn_of_the_loop(
-    stack: samples.Stack, package: str, part: str
+    stack: profile.Stack, package: str, part: str
 ) -> None:
-    frames = samples.frames(stack)
+    frames = profile.frames(stack)
     assert (parts.package(frames), parts.part(frames)) == (package, part)

@@ -1,7 +1,7 @@
 import pytest
 
+from velodrome.model.condition import margins, threshold
 from velodrome.model.errors import ThresholdError
-from velodrome.model.threshold import margins, threshold
 
 WORSE = {"p99": "+", "throughput": "-", "errors": "+"}
 

@@ -6,7 +6,7 @@ from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack, one_per_worker, unbounded
 from velodrome.model.errors import StudyFileError
 from velodrome.model.study import Study
-from velodrome.plan.known import Known
+from velodrome.plan.findings import Known
 from velodrome.plan.study_file import parse
 
 

@@ -3,9 +3,7 @@
 import pytest
 from tests.plan.made import STACKS, problems, study, with_contestants, with_load
 
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open, Schedule, Step
+from velodrome.model.load import Closed, Limits, Link, Load, Open, Schedule, Step
 from velodrome.model.trial import Contestant
 from velodrome.plan.matrix import lay_out
 

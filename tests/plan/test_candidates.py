@@ -1,7 +1,7 @@
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.plan.candidates import candidate, grid, refined
+from velodrome.plan.matrix import candidate, grid, refined
 
 STACKS = catalog.stacks()
 

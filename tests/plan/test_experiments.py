@@ -3,8 +3,8 @@
 import pytest
 from tests.plan.made import STACKS, problems, study, with_load
 
+from velodrome.model.claim import Experiment
 from velodrome.model.errors import NothingSelectedError
-from velodrome.model.experiment import Experiment
 from velodrome.plan.matrix import lay_out, narrowed
 
 ONE = with_load("{connections = 1, duration = 1}")

@@ -7,37 +7,39 @@ from tests.plan.made import KNOWN
 
 from velodrome.guest import catalog
 from velodrome.model.errors import StudyFileError, UnknownNameError
-from velodrome.plan import finding
-from velodrome.plan.finding import find, load, shipped
-from velodrome.plan.known import Known
+from velodrome.plan import study_file
+from velodrome.plan.findings import Known
+from velodrome.plan.study_file import find_study, load_study, shipped_studies
 from velodrome.run.drivers import choosing
 from velodrome.run.experiments import choosing as experiments
 
 
 def test_a_study_that_ships_is_found_by_name_and_all_are_right() -> None:
-    assert "first-lap" in shipped()
+    assert "first-lap" in shipped_studies()
     known = Known(catalog.stacks(), catalog.recipes(), choosing.known(), experiments.settings())
-    for name in shipped():
-        assert load(name, known).name == name
-        assert load(name, known, quick=True).form == "quick"
+    for name in shipped_studies():
+        assert load_study(name, known).name == name
+        assert load_study(name, known, quick=True).form == "quick"
 
 
 def test_in_a_clone_the_studies_stand_at_the_top() -> None:
     top = Path(__file__).parents[2] / "studies"
     # A link is followed by name, not by rglob.
-    assert {path.name for path in top.resolve().rglob("*.toml")} == {path.name for path in shipped().values()}
+    assert {path.name for path in top.resolve().rglob("*.toml")} == {
+        path.name for path in shipped_studies().values()
+    }
 
 
 def test_a_path_is_taken_as_it_is() -> None:
-    assert find("./mine") == Path("mine")
-    assert find("mine.toml") == Path("mine.toml")
+    assert find_study("./mine") == Path("mine")
+    assert find_study("mine.toml") == Path("mine.toml")
     with pytest.raises(StudyFileError, match=r"mine\.toml has 1 problem"):
-        load("mine.toml", Known({}, {}))
+        load_study("mine.toml", Known({}, {}))
 
 
 def test_an_unknown_name_has_a_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"no study is called 'first-lop'\. Nearest: first-lap"):
-        find("first-lop")
+        find_study("first-lop")
 
 
 def test_a_folder_of_studies_is_a_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,25 +48,25 @@ def test_a_folder_of_studies_is_a_group(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / name).write_text(
             'contestants = ["uvicorn"]\n[[questions]]\nrecipe = "hello"\nloads = [{connections = 1, duration = 1}]\n'
         )
-    monkeypatch.setattr(finding, "folder", lambda: tmp_path)
-    assert list(shipped()) == ["one", "few/a", "few/b"]
-    assert finding.groups() == {"few": ("few/a", "few/b")}
-    assert [finding.is_group(name) for name in ("few", "one", "few/a", str(tmp_path / "few"))] == [
+    monkeypatch.setattr(study_file, "studies_folder", lambda: tmp_path)
+    assert list(shipped_studies()) == ["one", "few/a", "few/b"]
+    assert study_file.groups() == {"few": ("few/a", "few/b")}
+    assert [study_file.is_group(name) for name in ("few", "one", "few/a", str(tmp_path / "few"))] == [
         True,
         False,
         False,
         True,
     ]
-    assert list(finding.members("few")) == ["few/a", "few/b"]
-    assert list(finding.members(str(tmp_path / "few"))) == [
+    assert list(study_file.members("few")) == ["few/a", "few/b"]
+    assert list(study_file.members(str(tmp_path / "few"))) == [
         str(tmp_path / "few/a.toml"),
         str(tmp_path / "few/b.toml"),
     ]
-    assert load("few/a", KNOWN).name == "few/a"
+    assert load_study("few/a", KNOWN).name == "few/a"
     with pytest.raises(UnknownNameError, match=r"no study is called 'few/c'\. Nearest: few/b, few/a"):
-        find("few/c")
+        find_study("few/c")
     with pytest.raises(UnknownNameError, match=r"no study is called 'fex'\. Nearest: few"):
-        find("fex")
+        find_study("fex")
     (tmp_path / "none").mkdir()
     with pytest.raises(UnknownNameError):
-        finding.members(str(tmp_path / "none"))
+        study_file.members(str(tmp_path / "none"))

@@ -5,9 +5,8 @@ from tests.plan.made import KNOWN, STACKS, problems, study, with_load
 
 from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.model.study import Question
-from velodrome.plan.forms import scaled
 from velodrome.plan.matrix import lay_out
-from velodrome.plan.study_file import parse
+from velodrome.plan.study_file import parse, scaled
 
 TEXT = """\
 contestants = ["uvicorn", {stack = "gunicorn-sync", workers = 2}]

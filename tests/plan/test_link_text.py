@@ -2,8 +2,8 @@
 
 import pytest
 
-from velodrome.model.link import Link
-from velodrome.plan import link_text
+from velodrome.model.load import Link
+from velodrome.plan import surroundings
 
 
 @pytest.mark.parametrize(
@@ -17,11 +17,11 @@ from velodrome.plan import link_text
         ("rate=2.5Mbit".lower(), Link(rate_mbit=2.5)),
         ("rtt=0ms,loss=0.02", Link(loss=0.02)),
         ("rtt=20ms,congestion=bbr", Link(20, congestion="bbr")),
-        (link_text.EXAMPLE, Link(160, 2, 100, 0.01, 500)),
+        (surroundings.EXAMPLE, Link(160, 2, 100, 0.01, 500)),
     ],
 )
 def test_a_link_is_read(text: str, link: Link) -> None:
-    assert link_text.read(text) == link
+    assert surroundings.read_link(text) == link
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,18 @@ def test_a_link_is_read(text: str, link: Link) -> None:
 )
 def test_anything_else_is_refused_with_what_to_write(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        link_text.read(text)
+        surroundings.read_link(text)
 
 
 def test_a_table_may_have_numbers_where_no_unit_is_needed() -> None:
-    assert link_text.of({"rtt": "20ms", "loss": 0.5, "queue": 7}) == Link(20, loss=0.5, queue_packets=7)
+    assert surroundings.link_of({"rtt": "20ms", "loss": 0.5, "queue": 7}) == Link(
+        20, loss=0.5, queue_packets=7
+    )
     for wrong in ({"rtt": 20}, {"loss": True}, {"queue": True}, {"queue": 1.5}, {"loss": float("nan")}):
         with pytest.raises(ValueError, match="of a link"):
-            link_text.of(wrong)
+            surroundings.link_of(wrong)
 
 
 def test_labels_tell_links_apart() -> None:
     texts = ("rtt=20ms", "rtt=20ms,jitter=1ms", "rtt=20ms,rate=1mbit", "rtt=20ms,loss=1%", "rtt=20ms,queue=9")
-    assert len({link_text.read(text).label for text in (*texts, "rtt=20ms,congestion=bbr")}) == 6
+    assert len({surroundings.read_link(text).label for text in (*texts, "rtt=20ms,congestion=bbr")}) == 6

@@ -4,14 +4,14 @@ import pytest
 from tests.plan.made import problems, study
 
 from velodrome.model.errors import UntrustedError
-from velodrome.model.named import Deed, Named
-from velodrome.plan import named
+from velodrome.model.files import Deed, Named
+from velodrome.plan import untrusted
 
 QUESTION = '\n[[questions]]\nrecipe = "hello"\nloads = [{connections = 1, duration = "1s"}]\n'
 
 
 def of(contestants: str, more: str = "") -> tuple[Named, ...]:
-    return named.of_study(study(f"contestants = [{contestants}]{QUESTION}{more}"))
+    return untrusted.of_study(study(f"contestants = [{contestants}]{QUESTION}{more}"))
 
 
 @pytest.mark.parametrize("python", ["3", "3.12", "3.12.1", "3.13t", "pypy3.10", "cpython-3.11"])
@@ -66,14 +66,14 @@ def test_packages_of_experiments_are_exact_versions_and_nothing_else(line: str) 
 
 def test_what_is_refused_is_told_without_its_control_characters() -> None:
     with pytest.raises(UntrustedError) as caught:
-        named.refuse("mine.toml", [Named(Deed.EXECUTES, "\x1b]0;x\x07\u202e", "request \x1b[2J")])
+        untrusted.refuse("mine.toml", [Named(Deed.EXECUTES, "\x1b]0;x\x07\u202e", "request \x1b[2J")])
     assert caught.value.exit_code == 2
     assert all(letter.isprintable() or letter == "\n" for letter in str(caught.value))
 
 
 def test_much_is_told_in_part() -> None:
     with pytest.raises(UntrustedError) as caught:
-        named.refuse(
+        untrusted.refuse(
             "mine.toml", [Named(Deed.EXECUTES, f"./{number}", "contestant x") for number in range(1_000)]
         )
     assert len(str(caught.value)) < 5_000

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.run import made
 
 from velodrome.model.load import Closed, Load, Open
-from velodrome.plan.profiled import SECONDS, profiled
+from velodrome.plan.matrix import SECONDS, profiled
 
 STUDY = made.study()
 

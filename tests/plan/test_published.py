@@ -4,7 +4,7 @@ import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study
 from tests.plan.test_claims import BASE
 
-from velodrome.model.published import PublishedRow, PublishedTable
+from velodrome.model.claim import PublishedRow, PublishedTable
 from velodrome.plan.matrix import lay_out, narrowed
 from velodrome.plan.study_file import parse
 

@@ -22,10 +22,9 @@ from velodrome.guest.recipe import (
     kind_of,
     to_plain,
 )
-from velodrome.plan.findings import Findings
-from velodrome.plan.steps import read_step, told
-from velodrome.plan.toml_map import TomlMap
-from velodrome.plan.wanted import WANTED
+from velodrome.plan.findings import Findings, TomlMap
+from velodrome.plan.questions import read_step, steps_in_words
+from velodrome.plan.schema import WANTED
 
 EXAMPLES: dict[type, tuple[Step, str]] = {
     Cpu: (Cpu(2000), "computes for 2 ms"),
@@ -56,17 +55,17 @@ def test_every_kind_of_step_is_read_and_told(kind: str) -> None:
     assert read_step(table, (), findings) == step
     assert findings.problems == []
     assert kind_of(step) == kind
-    assert told((step,)) == words
+    assert steps_in_words((step,)) == words
 
 
 def test_a_call_over_grpc_says_so() -> None:
-    assert told((Call(200, over="grpc"),)) == "waits 200 ms on a third party over gRPC"
-    assert told((Call(5, 2, over="grpc"),)) == "waits 5 ms on a third party over gRPC 2 times"
+    assert steps_in_words((Call(200, over="grpc"),)) == "waits 200 ms on a third party over gRPC"
+    assert steps_in_words((Call(5, 2, over="grpc"),)) == "waits 5 ms on a third party over gRPC 2 times"
 
 
 def test_steps_are_joined_into_a_sentence() -> None:
     assert (
-        told((Sleep(5), Call(200), Body(84)))
+        steps_in_words((Sleep(5), Call(200), Body(84)))
         == "sleeps 5 ms, waits 200 ms on a third party and answers 84 bytes"
     )
 

@@ -10,7 +10,7 @@ from velodrome.guest.recipe import STEPS
 from velodrome.model.errors import StudyFileError
 from velodrome.model.metric import METRICS
 from velodrome.plan import schema
-from velodrome.plan.known import Known
+from velodrome.plan.findings import Known
 from velodrome.plan.study_file import parse
 from velodrome.run.drivers import choosing
 from velodrome.run.experiments import choosing as experiments

@@ -10,8 +10,7 @@ from tests.plan.made import KNOWN, RECIPES, problems, study
 
 from velodrome.guest.recipe import Body, Sleep
 from velodrome.model.errors import StudyFileError, TooLargeError
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.trial import Contestant
 from velodrome.plan.study_file import read
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from velodrome.model.app import Content, Stall, ThirdParty
 from velodrome.model.errors import BadOptionError
-from velodrome.model.request import Content
-from velodrome.model.third_party import Stall, ThirdParty
-from velodrome.plan.third_party_text import read
+from velodrome.plan.surroundings import read_third_party
 
 
 @pytest.mark.parametrize(
@@ -34,14 +33,14 @@ from velodrome.plan.third_party_text import read
     ],
 )
 def test_parts_stand_behind_commas_and_the_type_follows_from_the_body(text: str, third: ThirdParty) -> None:
-    assert read(text) == third
+    assert read_third_party(text) == third
 
 
 def test_a_body_may_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "charge.json").write_text("[1]")
     (tmp_path / "picture").write_bytes(b"\x89PNG\xff")
-    assert read("A=body:@charge.json,errors:2%", tmp_path).content_type == "application/json"
-    picture = read("A=body:@picture", tmp_path)
+    assert read_third_party("A=body:@charge.json,errors:2%", tmp_path).content_type == "application/json"
+    picture = read_third_party("A=body:@picture", tmp_path)
     assert picture.content_type == "application/octet-stream"
     assert picture.body is not None
     assert picture.body.data == b"\x89PNG\xff"
@@ -61,7 +60,7 @@ def test_a_body_may_be_a_file(tmp_path: Path) -> None:
 )
 def test_what_makes_no_sense_is_told_with_what_to_write(text: str, said: str) -> None:
     with pytest.raises(BadOptionError) as caught:
-        read(text)
+        read_third_party(text)
     assert said in str(caught.value)
 
 
@@ -72,9 +71,11 @@ def test_what_makes_no_sense_is_told_with_what_to_write(text: str, said: str) ->
 )
 def test_what_is_typed_again_is_the_same(errors: float, stall: Stall | None, body: str | None) -> None:
     words = f"A=5ms,errors:{errors}" + (f",body:{body}" if body else "")
-    third = read(words + (f",stall:{stall.for_s}s/{stall.every_s}s" if stall else ""))
-    assert read(third.text("BODY")) == third
+    third = read_third_party(words + (f",stall:{stall.for_s}s/{stall.every_s}s" if stall else ""))
+    assert read_third_party(third.text("BODY")) == third
 
 
 def test_a_long_body_is_typed_again_as_a_file() -> None:
-    assert read(f"A=5ms,body:{'x' * 500}").text("BODY") == "A=latency:5ms,type:text/plain,body:@BODY"
+    assert (
+        read_third_party(f"A=5ms,body:{'x' * 500}").text("BODY") == "A=latency:5ms,type:text/plain,body:@BODY"
+    )

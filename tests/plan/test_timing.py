@@ -4,11 +4,9 @@ import pytest
 from tests.plan.made import KNOWN, STACKS
 
 from velodrome.guest import catalog
-from velodrome.plan.finding import load
-from velodrome.plan.known import Known
-from velodrome.plan.matrix import lay_out
-from velodrome.plan.study_file import parse
-from velodrome.plan.timing import LOAD_S, START_S, STOP_S, heat_s, race_s
+from velodrome.plan.findings import Known
+from velodrome.plan.matrix import LOAD_S, START_S, STOP_S, lay_out, race_s, session_s
+from velodrome.plan.study_file import load_study, parse
 
 
 def told(contestant: str, recipe: str, loads: str) -> float:
@@ -16,7 +14,7 @@ def told(contestant: str, recipe: str, loads: str) -> float:
         f'blocks = 1\ncontestants = [{contestant}]\n[[questions]]\nrecipe = "{recipe}"\nloads = [{loads}]\n'
     )
     (heat,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).heats
-    return heat_s(heat, STACKS) - START_S - STOP_S
+    return session_s(heat, STACKS) - START_S - STOP_S
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,7 @@ def test_a_load_takes_its_spans_and_what_is_still_inside(
 
 def test_the_first_lap_has_three_questions_ten_stacks_and_fits_into_its_minutes() -> None:
     stacks = catalog.stacks()
-    study = load("first-lap", Known(stacks, catalog.recipes()))
+    study = load_study("first-lap", Known(stacks, catalog.recipes()))
     matrix = lay_out(study, stacks)
     assert [question.name for question in study.questions] == ["hello", "third-party", "large"]
     assert len(study.contestants) == 10

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from velodrome.plan.toml_map import TomlMap
+from velodrome.plan.findings import TomlMap
 
 TEXT = """\
 title = "x"

@@ -11,12 +11,12 @@ from typing import Any
 
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stacks.uvicorn import stack as uvicorn
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import (
     Failed,
     FailureKind,
+    Flag,
+    FlagKind,
     HostFacts,
     Latency,
     LoadFacts,
@@ -26,6 +26,7 @@ from velodrome.model.measurement import (
     QueueFacts,
     ServerFacts,
     ServerSample,
+    Severity,
     UpstreamFacts,
     WorkerUse,
 )

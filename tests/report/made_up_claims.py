@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from tests.report.made_up_verdict import verdict
 
-from velodrome.model.claim import Check, Checked, Claim, Figure, Judged, Judgement
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.interval import Interval
+from velodrome.model.claim import Check, Checked, Claim, Experiment, Figure, Finding, Judged, Judgement
+from velodrome.model.quantity import Interval
 from velodrome.model.verdict import Verdict
 
 HOLDS, FAILS, CANNOT = Judgement.HOLDS, Judgement.FAILS, Judgement.CANNOT_TELL

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from tests.judge.differing.made import AFTER_OPEN, BEFORE_OPEN, interleaved, latencies
+from tests.judge.regression.made import AFTER_OPEN, BEFORE_OPEN, interleaved, latencies
 from tests.report.made_up import HOSTILE
 
-from velodrome.judge.differing.diffing import Asked
+from velodrome.judge.regression import Asked
+from velodrome.model.condition import Threshold
 from velodrome.model.difference import Diff, Side
-from velodrome.model.threshold import Threshold
 
 QUICK, SLOW = [5.0, 5.2, 5.4, 6.0] * 120, [5.0, 5.2, 5.4, 6.0] * 118 + [60.0] * 8
 THRESHOLDS = (

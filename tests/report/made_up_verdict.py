@@ -20,9 +20,9 @@ from tests.report.made_up import (
     shape,
 )
 
-from velodrome.model.flag import Severity
-from velodrome.model.interval import Interval
 from velodrome.model.load import Load
+from velodrome.model.measurement import Severity
+from velodrome.model.quantity import Interval
 from velodrome.model.study import Question
 from velodrome.model.verdict import Answer, LatencyView, Outcome, Standing, Verdict
 

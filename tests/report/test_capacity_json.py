@@ -5,9 +5,8 @@ import jsonschema
 import pytest
 from tests.report.test_capacity_text import TITLE, knee, rate
 
-from velodrome.model.capacity_found import Knee, RateCapacity
-from velodrome.model.interval import Interval
-from velodrome.model.search import Ending
+from velodrome.model.quantity import Interval
+from velodrome.model.search import Ending, Knee, RateCapacity
 from velodrome.report import schema, searches
 
 FOUND = (

@@ -1,9 +1,18 @@
 from tests.judge import made
 
-from velodrome.judge.search.scalability import scalability
-from velodrome.model.capacity_found import Bottom, Bound, Knee, RateCapacity
-from velodrome.model.interval import Interval
-from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
+from velodrome.judge.search.connections import scalability
+from velodrome.model.quantity import Interval
+from velodrome.model.search import (
+    Bottom,
+    Bound,
+    ConnectionsFound,
+    Ending,
+    Knee,
+    Probe,
+    RateCapacity,
+    RateFound,
+    Sample,
+)
 from velodrome.report import searches
 
 BEST = made.measured(made.trial("one"), 404.0, cpu_us=4_700, mean_ms=12.0)

@@ -1,5 +1,4 @@
-from velodrome.model.condition import Beyond, Figure, decide
-from velodrome.model.condition_text import read
+from velodrome.model.condition import Beyond, Figure, decide, read
 from velodrome.report.load_text import condition_documents, condition_sentence
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.report import made_up_verdict
 
-from velodrome.model import samples
+from velodrome.model import profile
 from velodrome.model.verdict import ProfileView, Verdict
 from velodrome.report import html, markdown, profiles, terminal
 from velodrome.report import profiles as flames
@@ -14,9 +14,9 @@ from velodrome.report import profiles as flames
 TURN = ("process 1", "main (app.py)", "_run_once (asyncio/base_events.py)", "Handle._run (asyncio/events.py)")
 PARSE = (*TURN, "data_received (uvicorn/protocols/http/h11_impl.py)")
 OWN = (*PARSE, "<b>app</b> (<velodrome asgi hello 1>)")
-WAIT = (*TURN[:3], "EpollSelector.select (selectors.py)", samples.WAITS)
-FIRST = samples.dump({PARSE: 30, OWN: 10, WAIT: 60})
-SECOND = samples.dump({PARSE: 60, WAIT: 40})
+WAIT = (*TURN[:3], "EpollSelector.select (selectors.py)", profile.WAITS)
+FIRST = profile.dump({PARSE: 30, OWN: 10, WAIT: 60})
+SECOND = profile.dump({PARSE: 60, WAIT: 40})
 TEXTS = {"profiles/a.txt": FIRST, "profiles/b.txt": SECOND}
 
 
@@ -58,11 +58,11 @@ def test_what_the_loop_runs_stands_at_the_ground_and_waiting_is_left_out() -> No
 
 
 def test_start_up_that_all_share_is_left_out_where_no_loop_turns() -> None:
-    text = samples.dump({("process 1", "main (a.py)", "serve (b.py)", f"{name} (c.py)"): 1 for name in "xy"})
+    text = profile.dump({("process 1", "main (a.py)", "serve (b.py)", f"{name} (c.py)"): 1 for name in "xy"})
     assert set(flames.stacks(text)) == {("x (c.py)",), ("y (c.py)",)}
 
 
-@pytest.mark.parametrize("text", ["", "no stacks", samples.dump({WAIT: 3})])
+@pytest.mark.parametrize("text", ["", "no stacks", profile.dump({WAIT: 3})])
 def test_nothing_at_work_draws_nothing(text: str) -> None:
     assert flames.graph(flames.stacks(text), "none") == ""
 

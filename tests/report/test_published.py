@@ -8,8 +8,8 @@ import pytest
 from tests.report import made_up
 from tests.report.made_up_verdict import verdict
 
-from velodrome.model.interval import Interval
-from velodrome.model.published import Compared, Here, Line
+from velodrome.model.claim import Compared, Here, Line
+from velodrome.model.quantity import Interval
 from velodrome.model.verdict import Verdict
 from velodrome.report import claims, html, json, markdown, terminal
 

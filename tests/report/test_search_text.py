@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
 from velodrome.report import searches
 

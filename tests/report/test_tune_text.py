@@ -4,10 +4,19 @@ from tests.judge import made
 
 from velodrome.guest import catalog
 from velodrome.judge.tuning.racing import tune
-from velodrome.model.limits import Limits
-from velodrome.model.recommendation import Growth, Reason, Recommendation
-from velodrome.model.tuning import Ask, Candidate, Goal, Told, TuneEnding, Wanted
-from velodrome.plan.candidates import candidate
+from velodrome.model.load import Limits
+from velodrome.model.tuning import (
+    Ask,
+    Candidate,
+    Goal,
+    Growth,
+    Reason,
+    Recommendation,
+    Told,
+    TuneEnding,
+    Wanted,
+)
+from velodrome.plan.matrix import candidate
 from velodrome.report import recommendation as tune_text
 
 STACKS = catalog.stacks()

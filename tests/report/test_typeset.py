@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 from velodrome.report.typeset import (
     FIGURE_SPACE,
     LINES,

@@ -21,7 +21,7 @@ from tests.plan.made import KNOWN
 
 from velodrome.model.errors import UsageError
 from velodrome.plan import study_file
-from velodrome.plan.asked import access_log, file, openapi
+from velodrome.plan.requests import access_log, file, openapi
 
 MOST_S = 1.0
 MOST_MB = 400

@@ -48,7 +48,7 @@ time.sleep(600)
 VELODROME = """
 import sys, time
 from velodrome.run.machine.limits import bounds, hierarchies
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.ward import Order, Ward
 where = {name: one for name, one in hierarchies().items() if name == "freezer"}

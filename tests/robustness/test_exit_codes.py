@@ -210,7 +210,7 @@ def test_an_installation_without_its_engine_is_named(words: Sequence[str], where
 def with_bug(raising: str, words: Sequence[str] = ("studies",)) -> tuple[str, ...]:
     """Return a command line of velodrome in which something is raised that nobody foresaw."""
     code = (
-        "import sys, velodrome.plan.finding as finding\n"
+        "import sys, velodrome.plan.study_file as finding\n"
         "from velodrome.cli import main\n"
         "class PanicException(BaseException): pass\n"
         "def deep(): deep()\n"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_diff import write
-from tests.judge.differing.made import CLOSED_Q, rates, stored
+from tests.judge.regression.made import CLOSED_Q, rates, stored
 from tests.run.link.possible import NEEDS_LINK
 from tests.shop_repository import slower
 

@@ -15,8 +15,7 @@ import pytest
 from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.model.errors import AccountError, StartRefusedError
-from velodrome.model.link import Link
-from velodrome.model.load import Load, Open
+from velodrome.model.load import Link, Load, Open
 from velodrome.run import third_party
 from velodrome.run.account import (
     Account,

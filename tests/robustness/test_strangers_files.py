@@ -158,14 +158,14 @@ def test_a_group_is_asked_for_before_its_first_study(clone: Path) -> None:
 
 
 def test_studies_that_ship_need_no_asking() -> None:
-    from velodrome.plan import finding, named  # noqa: PLC0415
+    from velodrome.plan import study_file, untrusted  # noqa: PLC0415
     from velodrome.usecases.studies import Trust, known  # noqa: PLC0415
 
     there, naming = known(), 0
     trust = Trust(given=False, ask=None, say=pytest.fail)
-    for name, path in finding.shipped().items():
-        one = finding.load(name, there)
-        naming += bool(named.of_study(one))
+    for name, path in study_file.shipped_studies().items():
+        one = study_file.load_study(name, there)
+        naming += bool(untrusted.of_study(one))
         trust.see_study(name, one)
         trust.see_study(str(path), one)
     assert naming > 0

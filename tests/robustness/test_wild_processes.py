@@ -11,7 +11,7 @@ import psutil
 import pytest
 from tests.robustness.left import eventually
 
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.run.machine.limits import bounds, hierarchies
 from velodrome.run.supervision.ward import Group, Order, Ward
 

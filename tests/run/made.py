@@ -1,12 +1,12 @@
 """Nouns for the tests of run/, small and complete."""
 
 from velodrome.guest.recipe import Body, Cpu, Query, ReadBody, Recipe, Sleep
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import (
     Failed,
     FailureKind,
+    Flag,
+    FlagKind,
     HostFacts,
     Latency,
     LoadFacts,
@@ -16,6 +16,7 @@ from velodrome.model.measurement import (
     QueueFacts,
     ServerFacts,
     ServerSample,
+    Severity,
     WorkerUse,
 )
 from velodrome.model.results import Header

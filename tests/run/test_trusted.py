@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.model.named import Deed, Named
+from velodrome.model.files import Deed, Named
 from velodrome.run import cache, trusted
 from velodrome.run.trusted import Trusted, fingerprint
 

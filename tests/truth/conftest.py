@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind
 from velodrome.model.load import Load
-from velodrome.model.measurement import LoadFacts
+from velodrome.model.measurement import Flag, FlagKind, LoadFacts
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.machine import measuring_lock

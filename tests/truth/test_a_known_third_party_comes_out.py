@@ -10,9 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import LoadFacts, UpstreamFacts
+from velodrome.model.measurement import FlagKind, LoadFacts, Severity, UpstreamFacts
 from velodrome.run import third_party
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver

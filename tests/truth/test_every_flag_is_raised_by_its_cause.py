@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from velodrome.guest.recipe import filler
-from velodrome.model.flag import FlagKind, Severity
 from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import FlagKind, Severity
 from velodrome.run.drivers.driver import LoadEvent, Target
 
 pytestmark = pytest.mark.measured

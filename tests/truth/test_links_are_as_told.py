@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
-from velodrome.model.link import MTU, SEGMENT, Link
+from velodrome.model.load import MTU, SEGMENT, Link
 from velodrome.model.measurement import LinkFacts
 from velodrome.run.link import Site, entered, opened
 

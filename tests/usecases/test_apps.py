@@ -9,9 +9,8 @@ import pytest
 from tests.run.apps.theirs import SHOP
 
 from velodrome.guest import catalog
-from velodrome.model.app import App
+from velodrome.model.app import App, ThirdParty
 from velodrome.model.errors import BrokenPluginError, UsageError
-from velodrome.model.third_party import ThirdParty
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Asked, look
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import SHOP
 
+from velodrome.model.app import Request
 from velodrome.model.errors import AppAnswersWrongError, HeaderError, WithheldHeaderError
-from velodrome.model.request import Request
 from velodrome.model.secrets import MARK
 from velodrome.model.trial import Contestant
-from velodrome.plan.asked.headers import read
+from velodrome.plan.requests.lines import read_headers
 from velodrome.usecases.apps import Asked, lab_for, look
 from velodrome.usecases.bench import standing
 
@@ -84,4 +84,4 @@ def test_what_was_not_written_down_is_never_sent() -> None:
     app = look(Asked("guarded:application", cwd=str(SHOP), requests=(marked,), headers=HEADERS))
     assert len(app.requests[0].headers) == 2
     with pytest.raises(HeaderError, match="here stands what was not written down"):
-        read([f"Authorization: {MARK}"])
+        read_headers([f"Authorization: {MARK}"])

@@ -13,10 +13,9 @@ from velodrome.guest.recipe import Body, Recipe, Sleep
 from velodrome.guest.stack import KnobValue
 from velodrome.judge.search.holding import Demands
 from velodrome.judge.search.rate import RateSearch
-from velodrome.model.condition_text import read
+from velodrome.model.condition import read
 from velodrome.model.errors import NoServerError
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Limits, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, Sample
 from velodrome.model.trial import Contestant, Trial

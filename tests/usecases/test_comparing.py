@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.model.app import App
+from velodrome.model.app import App, Request
 from velodrome.model.errors import NoStackFitsError, UnknownNameError
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Open
-from velodrome.model.request import Request
+from velodrome.model.load import Closed, Limits, Open
 from velodrome.model.results import Header, dump_header, parse
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab

@@ -8,8 +8,8 @@ import pytest
 from tests.run.apps.theirs import SHOP
 
 from velodrome.judge.search.holding import Demands
-from velodrome.model.condition_text import read
-from velodrome.model.limits import Limits
+from velodrome.model.condition import read
+from velodrome.model.load import Limits
 from velodrome.model.search import Ending
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.lab import Lab

@@ -10,10 +10,9 @@ from tests.judge import made
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.judge.search.holding import Demands
 from velodrome.model.errors import AppAnswersWrongError, NoServerError, VelodromeError
-from velodrome.model.interval import Interval
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Limits, Load
 from velodrome.model.measurement import Measurement
+from velodrome.model.quantity import Interval
 from velodrome.model.search import Probe
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Candidate, Entry, Fate, Goal

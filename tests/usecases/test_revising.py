@@ -8,7 +8,7 @@ import pytest
 from tests.shop_repository import SHOP, git, slower
 
 from velodrome.cli.main import main
-from velodrome.judge.differing.looks import looks, next_look
+from velodrome.judge.statistics import looks, next_look
 from velodrome.run.apps.revisions import KIND
 
 

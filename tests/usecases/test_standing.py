@@ -11,10 +11,9 @@ import psutil
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
-from velodrome.model.app import App
+from velodrome.model.app import App, Content, Request
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, InterpreterNotFoundError
-from velodrome.model.limits import Limits
-from velodrome.model.request import Content, Request
+from velodrome.model.load import Limits
 from velodrome.model.trial import Contestant
 from velodrome.run.environments.interpreter import find
 from velodrome.usecases.apps import Asked, lab_for, look, stacks_for

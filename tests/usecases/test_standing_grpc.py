@@ -9,8 +9,8 @@ import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
 from velodrome.judge.deploying_app import deploy
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import AppAnswersWrongError, BadOptionError
-from velodrome.model.request import Content, Request
 from velodrome.model.trial import Contestant
 from velodrome.usecases.apps import Asked, lab_for, look, stacks_for
 from velodrome.usecases.bench import standing

@@ -12,17 +12,15 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model import secrets as known_secrets
+from velodrome.model.app import Request
 from velodrome.model.errors import AppInProgramError, AppInTestError, AppNotFoundError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.request import Request
-from velodrome.plan import link_text
-from velodrome.plan.asked import asking
-from velodrome.plan.asked.asking import Asking
-from velodrome.plan.asked.headers import Header, checked
-from velodrome.plan.asked.methods import SAFE
+from velodrome.model.load import Limits, Link
+from velodrome.plan import surroundings
+from velodrome.plan.requests import sources
+from velodrome.plan.requests.lines import SAFE, Header, checked
+from velodrome.plan.requests.sources import Asking
 from velodrome.run.faults import refusals
 from velodrome.usecases.apps import Asked, folder
 from velodrome.usecases.compare import Terms
@@ -103,7 +101,7 @@ def requests(
     Raises UsageError.
     """
     see = trusting(trust).see
-    return asking.of(lines, _path(file), _path(access_log), _path(openapi), methods, see=see)
+    return sources.of(lines, _path(file), _path(access_log), _path(openapi), methods, see=see)
 
 
 def trusting(given: bool) -> Trust:
@@ -119,7 +117,7 @@ def mix_of(asked: Asks) -> tuple[Request, ...]:
     """Return requests, each once, with its weight. Raises RequestLineError."""
     lines = [one for one in asked if isinstance(one, str)]
     given = tuple(one for one in asked if isinstance(one, Request))
-    return (*asking.of(lines).requests, *given) if lines or not given else given
+    return (*sources.of(lines).requests, *given) if lines or not given else given
 
 
 def seconds_of(span: float | str) -> float:
@@ -127,7 +125,7 @@ def seconds_of(span: float | str) -> float:
     if not isinstance(span, str):
         return float(span)
     try:
-        return duration.seconds(span)
+        return amounts.seconds(span)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -145,7 +143,7 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
 def link_of(link: str) -> Link | None:
     """Return the network between, told as `rtt=40ms,loss=1%`; None: it was not given. Raises UsageError."""
     try:
-        return link_text.read(link) if link else None
+        return surroundings.read_link(link) if link else None
     except ValueError as error:
         raise UsageError(f"link: {error}") from error
 

@@ -10,10 +10,9 @@ from velodrome.api import tables as showing
 from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, seconds_of, terms_of
 from velodrome.api.runs import Run, read
 from velodrome.guest import catalog
-from velodrome.judge.differing import sides
-from velodrome.judge.differing.asking import asked
-from velodrome.judge.differing.diffing import Asked
-from velodrome.judge.differing.diffing import diff as differing
+from velodrome.judge import before_after
+from velodrome.judge.regression import Asked, asked
+from velodrome.judge.regression import diff as differing
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
 from velodrome.report import differences
@@ -127,11 +126,11 @@ def diff(
         raise UsageError(f"{', '.join(how)}: only where two revisions of an app are raced; name it: app=…")
     stacks, first = catalog.stacks(), _run(before)
     if after is None:
-        both = sides.revisions(first.results, stacks)
+        both = before_after.revisions(first.results, stacks)
     else:
         second = _run(after)
         named = (str(first.path), str(second.path))
-        both = sides.runs(first.results, second.results, stacks, named)
+        both = before_after.runs(first.results, second.results, stacks, named)
     return Differences(differing(both, looked))
 
 

@@ -7,14 +7,12 @@ from urllib.parse import urlsplit
 
 from velodrome.api import tables
 from velodrome.api.apps import Asks, Headers, asked_of, link_of, mix_of, seconds_of
-from velodrome.judge.loaded import Blocks
-from velodrome.judge.measured import Measured
+from velodrome.judge.loaded import Blocks, Measured
 from velodrome.model import secrets
+from velodrome.model.app import Content, Request, known
 from velodrome.model.errors import UsageError
 from velodrome.model.quantity import in_unit
-from velodrome.model.request import Content, Request
-from velodrome.model.withheld import known
-from velodrome.plan.asked.headers import added, checked
+from velodrome.plan.requests.lines import checked, with_headers
 from velodrome.report import names
 from velodrome.run.drivers.driver import Target
 from velodrome.run.faults import refusals
@@ -177,7 +175,7 @@ def load(
     if isinstance(target, str) and "://" in target:
         if of_app:
             raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
-        whole = added(mix, checked(headers))
+        whole = with_headers(mix, checked(headers))
         secrets.of_text(target)
         known(whole, [name for name, _ in checked(headers)])
         shown = secrets.mask(target)

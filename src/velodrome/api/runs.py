@@ -16,7 +16,8 @@ from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result, Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding, matrix, timing
+from velodrome.plan import matrix, study_file
+from velodrome.plan import matrix as timing
 from velodrome.plan.matrix import Matrix
 from velodrome.report import names
 from velodrome.report.typeset import estimate
@@ -152,7 +153,7 @@ def race(
     and what else keeps a race from being run; a contestant that fails is a result.
     """
     refuse_count("blocks", blocks)
-    asked = study if isinstance(study, Study) else finding.load(str(study), known(), quick=quick)
+    asked = study if isinstance(study, Study) else study_file.load_study(str(study), known(), quick=quick)
     asked = replace(
         asked,
         blocks=asked.blocks if blocks is None else blocks,
@@ -178,7 +179,7 @@ def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait
         profiles=laid_out.profiles,
     )
     with giving(folder):
-        racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
+        racing.run(plan, lab, Quiet(), lambda heat: timing.session_s(heat, lab.stacks))
     return read(folder)
 
 

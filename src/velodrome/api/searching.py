@@ -10,15 +10,12 @@ from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, secon
 from velodrome.guest.stack import KnobValue
 from velodrome.judge.search.holding import Demands
 from velodrome.model.app import App
-from velodrome.model.capacity_found import Knee, RateCapacity
-from velodrome.model.condition import Condition
-from velodrome.model.condition_text import read
+from velodrome.model.condition import Condition, read
 from velodrome.model.errors import UsageError
-from velodrome.model.interval import Interval
-from velodrome.model.recommendation import Recommendation
-from velodrome.model.search import Ending, Probe, RateFound, Sample
+from velodrome.model.quantity import Interval
+from velodrome.model.search import Ending, Knee, Probe, RateCapacity, RateFound, Sample
 from velodrome.model.trial import Contestant
-from velodrome.model.tuning import Goal
+from velodrome.model.tuning import Goal, Recommendation
 from velodrome.report import recommendation as recommending
 from velodrome.report import searches
 from velodrome.run.faults import refusals

@@ -14,18 +14,16 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, known
 from velodrome.model.errors import BadOptionError, NeedlessOptionError, UnknownNameError, UsageError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.named import Named
-from velodrome.model.request import Request
+from velodrome.model.files import Named
+from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.withheld import known
-from velodrome.plan import env_file
-from velodrome.plan.asked import asking, headers
-from velodrome.plan.asked.asking import Asking
-from velodrome.plan.asked.methods import ALL, SAFE
+from velodrome.plan import surroundings
+from velodrome.plan.requests import lines as headers
+from velodrome.plan.requests import sources
+from velodrome.plan.requests.lines import ALL, SAFE
+from velodrome.plan.requests.sources import Asking
 from velodrome.report.typeset import visible
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
@@ -156,7 +154,7 @@ class Given:
 
     def asked(self, app: str) -> Asked:
         """Return it of one app. Raises HeaderError, and EnvFileError or HeaderFileError for files."""
-        variables = [line for path in self.env_files or () for line in env_file.read(path)]
+        variables = [line for path in self.env_files or () for line in surroundings.read_env_file(path)]
         given = [line for path in self.header_files or () for line in headers.lines_of(path)]
         return Asked(
             app,
@@ -167,7 +165,7 @@ class Given:
             self.requests,
             tuple(self.upstreams or ()),
             self.proto,
-            headers=headers.read([*given, *(self.headers or ())]),
+            headers=headers.read_headers([*given, *(self.headers or ())]),
             setup=self.setup,
             teardown=self.teardown,
             user=self.user,
@@ -226,7 +224,7 @@ def mix(
     for line in lines or ():
         secrets.of_text(line)  # before one of them is quoted as wrong
     see = trust(trusted).see
-    found = asking.of(lines or (), file, access_log, openapi, methods(named), see=see)
+    found = sources.of(lines or (), file, access_log, openapi, methods(named), see=see)
     known(found.requests)
     for sentence in found.told:
         print(visible(secrets.mask(sentence)), file=sys.stderr, flush=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from velodrome.cli._quick import Annotated, Argument, Option
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
-from velodrome.plan.asked import file_or_text
-from velodrome.plan.asked.file_or_text import read_text
+from velodrome.plan import option_text
+from velodrome.plan.option_text import read_text
 
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
@@ -313,8 +313,8 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from pathlib import Path  # noqa: PLC0415
 
     from velodrome.cli import _app_options as trusting  # noqa: PLC0415
-    from velodrome.model.withheld import known, unmarked, whole  # noqa: PLC0415
-    from velodrome.plan.asked import file  # noqa: PLC0415
+    from velodrome.model.app import known, unmarked, whole  # noqa: PLC0415
+    from velodrome.plan.requests import file  # noqa: PLC0415
     from velodrome.run.drivers import mix  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
@@ -367,7 +367,7 @@ def said(
     if message is not None and message.isascii() and message.isdigit():
         spec["message_bytes"] = int(message)
         message = None
-    return Conversation(spec, file_or_text.read("--message", message) or b"")
+    return Conversation(spec, option_text.read_content("--message", message) or b"")
 
 
 Rate = Annotated[
@@ -404,11 +404,11 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
     if rate is None and step is None and every is None and ramp is None:
         return Pace()
     # Of a closed loop nothing is to be read.
-    from velodrome.plan import schedule_text  # noqa: PLC0415
+    from velodrome.plan import option_text  # noqa: PLC0415
 
     try:
         every_s, ramp_s = _seconds("--every", every), _seconds("--ramp", ramp)
-        found = schedule_text.read(schedule_text.OF_OPTIONS, rate, step, every_s, ramp_s)
+        found = option_text.read_schedule(option_text.OF_OPTIONS, rate, step, every_s, ramp_s)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(found, tuple):
@@ -420,7 +420,7 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
 
 def _seconds(option: str, text: str | None) -> float | None:
     try:
-        return None if text is None else duration.seconds(text)
+        return None if text is None else amounts.seconds(text)
     except ValueError as error:
         raise ValueError(f"{option}: {error}") from error
 

@@ -41,7 +41,7 @@ def conditions(texts: Sequence[str] | None) -> tuple[Condition, ...]:
     """Return the conditions given. Raises ConditionError, UnknownLoadMetricError."""
     if not texts:
         return ()
-    from velodrome.model.condition_text import read  # noqa: PLC0415
+    from velodrome.model.condition import read  # noqa: PLC0415
 
     return tuple(map(read, texts))
 

@@ -13,21 +13,21 @@ from velodrome.cli import judge
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding, matrix, timing
-from velodrome.plan.matrix import Matrix
-from velodrome.plan.profiled import profiled
+from velodrome.plan import matrix, study_file
+from velodrome.plan import matrix as timing
+from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
 from velodrome.report.terminal import RaceView
 from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
+from velodrome.run.racing.plan import seat
 from velodrome.usecases.studies import Trust, known
 
 RUNS = Path("runs")
@@ -110,7 +110,7 @@ def allowed(name: str, stacks: Mapping[str, Stack], options: Options) -> tuple[S
 
     Raises UnknownNameError, StudyFileError, NothingSelectedError, UntrustedError.
     """
-    asked = chosen(finding.load(name, known(stacks), quick=options.quick), options)
+    asked = chosen(study_file.load_study(name, known(stacks), quick=options.quick), options)
     laid_out = matrix.lay_out(asked, stacks, options.only, options.python)
     options.trust.see_study(name, matrix.narrowed(asked, laid_out))
     return asked, laid_out
@@ -141,7 +141,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
     with giving(where), RaceView(sys.stdout) as view:
         view.started(
             asked,
-            placement=facts.place(lab.cpus, asked.limits),
+            placement=seat(asked.limits, lab).placement,
             python=options.python or platform.python_version(),
             trials=sum(len(heat.trials) for heat in laid_out.heats),
             seconds=timing.race_s(laid_out.heats, stacks),
@@ -157,7 +157,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
             laid_out.experiments,
             laid_out.profiles,
         )
-        ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
+        ended = race.run(plan, lab, view, lambda heat: timing.session_s(heat, stacks))
         # A part of a race that is gone on with says nothing of the rest.
         finished = "" if options.only and options.resume else ended.how
         verdict, paths = judge.judged(where, stacks, finished=finished)

@@ -12,14 +12,12 @@ import typer
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model import duration
-from velodrome.model.condition import Condition
-from velodrome.model.condition_text import read
+from velodrome.model import amounts
+from velodrome.model.condition import Condition, read
 from velodrome.model.errors import BadOptionError, UnknownNameError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
+from velodrome.model.load import Limits, Link
 from velodrome.model.trial import Contestant
-from velodrome.plan import link_text
+from velodrome.plan import surroundings
 from velodrome.usecases import apps
 from velodrome.usecases.terms import Knobs
 
@@ -87,7 +85,7 @@ def rate(option: str, value: float | None) -> float | None:
 def seconds(option: str, text: str) -> float:
     """Return a span of time. Raises BadOptionError."""
     try:
-        return duration.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise BadOptionError(option, text, str(error)) from error
 
@@ -104,6 +102,6 @@ Between = Annotated[str, typer.Option("--link", help="Network between: rtt=160ms
 def between(text: str) -> Link | None:
     """Return the link of `--link`; None: it was not given. Raises BadOptionError."""
     try:
-        return link_text.read(text) if text else None
+        return surroundings.read_link(text) if text else None
     except ValueError as error:
         raise BadOptionError("--link", text, str(error)) from error

@@ -8,8 +8,8 @@ import typer
 
 from velodrome.cli import _server_options as serving
 from velodrome.cli._telling import FAILED
+from velodrome.model.amounts import memory_bytes
 from velodrome.model.errors import BadOptionError
-from velodrome.model.memory_text import memory_bytes
 from velodrome.report import listing
 from velodrome.run import cache
 from velodrome.run.environments import verifying

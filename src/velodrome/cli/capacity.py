@@ -16,8 +16,8 @@ from velodrome.cli import _server_options as serving
 from velodrome.cli._app_options import OF_APPS, AppName, Choice, RecipeName, served, tell_unread
 from velodrome.cli._telling import ToldCapacity, of_search
 from velodrome.judge.search.holding import Demands
-from velodrome.model.capacity_found import Knee, RateCapacity
 from velodrome.model.errors import UsageError
+from velodrome.model.search import Knee, RateCapacity
 from velodrome.model.trial import Trial
 from velodrome.report import searches
 from velodrome.run.lab import Lab

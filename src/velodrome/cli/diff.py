@@ -19,8 +19,8 @@ from velodrome.cli._app_options import tell_unread
 from velodrome.cli._racing import folder
 from velodrome.cli._telling import CANNOT_TELL, FAILED, tell
 from velodrome.guest import catalog
-from velodrome.judge.differing import asking, sides
-from velodrome.judge.differing.diffing import Asked, diff
+from velodrome.judge import before_after, regression
+from velodrome.judge.regression import Asked, diff
 from velodrome.model import quantity
 from velodrome.model.difference import DIFF_METRICS, Change, Diff
 from velodrome.model.errors import BadOptionError, NeedlessOptionError
@@ -64,7 +64,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Write it into this file
 def looked_at(thresholds: Sequence[str] | None, margins: Sequence[str] | None, metrics: str) -> Asked:
     """Return what the options say. Raises ThresholdError."""
     named = [name.strip() for name in metrics.split(",") if name.strip()]
-    return asking.asked(thresholds or (), margins or (), named)
+    return regression.asked(thresholds or (), margins or (), named)
 
 
 @dataclass(frozen=True)
@@ -306,8 +306,8 @@ def _of_stored(before: str, after: str, asked: Asked) -> Diff:
     """Compare two stored runs, or the revisions in one."""
     stacks, first = catalog.stacks(), store.read(Path(before))
     if not after:
-        return diff(sides.revisions(first, stacks), asked)
-    return diff(sides.runs(first, store.read(Path(after)), stacks, (before, after)), asked)
+        return diff(before_after.revisions(first, stacks), asked)
+    return diff(before_after.runs(first, store.read(Path(after)), stacks, (before, after)), asked)
 
 
 def _refuse_needless(context: typer.Context) -> None:

@@ -16,7 +16,7 @@ from velodrome.model import results
 from velodrome.model.errors import BadOptionError
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding
+from velodrome.plan import study_file
 from velodrome.report import html, json, markdown, terminal
 from velodrome.report import junit as junit_report
 from velodrome.run.racing.store import NAME, read
@@ -53,7 +53,7 @@ def judged(
 
 def claimed(name: str, study: Study) -> Study:
     """Return a study as its file has it now, in the form it was run in."""
-    return finding.load(name, known(), quick=study.form == "quick")
+    return study_file.load_study(name, known(), quick=study.form == "quick")
 
 
 def _stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
@@ -71,11 +71,11 @@ def _stacks(verdict: Verdict, folders: Sequence[Path]) -> dict[str, str]:
 
 def _files(claims: str, folders: Sequence[Path]) -> dict[Path, str]:
     """Return for each folder of a group's run the study of a group that it is a run of. Raises BadOptionError."""
-    if not finding.is_group(claims):
+    if not study_file.is_group(claims):
         raise BadOptionError(
             "--claims", claims, "this is a run of a group: name a group, or judge one study of it"
         )
-    by_folder = {markdown.inside_group(member): member for member in finding.members(claims)}
+    by_folder = {markdown.inside_group(member): member for member in study_file.members(claims)}
     for folder in folders:
         if folder.name not in by_folder:
             raise BadOptionError(

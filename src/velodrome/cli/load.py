@@ -8,9 +8,9 @@ import sys
 from velodrome.cli import _load_options as options
 from velodrome.cli import _load_outputs as outputs
 from velodrome.cli._quick import typed
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import UsageError
-from velodrome.plan.asked import file_or_text
+from velodrome.plan import option_text
 from velodrome.usecases.load import Work, decided
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -197,16 +197,16 @@ def _work(
     said: options.Conversation | None,
 ) -> Work:
     """Return the load with its bodies, which may be files."""
-    payload = file_or_text.read("--body", body) or b""
+    payload = option_text.read_content("--body", body) or b""
     if said is not None:
         spec, payload = {**spec, "websocket": said.spec}, said.message
-    right = file_or_text.read("--expect-body", expect_body)
+    right = option_text.read_content("--expect-body", expect_body)
     return Work(spec, payload, right)
 
 
 def _span(option: str, text: str) -> float:
     try:
-        return duration.seconds(text)
+        return amounts.seconds(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
 
@@ -225,7 +225,7 @@ def _headers(lines: "list[str] | None", files: "list[str] | None") -> "list[str]
         return lines or []
     from pathlib import Path  # noqa: PLC0415
 
-    from velodrome.plan.asked import headers  # noqa: PLC0415
+    from velodrome.plan.requests import lines as headers  # noqa: PLC0415
 
     return [*(line for file in files for line in headers.lines_of(Path(file))), *(lines or ())]
 
@@ -246,7 +246,7 @@ def _make_known(
 def _whole_text(text: str | None) -> str:
     """Return a text, or that of the file it names; a file that cannot be read is told where it is sent."""
     try:
-        return (file_or_text.read("", text) or b"").decode(errors="replace")
+        return (option_text.read_content("", text) or b"").decode(errors="replace")
     except UsageError:
         return ""
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.model.errors import UnknownNameError
 from velodrome.report import listing
 
@@ -14,7 +14,7 @@ def show_one(name: Annotated[str, typer.Argument(help="As `velodrome recipes` li
     """Show one recipe: its steps and what a right answer is."""
     try:
         listing.recipe(catalog.recipe(name), sys.stdout)
-    except catalog.NoSuchNameError as error:
+    except plugins.NoSuchNameError as error:
         raise UnknownNameError("recipe", name, error.known) from error
 
 

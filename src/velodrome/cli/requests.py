@@ -8,9 +8,11 @@ from velodrome.cli import _app_options as app_options
 from velodrome.cli import _app_options as options
 from velodrome.cli import _app_options as trusting
 from velodrome.model import secrets
+from velodrome.model.app import known, withheld
 from velodrome.model.errors import NoSourceError
-from velodrome.model.withheld import known, withheld
-from velodrome.plan.asked import asking, headers, written
+from velodrome.plan.requests import file as written
+from velodrome.plan.requests import lines as headers
+from velodrome.plan.requests import sources
 from velodrome.report.typeset import LINES, visible
 
 
@@ -31,22 +33,22 @@ def command(
     if access_log is None and openapi is None and file is None:
         raise NoSourceError("velodrome requests --access-log access.log > requests.toml")
     lines = [line for path in header_file or () for line in headers.lines_of(path)]
-    given = headers.read([*lines, *(header or ())])
+    given = headers.read_headers([*lines, *(header or ())])
     names = [name for name, _ in given]
-    found = asking.of(
+    found = sources.of(
         file=file,
         access_log=access_log,
         openapi=openapi,
         methods=options.methods(methods),
         see=trusting.trust(trust).see,
     )
-    asked = headers.added(found.requests, given)
+    asked = headers.with_headers(found.requests, given)
     known(asked, names)
     told = [secrets.mask(sentence) for sentence in found.told]
     if not sys.stdout.isatty():
         for sentence in told:
             print(visible(sentence), file=sys.stderr)
-    print(visible(written.text([withheld(one, names) for one in asked], told), LINES), end="")
+    print(visible(written.file_text([withheld(one, names) for one in asked], told), LINES), end="")
 
 
 def register(app: typer.Typer) -> None:

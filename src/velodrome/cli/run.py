@@ -27,7 +27,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.secrets import mask
 from velodrome.model.verdict import Verdict
-from velodrome.plan import finding
+from velodrome.plan import study_file
 from velodrome.report import json, terminal
 from velodrome.report import markdown as report
 from velodrome.report.typeset import LINES, visible
@@ -48,7 +48,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
         raise BadOptionError("--only", options.only[0], f"it is for one study; run one of: {_listed(name)}")
     form = "-quick" if options.quick else ""
     where = folder(f"{name}{form}", out, options.resume, f"*/{store.NAME}")
-    members = finding.members(name)
+    members = study_file.members(name)
     stacks = catalog.stacks(options.extra)
     for study in members:
         # Before the first, which may take hours; what else is wrong is told in its turn.
@@ -78,7 +78,7 @@ def race_group(name: str, out: Path | None, options: Options) -> list[Verdict]:
 
 
 def _listed(name: str) -> str:
-    return ", ".join(finding.members(name))
+    return ", ".join(study_file.members(name))
 
 
 def command(
@@ -134,7 +134,7 @@ def command(
         extra=tuple(stack or ()),
         trust=trusting.trust(trust),
     )
-    group = finding.is_group(study)
+    group = study_file.is_group(study)
     with apps.served_as(user, "", tell):
         verdicts = race_group(study, out, options) if group else [race_study(study, out, options)]
     claims = [one for verdict in verdicts for one in verdict.claims]

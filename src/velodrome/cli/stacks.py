@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.stack import Launch, Process, Stack
 from velodrome.judge.deploying import deployed
 from velodrome.model.errors import BrokenPluginError, UnknownNameError
@@ -24,7 +24,7 @@ def find(name: str, extra: list[str]) -> Stack:
     """Return the stack called `name`. Raises UnknownNameError."""
     try:
         return catalog.stack(name, extra)
-    except catalog.NoSuchNameError as error:
+    except plugins.NoSuchNameError as error:
         if error.error:
             raise BrokenPluginError("stack", name, error.error) from error
         raise UnknownNameError("stack", name, error.known) from error
@@ -36,7 +36,7 @@ def show_all(stack: Extra = None) -> None:
     rows = [(found, environment.available(found)) for found in catalog.stacks(extra).values()]
     broken = [
         (entry.name, entry.origin, entry.error)
-        for entry in catalog.entries(catalog.STACK, extra)
+        for entry in plugins.entries(catalog.STACK, extra)
         if entry.error
     ]
     listing.stacks(rows, broken, sys.stdout)
@@ -56,7 +56,7 @@ def show_one(
     line = shlex.join(["python", *process.argv])
     variables = [f"{key}={shlex.quote(value)}" for key, value in process.env.items()]
     if command:
-        print(" ".join([*variables, shlex.join(deployed(["python", *process.argv]))]))
+        print(" ".join([*variables, shlex.join(deployed(["python", *process.argv], found.server))]))
     else:
         listing.stack(
             found,

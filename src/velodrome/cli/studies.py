@@ -6,7 +6,8 @@ import typer
 
 from velodrome.guest import catalog
 from velodrome.model.study import Study
-from velodrome.plan import finding, matrix, timing
+from velodrome.plan import matrix, study_file
+from velodrome.plan import matrix as timing
 from velodrome.report import listing
 from velodrome.usecases.studies import known
 
@@ -15,10 +16,10 @@ def command() -> None:
     """List the studies that ship, with what each asks and about how long it takes in full and quick form."""
     there = known()
     rows = []
-    for name in finding.shipped():
-        full, quick = (finding.load(name, there, quick=form) for form in (False, True))
+    for name in study_file.shipped_studies():
+        full, quick = (study_file.load_study(name, there, quick=form) for form in (False, True))
         rows.append((full, _seconds(full), _seconds(quick)))
-    listing.studies(rows, list(finding.groups()), sys.stdout)
+    listing.studies(rows, list(study_file.groups()), sys.stdout)
 
 
 def _seconds(study: Study) -> float:

@@ -10,9 +10,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from velodrome.model.app import ThirdParty
 from velodrome.model.errors import UsageError
-from velodrome.model.third_party import ThirdParty
-from velodrome.plan import third_party_text
+from velodrome.plan import surroundings
 from velodrome.run import third_party
 
 Read = TypeVar("Read")
@@ -50,15 +50,15 @@ def command(
     seed: Annotated[int, typer.Option(help="Draws latencies and errors.")] = 1,
 ) -> None:
     """Answer every request after LATENCY until interrupted; one may have its own: GET /?velodrome-latency=75ms."""
-    size, content = _read("--body", third_party_text.content, body)
+    size, content = _read("--body", surroundings.content, body)
     third = ThirdParty(
         "",
         latency,
-        _read("--errors", third_party_text.share, errors),
-        None if stall is None else _read("--stall", third_party_text.stall, stall),
+        _read("--errors", surroundings.share, errors),
+        None if stall is None else _read("--stall", surroundings.stall, stall),
         content,
         size,
-        _read("--type", third_party_text.content_type, kind, content),
+        _read("--type", surroundings.content_type, kind, content),
     )
     spec = {"host": host, "port": port, **third_party.answering(third), "threads": threads, "seed": seed}
     asked_to_stop = threading.Event()

@@ -18,10 +18,9 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from velodrome.guest.plugins import Kind, healthy
 from velodrome.guest.recipe import EMBEDDED, Query, Recipe, Write
 
 if sys.version_info >= (3, 8):
@@ -80,6 +79,9 @@ class Client:
     """
 
 
+CLIENT = Kind("client", Client, "velodrome.guest.clients")
+
+
 def variable(database: str) -> str:
     """Return the environment variable that carries the URL of a database into a server process."""
     return "VELODROME_" + database.upper()
@@ -87,13 +89,7 @@ def variable(database: str) -> str:
 
 def clients() -> Dict[str, Client]:
     """Return all clients by name, found by looking into `guest/clients/`."""
-    package = import_module("velodrome.guest.clients")
-    found = {}
-    for file in iter_modules(package.__path__):
-        if not file.name.startswith("_"):
-            client = import_module("velodrome.guest.clients." + file.name).client
-            found[client.name] = client
-    return found
+    return healthy(CLIENT)
 
 
 def databases() -> Tuple[str, ...]:
@@ -171,4 +167,7 @@ def main(argv: List[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # Clients are of the class in the module's own name, not of the one in `__main__`.
+    from velodrome.guest.client import main as run
+
+    sys.exit(run(sys.argv[1:]))

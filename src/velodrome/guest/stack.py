@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Mapping, Optional, Tuple, Union
 
 KnobValue = Union[int, str]
@@ -94,6 +94,65 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Configuration:
+    """A file that says what a command line does, and how the server is started with it."""
+
+    name: str
+    text: str
+    command: Tuple[str, ...]
+    """The words of the shorter command line: `python -m gunicorn --config=gunicorn.conf.py`."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """The program that a stack starts, and what is known of it beyond the command line of a race.
+
+    What is pasted to deploy an app, and how a profile is read, follow from it. Stacks of one server share one.
+    """
+
+    module: str
+    """As after `python -m`, e.g. `gunicorn`."""
+    race_only: Tuple[str, ...] = ()
+    """Options that a race needs and a deployment does not. In a race servers end within seconds, although that ends
+    live requests; they are late because they are overloaded, and not to be replaced for it; they write nothing, keep
+    connections that a load leaves idle, and speak no more protocols than the load does."""
+    race_only_switches: Tuple[str, ...] = ()
+    """Of `race_only`, those without a value; those that begin with `--no-` need not be named again."""
+    access_log: str = ""
+    """How it writes a line for each request where it is deployed, and what that costs; empty: it writes none."""
+    replace_worker: Optional[Callable[[int, int], Tuple[str, ...]]] = None
+    """Returns the options that replace a worker after so many requests, or at so many bytes; None: it cannot."""
+    configuration: Optional[Callable[[Tuple[str, ...]], Configuration]] = None
+    """Returns the file for a command line (`python -m …`), whose last word is the app; None: it reads none."""
+    reads: Tuple[str, str] = ("", "")
+    """A file in the folder of an app and an environment variable whose settings it reads by itself, if any."""
+    parts: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    """Beginnings of the paths of its code, by the part of a server they are (`model/parts.py`)."""
+    never_blocks: Tuple[str, ...] = ()
+    """Beginnings of the paths of its code whose sockets never block: a read there works and does not wait."""
+
+    @property
+    def has_value(self) -> Mapping[str, bool]:
+        """The options that only a race needs, and whether each has a value."""
+        return {
+            option: not option.startswith("--no-") and option not in self.race_only_switches
+            for option in (*self.race_only, *self.race_only_switches)
+        }
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A stack under a name of its own that sets knobs of another for good: `aiohttp-uvloop` is `aiohttp` on uvloop."""
+
+    name: str
+    title: str
+    about: str
+    knobs: Mapping[str, KnobValue]
+    requires: Tuple[str, ...] = ()
+    """In place of the other's requirements of the same packages."""
+
+
+@dataclass(frozen=True)
 class Stack:
     """Who serves: a server, its concurrency model and event loop, its knobs, and what it needs installed."""
 
@@ -131,6 +190,45 @@ class Stack:
     """Where its program is a file of velodrome's: the module that takes the same command line, if there is one."""
     script: Optional[Callable[[Launch, Written], str]] = None
     """Where its program is one and no command line serves an app so: the lines of a file that does."""
+    server: Optional[Server] = None
+    """The program it starts; None where nothing is known of it but the command line."""
+    usual: bool = False
+    """Whether it serves an app of its interface where nobody says which stack does."""
+
+    variants: Tuple[Variant, ...] = ()
+    """Further stacks that this one is under other names."""
+    variant_of: str = ""
+    """The name of the stack that this one is with some knobs set."""
+
+    def every(self) -> Tuple[Stack, ...]:
+        """Return this stack and its variants; these do not have the knobs that are set for good."""
+        return (self, *map(self._varied, self.variants))
+
+    def _varied(self, of: Variant) -> Stack:
+        def command(launch: Launch) -> Process:
+            return self.command(replace(launch, knobs={**launch.knobs, **of.knobs}))
+
+        def script(launch: Launch, app: Written) -> str:
+            if self.script is None:
+                raise TypeError("stack %r has no script" % self.name)
+            return self.script(replace(launch, knobs={**launch.knobs, **of.knobs}), app)
+
+        own = {line.partition("==")[0] for line in of.requires}
+        others = (line for line in self.requires if line.partition("==")[0] not in own)
+        return replace(
+            self,
+            name=of.name,
+            title=of.title,
+            about=of.about,
+            command=command,
+            requires=(*others, *of.requires),
+            script=script if self.script is not None else None,
+            knobs={knob: value for knob, value in self.knobs.items() if knob not in of.knobs},
+            choices={knob: values for knob, values in self.choices.items() if knob not in of.knobs},
+            usual=False,
+            variants=(),
+            variant_of=self.name,
+        )
 
     def settings(self, chosen: Mapping[str, KnobValue]) -> Dict[str, KnobValue]:
         """Return all knobs with `chosen` over the defaults. Raises KeyError for one it does not have."""

@@ -9,13 +9,110 @@ takes when nobody is before it, so that requests wait for each other nowhere. Wh
 where it is shows in the CPU time of the server's threads, in sockets that cannot be emptied, and in the round trip.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from velodrome.judge import server_use, silence
-from velodrome.judge.server_use import BUSY, WAITED
 from velodrome.model import quantity
 from velodrome.model.bottleneck import Bottleneck, Evidence, Limit, ServerUse
+
+BUSY = 0.85
+"""A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
+WAITED = 0.1
+"""From this share of the time on, waiting for a CPU matters."""
+
+
+def is_busy(server: ServerUse) -> bool:
+    """Whether its busiest thread, or all its CPUs, had no room left; what waits for a CPU has none."""
+    wanted = server.busiest_cpu_s + server.busiest_queued_s
+    return wanted >= BUSY * server.span_s or _uses_all(server)
+
+
+def is_full(server: ServerUse) -> bool:
+    """Whether its busiest thread, or all its CPUs, ran nearly all the time: waiting for a CPU is not running."""
+    return _runs(server) or _uses_all(server)
+
+
+def server_used(server: ServerUse) -> str:
+    """Return which of a full server's threads ran, and how much: `the server's busiest thread 97 % of a CPU`."""
+    if _runs(server):
+        return (
+            f"the server's busiest thread {quantity.percent(server.busiest_cpu_s / server.span_s)} of a CPU"
+        )
+    return f"the server's threads all of its {server.cpus} CPUs"
+
+
+def because_of_server(server: ServerUse | None) -> str:
+    """Return what the server's CPU time says, to follow a claim that it was the limit."""
+    if server is None:
+        return ""
+    busiest, queued = server.busiest_cpu_s / server.span_s, server.busiest_queued_s / server.span_s
+    if busiest + queued >= BUSY:
+        waited = ""
+        if queued >= WAITED:
+            waited = f" and waited {quantity.percent(queued)} of the time for one that others had"
+        return f": its busiest thread had {quantity.percent(busiest)} of a CPU{waited}"
+    if _uses_all(server):
+        return f": its threads used all of its {server.cpus} CPUs"
+    return (
+        f", though its busiest thread used only {quantity.percent(busiest)} of a CPU: its workers are too few, or wait "
+        "for something else"
+    )
+
+
+def _runs(server: ServerUse) -> bool:
+    return server.busiest_cpu_s >= BUSY * server.span_s
+
+
+def _uses_all(server: ServerUse) -> bool:
+    return server.cpu_s >= BUSY * server.span_s * server.cpus
+
+
+# --- Whether a target fell silent: from a moment on it gave no right answer any more, though it was asked to the end.
+#
+# Sums over the span hide that. A closed loop asks a target that refuses it once a second for each connection, so one
+# that is gone for half of the span costs a few failures beside millions of answers; one that hangs costs none at all
+# until they time out. The seconds of the document (`series`) show both.
+
+LEAST_S, LEAST_SHARE = 1.0, 0.05
+"""A silence is at least so long, and so much of the span: any span may end in a short stall."""
+LIKELY = 10.0
+"""Right answers that should have come in it at the rate before. At one in two seconds two silent ones say nothing."""
+SLOW = 2.0
+"""It is also so many times a median latency: where all connections keep step, answers come in waves."""
+
+
+def silent_after(document: Mapping[str, Any]) -> float | None:
+    """Return the second of the span from which on no right answer came, to the whole second; None: they came.
+
+    A load without any right answer is not meant, nor one that asked for nothing at its end.
+    """
+    series: Sequence[Mapping[str, Any]] = document.get("series") or ()
+    answering = [second for second in series if second["ok"]]
+    if not answering:
+        return None
+    since = answering[-1]["at_s"] + 1.0
+    silent = [second for second in series if second["at_s"] >= since]
+    length = document["duration_s"] - since
+    if length < max(LEAST_S, LEAST_SHARE * document["duration_s"]) or not _asked(silent):
+        return None
+    missed = sum(second["ok"] for second in answering) / since * length
+    median_s = max((second["p50_ms"] or 0.0 for second in answering), default=0.0) / 1000
+    return since if missed >= LIKELY and length >= SLOW * median_s else None
+
+
+def silence_sentence(after_s: float) -> str:
+    """Return what a silence is, as the beginning of a sentence or a part of one: without its end."""
+    return f"the target gave no right answer after {quantity.span(after_s)}"
+
+
+def _asked(silent: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether requests were tried: some ended, or some were under way or waited all the time."""
+    return any(second["requests"] for second in silent) or (
+        bool(silent) and all(second["in_flight"] + second["waiting"] for second in silent)
+    )
+
+
+# --- Was it the generator or the server? The one place where that is decided and said.
 
 SATURATED = 0.9
 """From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
@@ -75,7 +172,7 @@ def evidence(
         retransmitted=sockets["retransmitted"],
         arriving_ms=((document.get("phases_ms") or {}).get("last_byte") or {}).get("mean"),
         server=server,
-        silent_after_s=silence.silent_after(document),
+        silent_after_s=silent_after(document),
         cpus=cpus,
     )
 
@@ -94,7 +191,7 @@ def _nothing(told: Evidence) -> Found | None:
 def _silent(told: Evidence) -> Found | None:
     if told.silent_after_s is None:
         return None
-    what = silence.told(told.silent_after_s)
+    what = silence_sentence(told.silent_after_s)
     return Limit.UNKNOWN, (
         f"{what[0].upper()}{what[1:]} of {quantity.span(told.span_s)}, so the figures are those of a server that was "
         "there and of one that was not. See whether it still runs, and what it logged."
@@ -104,13 +201,13 @@ def _silent(told: Evidence) -> Found | None:
 def _both(told: Evidence) -> Found | None:
     """Two that are full together: the figures are of the pair."""
     server, at = told.server, Limit.GENERATOR if told.cpu_share > SATURATED else Limit.SERVER
-    if told.debug or server is None or told.cpu_share < BUSY or not server_use.is_full(server):
+    if told.debug or server is None or told.cpu_share < BUSY or not is_full(server):
         return None
     if told.open_loop and at is Limit.SERVER:
         return None  # a schedule tells whether the server was too slow for it, and the generator was not
     return at, (
         f"Generator and server were both near their limit: the generator used {quantity.percent(told.cpu_share)} of "
-        f"{_cores(told)}, and {server_use.used(server)}. The server alone may give more: {_relief(told)}."
+        f"{_cores(told)}, and {server_used(server)}. The server alone may give more: {_relief(told)}."
     )
 
 
@@ -171,7 +268,7 @@ def _open(told: Evidence) -> Found:
         )
     if (stuck := _stuck(told)) is not None:
         return stuck
-    why = server_use.why(told.server)
+    why = because_of_server(told.server)
     return Limit.SERVER, (
         f"The server was the limit: it was asked {quantity.rate(asked)} and gave {answered} right answers{why}."
     )
@@ -179,15 +276,15 @@ def _open(told: Evidence) -> Found:
 
 def _queues_in_the_server(told: Evidence) -> bool:
     """Whether the connections are in use because requests wait in the server for each other, and not for each alone."""
-    if told.server is not None and server_use.is_busy(told.server):
+    if told.server is not None and is_busy(told.server):
         return True
     return bool(told.mean_ms and told.fastest_ms and told.mean_ms > QUEUES_SURELY * told.fastest_ms)
 
 
 def _closed(told: Evidence) -> Found:
     server = told.server
-    if server is not None and server_use.is_busy(server):
-        return Limit.SERVER, f"The server was the limit{server_use.why(server)}."
+    if server is not None and is_busy(server):
+        return Limit.SERVER, f"The server was the limit{because_of_server(server)}."
     if (stuck := _stuck(told)) is not None:
         return stuck
     mean, fastest = told.mean_ms, told.fastest_ms
@@ -202,7 +299,7 @@ def _queue(told: Evidence, times: float) -> Found:
         return pieces
     as_long = f"an answer took {quantity.number(times, 2)} times as long as the fastest"
     if told.server is not None:
-        why = server_use.why(told.server)
+        why = because_of_server(told.server)
         return Limit.SERVER, f"The server was the limit: requests wait in it for each other ({as_long}){why}."
     if times >= QUEUES_SURELY:
         return Limit.SERVER, (
@@ -263,7 +360,7 @@ def _stuck(told: Evidence) -> Found | None:
         )
     return Limit.SERVER, (
         "The server was the limit, or the link's rate: what we sent lay in our sockets and was not taken, and nothing "
-        f"was lost on the way{server_use.why(told.server)}."
+        f"was lost on the way{because_of_server(told.server)}."
     )
 
 

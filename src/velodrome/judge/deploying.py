@@ -1,4 +1,4 @@
-"""The command line to paste: what was run here, made general, without what only a laboratory wants of a server.
+"""The command line to paste: what was run here, made general, without the options that only a race needs.
 
 Every line that is to be deployed is made here or in `deploying_app.py`, so that none has such an option.
 """
@@ -8,24 +8,12 @@ import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
+from velodrome.guest import catalog
+from velodrome.guest.stack import Server
+
 _ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):(\d{2,5})")
 _APP = re.compile(r"velodrome\.guest\.interfaces\.\w+:(\w+)")
 _HOST, _PORT = "127.0.0.1", "8000"
-_AS_THEIRS = {"velodrome.guest.stacks.waitress": "waitress"}
-"""Modules of ours that only start a server as its own module does, with the same options."""
-_QUIET = ("--log-level", "--no-access-log")
-LABORATORY = {
-    "gunicorn": (*_QUIET, "--timeout", "--graceful-timeout", "--no-control-socket"),
-    "uvicorn": (*_QUIET, "--timeout-graceful-shutdown", "--timeout-worker-healthcheck"),
-    "granian": (*_QUIET, "--workers-kill-timeout", "--http1-header-read-timeout", "--no-ws"),
-    "hypercorn": (*_QUIET, "--graceful-timeout"),
-}
-"""By server: options that a race needs and a deployment does not. In a race servers end within seconds, although that
-ends live requests; are late because they are overloaded, and not to be replaced for it; write nothing; keep connections
-that a load leaves idle; and speak no more than what is asked.
-"""
-SWITCHES = "--no-"
-"""Options that begin so have no value."""
 
 
 def deploy(command: Sequence[str], stack: str) -> str:
@@ -39,27 +27,35 @@ def deploy(command: Sequence[str], stack: str) -> str:
     port = _port_of(command)
     words = ["python"]
     previous = ""
-    for word in (_AS_THEIRS.get(word, word) for word in command[1:]):
+    of = catalog.stacks().get(stack)
+    for word in command[1:]:
+        if of is not None and of.stands_for and word.startswith("velodrome.guest.stacks."):
+            word = of.stands_for  # noqa: PLW2901 - a program of ours that takes the same options
         general = _APP.sub(r"yourmodule:\1", word)
         general = _ADDRESS.sub(f"{_HOST}:{_PORT}", general)
         if port and (previous in ("--port", "-p") and word == port):
             general = _PORT
-        elif port and word == f"--port={port}":
-            general = f"--port={_PORT}"
+        elif port:
+            general = re.sub(rf"\bport={port}\b", f"port={_PORT}", general)
         words.append(general)
         previous = word
     return look if any("velodrome" in word for word in words) else shlex.join(deployed(words))
 
 
-def deployed(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line (`python -m server …`) without what only a laboratory wants of that server."""
-    left_out = LABORATORY.get(words[2], ()) if len(words) > 2 and words[1] == "-m" else ()
+def deployed(words: Sequence[str], server: Server | None = None) -> list[str]:
+    """Return the words of a command line (`python -m server …`) without the options that only a race needs.
+
+    `server` is what its stack declares of the server; None: that is looked up in the catalog.
+    """
+    if server is None and len(words) > 2 and words[1] == "-m":
+        server = catalog.servers().get(words[2])
+    left_out = server.has_value if server is not None else {}
     found: list[str] = []
     is_value = False
     for word in words:
         option, equals, _ = word.partition("=")
         if option in left_out:
-            is_value = not equals and not option.startswith(SWITCHES)
+            is_value = left_out[option] and not equals
         elif not is_value:
             found.append(word)
         else:
@@ -73,7 +69,7 @@ def _port_of(command: Sequence[str]) -> str | None:
         if flag in ("--port", "-p") and word.isdigit():
             return word
     text = " ".join(command)
-    match = re.search(r"--port=(\d+)", text)
+    match = re.search(r"\bport=(\d+)", text)
     if match:
         return match[1]
     address = _ADDRESS.search(text)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack
-from velodrome.judge.comparing import Sample
-from velodrome.model.capacity import Ceiling, ceiling
+from velodrome.judge.statistics import Sample
+from velodrome.model.littles_law import Ceiling, ceiling
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question

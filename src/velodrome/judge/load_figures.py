@@ -11,13 +11,12 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
-from velodrome.judge import silence
+from velodrome.judge import bottleneck
 from velodrome.judge.histograms import Histogram, decode, needed
-from velodrome.model import outcome_counts, quantity
+from velodrome.model import measurement, quantity
 from velodrome.model.condition import Beyond, Figure
-from velodrome.model.load_metric import LoadMetric
 from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
-from velodrome.model.metric import Unit
+from velodrome.model.metric import LoadMetric, Unit
 
 GIVEN_UP = ("timeout", "unfinished")
 """Outcomes of requests that are in the histograms at the age they had."""
@@ -28,7 +27,7 @@ MEAN_LEAVES = 0.01
 def figures(document: Mapping[str, Any]) -> Callable[[LoadMetric, bool], Figure]:
     """Return what looks a metric up in a document; histograms are decoded once, when first needed."""
     histogram = cache(lambda span: _histogram(document, span))
-    silent = cache(lambda: silence.silent_after(document))
+    silent = cache(lambda: bottleneck.silent_after(document))
 
     def look_up(metric: LoadMetric, counted: bool) -> Figure:
         if not document["requests"] and metric.unit is not Unit.COUNT:
@@ -45,7 +44,7 @@ def _if_silent(found: Figure, metric: LoadMetric, silent: Callable[[], float | N
     beyond = _OF_SILENCE.get(metric.span or metric.statistic)
     if found.value is None or beyond is None or (after_s := silent()) is None:
         return found
-    return replace(found, beyond=beyond, but=silence.told(after_s))
+    return replace(found, beyond=beyond, but=bottleneck.silence_sentence(after_s))
 
 
 _OF_SILENCE = {"due": Beyond.ABOVE, "sent": Beyond.ABOVE, "errors": Beyond.ABOVE, "rate": Beyond.BELOW}
@@ -86,7 +85,7 @@ def _count(document: Mapping[str, Any], metric: LoadMetric, counted: bool) -> fl
     name, requests = metric.statistic, document["requests"]
     if name in {"errors", *OUTCOMES}:
         loop = document["load"]["model"]
-        count = outcome_counts.failed(document, loop) if name == "errors" else document["outcomes"][name]
+        count = measurement.failed(document, loop) if name == "errors" else document["outcomes"][name]
         return float(count) if counted else count / requests
     if name == "cpu":
         generator = document["generator"]
@@ -154,7 +153,7 @@ def _untimed(document: Mapping[str, Any], metric: LoadMetric) -> tuple[Beyond | 
     """Return where a latency lies that would be one of a request without any, and why."""
     if metric.span not in {"due", "sent"}:
         return None, ""
-    counts = outcome_counts.untimed(document)
+    counts = measurement.untimed(document)
     share = sum(counts.values()) / document["requests"]
     percentile = 100.0 if metric.statistic == "max" else metric.percentile
     leaves = MEAN_LEAVES if percentile is None else (100 - percentile) / 100

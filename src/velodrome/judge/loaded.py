@@ -1,23 +1,135 @@
-"""The figures of one load in several blocks, one after the other: each with how sure it is (`measured`)."""
+"""The figures of one load in several blocks, one after the other: each with its interval and how sure a bound on it is.
+
+`Measured` is a figure of the Python API: it compares with a bound, or says how many more blocks it takes to tell.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from velodrome.judge.comparing import NOISE
-from velodrome.judge.differing import bundling
-from velodrome.judge.differing.failing import Failing
-from velodrome.judge.figures.cell import spoilt
-from velodrome.judge.figures.cost import BUSY, NOISE_CPU, NOISE_CPU_ASLEEP, NOISE_MEMORY
-from velodrome.judge.figures.latency import noise_of
-from velodrome.judge.figures.throughput import KEPT_UP, NOISE_KEPT_UP
+from velodrome.judge import histograms as bundling
+from velodrome.judge.before_after import Failing
+from velodrome.judge.figures import (
+    BUSY,
+    KEPT_UP,
+    NOISE_CPU,
+    NOISE_CPU_ASLEEP,
+    NOISE_KEPT_UP,
+    NOISE_MEMORY,
+    noise_of,
+    spoilt,
+)
 from velodrome.judge.histograms import Histogram, decode, merge, needed
-from velodrome.judge.measured import Measured, of_blocks
-from velodrome.model.flag import Severity
+from velodrome.judge.statistics import NOISE, NOISE_DF, Comparison, Sample, student_t
+from velodrome.model.condition import Bound, within
+from velodrome.model.errors import InsufficientDataError
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import LoadFacts, Measurement
+from velodrome.model.measurement import LoadFacts, Measurement, Severity
 from velodrome.model.metric import Unit
-from velodrome.model.quantity import grouped
+from velodrome.model.quantity import Interval, grouped, in_unit
+
+LONGEST = 60
+"""Times as long as it was: nobody waits for more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One figure of a load."""
+
+    name: str
+    unit: Unit
+    interval: Interval | None
+    """None: it was not measured."""
+    missing: str = ""
+    """Why not, and what to do."""
+    more: Callable[[float], str] = lambda _: ""
+    """Given a limit within the interval: what would tell on which side of it the figure is."""
+
+    @property
+    def value(self) -> float:
+        """The estimate, in its unit: milliseconds, microseconds, a share of one, bytes. NaN where there is none."""
+        return self.interval.mid if self.interval else math.nan
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __lt__(self, limit: Bound | float) -> bool:
+        return self._surely_below(limit)
+
+    def __le__(self, limit: Bound | float) -> bool:
+        return self._surely_below(limit)
+
+    def __gt__(self, limit: Bound | float) -> bool:
+        return not self._surely_below(limit)
+
+    def __ge__(self, limit: Bound | float) -> bool:
+        return not self._surely_below(limit)
+
+    def __repr__(self) -> str:
+        return f"{self.name} {in_unit(self.interval, self.unit)}"
+
+    def _surely_below(self, limit: Bound | float) -> bool:
+        """Return on which side of a limit the figure surely is. Raises InsufficientDataError where that is not sure."""
+        bound = within(limit, self.unit, self.name)
+        if self.interval is None:
+            raise InsufficientDataError(f"{self.name} was not measured: {self.missing}")
+        if self.interval.high < bound:
+            return True
+        if self.interval.low > bound:
+            return False
+        shown = in_unit(self.interval, self.unit)
+        reaches = f"{self.name} is {shown}, which reaches across {in_unit(bound, self.unit)}"
+        raise InsufficientDataError(reaches, self.more(bound))
+
+
+def of_blocks(
+    name: str,
+    unit: Unit,
+    values: Mapping[int, float],
+    *,
+    noise: float,
+    seconds: float,
+    whole: float | None = None,
+) -> Measured:
+    """Return a figure of its value in each block, all above 0.
+
+    `noise` is presumed of the ratio of two equal servers in a block of `seconds`; `whole` is the figure of all blocks
+    together, where that is no mean.
+    """
+    interval = Comparison([Sample(name, values)], noise).alone(name)
+    if whole:
+        shift = whole / interval.mid
+        interval = Interval(interval.low * shift, whole, interval.high * shift)
+    half = math.log(interval.high / interval.low) / 2
+    blocks = len(values)
+
+    def more(bound: float) -> str:
+        distance = abs(math.log(bound / interval.mid)) if bound > 0 else math.inf
+        needed = _needed(half, blocks, distance)
+        if needed is None:
+            return "it is so near to the limit that no load that anybody waits for would tell"
+        length = needed * seconds
+        return (
+            f"{math.ceil(length - blocks * seconds)} more seconds would tell: load for {math.ceil(length)} s"
+        )
+
+    return Measured(name, unit, interval, more=more)
+
+
+def _needed(half: float, blocks: int, distance: float) -> int | None:
+    """Return how many blocks would narrow half the interval, in logs, to less than a distance; None: too many."""
+    scale = half * math.sqrt(blocks) / _t(blocks)
+    for enough in range(blocks + 1, LONGEST * blocks + 1):
+        if scale * _t(enough) / math.sqrt(enough) < distance:
+            return enough
+    return None
+
+
+def _t(blocks: int) -> float:
+    return student_t(NOISE_DF + blocks - 1)
+
+
+# --- The figures of one load in several blocks, one after the other: each with how sure it is (`measured`).
 
 
 @dataclass(frozen=True)
@@ -73,8 +185,8 @@ class Blocks:
         if total < least:
             why = f"it needs {grouped(least)} requests, and there were {grouped(total)}: load longer"
             return Measured(name, Unit.MILLISECONDS, None, self._missing() or why)
-        size = bundling.size_of(histograms.values(), percentile)
-        values = bundling.values(histograms, size, percentile)
+        size = bundling.bundle_size(histograms.values(), percentile)
+        values = bundling.bundled(histograms, size, percentile)
         whole = merge(histograms.values()).percentile_ms(percentile) or 0.0
         presumed = noise_of(percentile, whole)
         span = self.load.duration_s * size

@@ -1,18 +1,355 @@
-"""The rows of one question: every contestant with its rank, figures, flags and failures."""
+"""The rows of one question: every contestant with its rank, its figures, its latency, and the command that repeats it.
 
-from collections.abc import Mapping, Sequence
+In reading order: the ranking; the command that measures a cell again; latency of a load whose rate changes; latency in
+all other loads, by the clock of the generator that measured it; the rows themselves.
+"""
 
-from velodrome.judge import again, deploying_app
-from velodrome.judge.comparing import Comparison, Sample
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
-from velodrome.judge.field import Runner, cpu_cost, ranking_load, throughput
-from velodrome.judge.latencies import latency_view
-from velodrome.judge.ranking import Ranking
+from velodrome.judge.field import Runner, cpu_cost, failures, ranking_load, throughput
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
+from velodrome.judge.statistics import Comparison, Pair, Sample
 from velodrome.judge.words import blocks, capital, sentence
-from velodrome.model.flag import FlagKind, Severity
-from velodrome.model.interval import Interval
+from velodrome.model.app import App, Request
+from velodrome.model.load import Closed, Limits, Load, Open, Schedule
+from velodrome.model.measurement import UNTOLD, FlagKind, LoadFacts, LoadStep, Measurement, Severity
+from velodrome.model.quantity import Interval, exact
+from velodrome.model.secrets import MARK
 from velodrome.model.study import Question
-from velodrome.model.verdict import Standing
+from velodrome.model.trial import Contestant
+from velodrome.model.verdict import DriverView, LatencyView, Standing, StepView
+
+MARGIN = 0.03
+"""A lead below this is no lead, however sure: a server differs from itself by as much between blocks."""
+SETTLED = 0.05
+"""Two are called equal when no lead above this can hide in their interval; else it cannot be told."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All contestants with valid blocks, the best estimate first."""
+
+    comparison: Comparison
+    order: tuple[str, ...]
+    ranks: Mapping[str, int]
+    to_best: Mapping[str, Pair]
+    """Each one's value over that of `order[0]`; without those that share no block with it."""
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Everybody who is not clearly worse than anybody."""
+        return tuple(label for label in self.order if self.ranks[label] == 1)
+
+
+def rank(samples: Sequence[Sample]) -> Ranking | None:
+    """Rank by value, more being better; who has none is last. None when nobody has any."""
+    answered = [sample for sample in samples if sample.values]
+    if not answered:
+        return None
+    comparison = Comparison(answered)
+    middle = {sample.label: comparison.alone(sample.label).mid for sample in answered}
+    order = sorted(middle, key=lambda label: (-middle[label], label))
+    ranks = {
+        label: 1 + sum(_clearly_better(comparison, other, label) for other in order if other != label)
+        for label in order
+    }
+    order.sort(key=lambda label: ranks[label])
+    pairs = {label: comparison.pair(label, order[0]) for label in order[1:]}
+    silent = sorted(sample.label for sample in samples if not sample.values)
+    ranks |= dict.fromkeys(silent, 1 + len(order))
+    return Ranking(
+        comparison, (*order, *silent), ranks, {label: pair for label, pair in pairs.items() if pair}
+    )
+
+
+def equal(pair: Pair) -> bool:
+    """Return whether no difference worth naming can hide in the interval (two one-sided tests)."""
+    return pair.ratio.low > 1 - SETTLED and pair.ratio.high < 1 + SETTLED
+
+
+def _clearly_better(comparison: Comparison, label: str, than: str) -> bool:
+    pair = comparison.pair(label, than)
+    return pair is not None and pair.ratio.low > 1 and pair.ratio.mid > 1 + MARGIN
+
+
+# --- The command that measures one cell of a comparison of apps again: such a study has no file to name.
+
+REQUESTS_FILE = "REQUESTS"
+"""Stands for the file, where requests came from one: what they say does not go on a line."""
+BODY_FILE = "BODY"
+"""Stands for the file of what a simulated third party answers, where that does not go on a line."""
+
+
+def command_again(app: App, contestant: Contestant, question: Question, limits: Limits) -> str | None:
+    """Return the command line; values of environment variables are those of the shell it is typed in.
+
+    None for a revision of an app: the folder it ran in was laid out for that race alone, and is gone.
+    """
+    if app.revision:
+        return None
+    words = ["velodrome", "compare", app.path, "--stack", contestant.stack]
+    words += ["--python", app.python, "--cwd", app.cwd]
+    words += ["--interface", app.named_interface] if app.named_interface else []
+    words += ["--proto", app.proto] if app.proto else []
+    lines = [_line(one, app.headers) for one in app.requests]
+    if None in lines or len({one.weight for one in app.requests}) > 1:
+        words += ["--requests", REQUESTS_FILE]
+    else:
+        words += [word for line in lines for word in ("--request", str(line))]
+    for name in app.headers:
+        words += ["--header", f"{name}: {MARK}"]  # which is refused until the value stands there
+    words += [word for name in app.variables for word in ("--env", name)]
+    for third in app.third_parties:
+        words += ["--upstream", third.text(BODY_FILE)]
+    for load in question.loads:
+        pace = load.pace
+        words += (
+            ["-c", str(pace.connections), "-z", f"{load.duration_s:g}s"]
+            if isinstance(pace, Closed)
+            else ["--rate", f"{pace.rate:g}"]
+        )
+    words += ["--link", question.link.typed] if question.link is not None else []
+    words += ["--cpus", str(limits.cpus)] if limits.cpus is not None else []
+    words += ["--memory", _memory(limits.memory_bytes)] if limits.memory_bytes else []
+    return shlex.join(words)
+
+
+def _memory(count: int) -> str:
+    return f"{count // 1024}k" if count % 1024 == 0 else f"{count // 1000}kB"
+
+
+def _line(asked: Request, everywhere: Collection[str]) -> str | None:
+    """Return a request as it is typed, None where a line does not say all of it; headers `everywhere` stand beside."""
+    besides = {"content-type", *(name.lower() for name in everywhere)}
+    given = [name for name, _ in asked.headers if name.lower() not in besides]
+    if given or asked.expect_body or asked.expect_contains or (asked.body and asked.body.base64):
+        return None
+    body = f" {asked.body.text}" if asked.body else ""
+    status = f" -> {asked.expect_status}" if asked.expect_status is not None else ""
+    return f"{asked.method} {asked.path}{body}{status}"
+
+
+# --- Each step of a load whose rate changes, all blocks together, and up to which rate a contestant kept up.
+#
+# Percentiles of blocks are not averaged, and steps have no histograms to merge: those of all blocks together lie
+# between the lowest and the highest of them.
+
+STEP_KEPT_UP = 0.97
+"""Share of what fell due in a step that has to be answered right in it, as for rates that are sustained."""
+FEW = 3.0
+"""Requests that the ends of a step alone cost it, beside this share."""
+
+
+def step_views(measured: Sequence[Measurement]) -> tuple[StepView, ...]:
+    """Return what became of each step that all blocks came to."""
+    blocks = [one.load.steps for one in measured]
+    if not blocks or not all(blocks):
+        return ()
+    usual = [step.sent.p50 for steps in blocks for step in steps if step.sent.p50 is not None]
+    usual_s = min(usual, default=0.0) / 1000
+    before, found = 0.0, []
+    for same in zip(*blocks, strict=False):
+        found.append(_view(same, before, usual_s))
+        before = same[0].to_rate
+    return tuple(found)
+
+
+def _view(same: Sequence[LoadStep], before: float, usual_s: float) -> StepView:
+    first = same[0]
+    answered = [step.throughput_rps for step in same]
+    return StepView(
+        at_s=first.at_s,
+        rate=first.rate,
+        to_rate=first.to_rate,
+        achieved_rps=sum(answered) / len(answered),
+        p50_ms=_between([step.due.p50 for step in same]),
+        p99_ms=_between([step.due.p99 for step in same]),
+        errors=sum(step.requests - step.ok for step in same),
+        kept_up=all(_kept_up(step, before, usual_s) for step in same),
+    )
+
+
+def _kept_up(step: LoadStep, before: float, usual_s: float) -> bool:
+    """Return whether as much was answered in a step as fell due in it.
+
+    By Little's law a higher rate has more requests inside: as many as it rose by since the step `before`, times what
+    one usually takes. That is taken from the quickest step, and is at most a quarter of this one: where all steps were
+    overloaded, the time a request takes is that of the queue, and would excuse it.
+    """
+    lost = step.requests - step.throughput_rps * step.duration_s
+    more_inside = max(0.0, step.to_rate - before) * min(usual_s, step.duration_s / 4)
+    return lost <= more_inside + max(FEW, (1 - STEP_KEPT_UP) * step.requests)
+
+
+def _between(values: Sequence[float | None]) -> tuple[float, float] | None:
+    told = [value for value in values if value is not None]
+    return (min(told), max(told)) if told and len(told) == len(values) else None
+
+
+def kept_up_to(steps: Sequence[StepView]) -> float | None:
+    """Return the highest rate before the first step that was not kept up with; None: the first was not."""
+    highest = None
+    for step in steps:
+        if not step.kept_up:
+            return highest
+        highest = max(highest or 0.0, step.rate, step.to_rate)
+    return highest
+
+
+def steps_sentence(load: Load, found: Mapping[str, LatencyView]) -> list[str]:
+    """Return up to which rate each kept up, the highest first; `found` by what they are called."""
+    if not isinstance(load.pace, Schedule):
+        return []
+    reached = {called: kept_up_to(view.steps) for called, view in found.items() if view.steps}
+    top = load.pace.top
+    all_of_it = [called for called, rate in reached.items() if rate is not None and rate >= top]
+    partly = {called: rate for called, rate in reached.items() if called not in all_of_it}
+    if not reached:
+        return []
+    told = [f"{', '.join(all_of_it)} up to the end"] if all_of_it else []
+    told += [
+        f"{called} up to {exact(rate)}" if rate is not None else f"{called} from the beginning not"
+        for called, rate in sorted(partly.items(), key=lambda one: -(one[1] or 0.0))
+    ]
+    went = load.pace.ends.replace("..", " to ")
+    return [f"As the rate went from {went}/s, these kept up with it: {'; '.join(told)}"]
+
+
+# --- Latency of one contestant under one load, and by whose clock: what each generator tells, and no more.
+#
+# Percentiles of blocks are merged through histograms where the generator gives them. Where it gives percentiles alone,
+# those of all blocks together lie between the lowest and the highest of them, and this is all that is said.
+
+KEPT_UP = 0.9
+"""Share of an open loop's rate below which a server did not keep up."""
+FROM_DUE = "from when due"
+PERCENTILES = (
+    ("p50_ms", "p50", 50.0),
+    ("p90_ms", "p90", 90.0),
+    ("p99_ms", "p99", 99.0),
+    ("p99_9_ms", "p99_9", 99.9),
+)
+"""Field of a view, field of a latency, percentile."""
+
+
+def latency_view(runner: Runner, load: Load) -> LatencyView | None:
+    """Return latencies under a load, all its blocks together; None when nothing was measured."""
+    shown = runner.shown_under(load)
+    if not shown:
+        return None
+    span = sum(one.load.duration_s for one in shown)
+    answers = sum(one.load.throughput_rps * one.load.duration_s for one in shown)
+    behind = isinstance(load.pace, Open) and answers < KEPT_UP * load.pace.rate * span
+    due = _merged([one.load.hdr_due for one in shown])
+    sent = _merged([one.load.hdr_sent for one in shown])
+    told = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
+    costs = cpu_cost(runner, load)
+    view = LatencyView(
+        load=load.label,
+        p50_ms=told.told_ms(50),
+        p90_ms=told.told_ms(90),
+        p99_ms=told.told_ms(99),
+        p99_9_ms=told.told_ms(99.9),
+        max_ms=told.max_ms,
+        achieved_rps=answers / span if span else 0.0,
+        errors=sum(failures(one, load) for one in shown),
+        requests=sum(one.load.requests for one in shown),
+        curve_due=due.curve(),
+        curve_sent=sent.curve(),
+        fell_behind=behind,
+        by=_driver(shown),
+        cpu_us_per_request=sum(costs.values.values()) / len(costs.values) if costs else None,
+        steps=step_views(shown),
+    )
+    return view if told.total or behind or not _foreign(shown) else _as_told(view, shown)
+
+
+def _foreign(shown: Sequence[Measurement]) -> bool:
+    return any(one.load.driver != "velodrome" for one in shown)
+
+
+def _as_told(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
+    """Return the percentiles of a generator without histograms: its own of one block, bounds of several."""
+    latencies = [one.load.due if one.load.due != UNTOLD else one.load.sent for one in shown]
+    requests = min(one.load.ok for one in shown)
+    found: dict[str, float] = {}
+    between: dict[str, tuple[float, float]] = {}
+    for name, field, percentile in PERCENTILES:
+        # As for histograms: with too few requests beyond it a percentile says nothing.
+        enough = requests * (100 - percentile) / 100 >= (10 if percentile > 99 else 3) - 1e-9
+        values = [value for one in latencies if (value := getattr(one, field)) is not None]
+        if not enough or len(values) != len(latencies):
+            continue
+        if len(values) == 1:
+            found[name] = values[0]
+        else:
+            between[name] = (min(values), max(values))
+    slowest = [one.max for one in latencies if one.max is not None]
+    if slowest:
+        found["max_ms"] = max(slowest)
+    return replace(view, between=between, **found)  # type: ignore[arg-type]
+
+
+def _driver(shown: Sequence[Measurement]) -> DriverView:
+    facts = shown[-1].load
+    used = sum(one.load.generator_cpu_s / max(one.load.duration_s, 1e-9) for one in shown) / len(shown)
+    return DriverView(
+        name=facts.driver,
+        version=facts.driver_version,
+        basis=basis(facts),
+        checks=facts.checks or "status and body",
+        untold=tuple(untold(facts)),
+        notes=tuple(dict.fromkeys(note for one in shown for note in one.load.driver_notes)),
+        generator_cpus=used,
+        command=facts.driver_command,
+    )
+
+
+def basis(facts: LoadFacts) -> str:
+    """Return what the latencies of a generator are."""
+    if facts.driver == "velodrome" or facts.due != UNTOLD:
+        return FROM_DUE
+    return f"{facts.latency_is} ({facts.driver})"
+
+
+def untold(facts: LoadFacts) -> list[str]:
+    """Return what a generator does not tell, of what velodrome's own does."""
+    if facts.driver == "velodrome":
+        return []
+    told = facts.due if facts.due != UNTOLD else facts.sent
+    return [
+        what
+        for what, missing in (
+            ("latency from when due", facts.due == UNTOLD),
+            ("the mean", told.mean is None),
+            ("p99.9", told.p99_9 is None),
+            ("the maximum", told.max is None),
+            ("histograms", facts.hdr_due is None and facts.hdr_sent is None),
+            ("its own lag", facts.lag == UNTOLD),
+            ("what was in flight", facts.mean_in_flight is None),
+            ("each second", not facts.series),
+            ("which connections were answered", facts.connections_answered is None),
+        )
+        if missing
+    ]
+
+
+def _merged(texts: Sequence[str | None]) -> Histogram:
+    """Merge what can be read; a histogram that is missing or cannot be read leaves its numbers out."""
+    found = []
+    for text in texts:
+        try:
+            found.append(decode(text or ""))
+        except ValueError:
+            return EMPTY
+    return merge(found)
+
+
+# --- The rows of one question: every contestant with its rank, figures, flags and failures.
 
 
 def standings(
@@ -100,7 +437,7 @@ def _deploy(question: Question, runner: Runner) -> str:
 def _again(question: Question, runner: Runner) -> str | None:
     if question.app is None or not runner.measured:
         return ""
-    return again.compare(question.app, runner.contestant, question, runner.measured[0].trial.limits)
+    return command_again(question.app, runner.contestant, question, runner.measured[0].trial.limits)
 
 
 def _notes(runner: Runner) -> list[str]:

@@ -6,19 +6,47 @@ from dataclasses import replace
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import answer
-from velodrome.judge.claims.finding_cells import Evidence
-from velodrome.judge.claims.judging import judge_claims
-from velodrome.judge.claims.tabulating import tabulate
-from velodrome.judge.profiled import view
+from velodrome.judge.claims import Evidence, judge_claims, tabulate
 from velodrome.judge.words import blocks, listed, sentence
+from velodrome.model.claim import Finding
 from velodrome.model.errors import DifferentMachinesError
-from velodrome.model.experiment import Finding
-from velodrome.model.flag import Severity
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.load import Open
+from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.profile import Profile
 from velodrome.model.results import COMPARABLE, Header, Result, Results
 from velodrome.model.study import Study
-from velodrome.model.verdict import Answer, Verdict
+from velodrome.model.verdict import Answer, ProfileView, Verdict
+
+
+def profile_view(profile: Profile) -> ProfileView:
+    """Return what a profile tells, without the trial it was taken of."""
+    trial, pace = profile.trial, profile.trial.load.pace
+    cpus = None
+    if profile.server_cpu_s is not None and profile.load_s:
+        cpus = profile.server_cpu_s / profile.load_s
+    return ProfileView(
+        question=trial.question,
+        contestant=trial.label,
+        load=trial.load.label,
+        rate=pace.rate if isinstance(pace, Open) else None,
+        profiler=profile.profiler,
+        samples=profile.samples,
+        idle_share=profile.idle_share,
+        opaque_share=profile.opaque_share,
+        cpus=cpus,
+        achieved_rps=profile.achieved_rps,
+        depth_mean=profile.depth_mean,
+        depth_max=profile.depth_max,
+        by_part=profile.share_by_part,
+        by_package=profile.share_by_package,
+        collapsed=profile.collapsed,
+        speedscope=profile.speedscope,
+        notes=profile.notes,
+        failed=profile.failed,
+    )
+
+
+# --- From stored results to the verdict on a whole study; needs no machine, no run and no clock.
 
 
 def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = "") -> Verdict:
@@ -53,7 +81,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         claims=judge_claims(evidence),
         tables=tuple(tabulate(table, evidence) for table in study.tables),
         findings=findings,
-        profiles=tuple(map(view, evidence.profiles)),
+        profiles=tuple(map(profile_view, evidence.profiles)),
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )

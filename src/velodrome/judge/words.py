@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from velodrome.model.interval import Interval
 from velodrome.model.load import Load
-from velodrome.model.quantity import difference, grouped, ratio
+from velodrome.model.quantity import Interval, difference, grouped, ratio
 
 CLEARLY = 1.25
 """From here on a lead is told as a multiple, below as percent."""

@@ -1,11 +1,111 @@
-"""A user's own app, as what is served in place of a recipe."""
+"""A user's own app: what is served in place of a recipe, its requests, and the third parties simulated for it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import base64
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
+from velodrome.model.errors import WithheldHeaderError, WithheldRequestError
+from velodrome.model.secrets import HEADERS, MARK, ORDINARY, marked, mask, named, of_request, of_text
+
+
+@dataclass(frozen=True)
+class Content:
+    """Bytes that can be stored: as text where they are UTF-8, else as base64."""
+
+    text: str = ""
+    base64: str = ""
+
+    @staticmethod
+    def of(data: bytes) -> "Content":
+        """Return bytes in the form they are stored in."""
+        try:
+            return Content(text=data.decode())
+        except UnicodeDecodeError:
+            return Content(base64=base64.b64encode(data).decode())
+
+    @property
+    def data(self) -> bytes:
+        """The bytes themselves."""
+        return base64.b64decode(self.base64) if self.base64 else self.text.encode()
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a mix, and what a right answer to it is.
+
+    Path, values of headers and body may hold templates (`docs/load.md`): `{{n}}`, `{{random 1..500}}`, `{{uuid}}`.
+    """
+
+    name: str
+    path: str = "/"
+    method: str = "GET"
+    weight: float = 1.0
+    """Share of the mix, in proportion to the sum of all weights."""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: Content | None = None
+    expect_status: int | None = None
+    """None: any 2xx is right."""
+    expect_body: Content | None = None
+    expect_contains: str | None = None
+    fingerprint: str = ""
+    """Of the whole request, where a part of it is withheld (`run/apps/fingerprints.py`); empty: nothing is."""
+
+    @property
+    def has_templates(self) -> bool:
+        """Whether there are places in it to be filled in: it then differs from time to time."""
+        texts = [self.path, *(value for _, value in self.headers)]
+        return any("{{" in text for text in texts) or (self.body is not None and b"{{" in self.body.data)
+
+
+# --- A simulated third party that stands in for one an app calls.
+
+SHOWN = 200
+"""Characters of a body that are shown in one line with the rest."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A third party that answers nothing for a while, again and again."""
+
+    for_s: float
+    every_s: float
+
+
+@dataclass(frozen=True)
+class ThirdParty:
+    """How it answers, and where the app finds it: plain data."""
+
+    variable: str
+    """Environment variable in which the app finds its base URL: `PAYMENTS_URL`."""
+    latency: str
+    """As `velodrome upstream --latency` takes it: `50ms`, `lognormal(50ms,0.4)`."""
+    errors: float = 0.0
+    """Share of requests that it answers with status 500."""
+    stall: Stall | None = None
+    body: Content | None = None
+    """Of a right answer; None: `size` bytes of a text that says nothing."""
+    size: int = 64
+    content_type: str = "text/plain"
+
+    def text(self, file: str) -> str:
+        """Return it as it is typed behind `--upstream`; a body that does not go on a line is in `file`."""
+        parts = [f"latency:{self.latency}"]
+        if self.errors:
+            parts.append(f"errors:{self.errors * 100:g}%")
+        if self.stall is not None:
+            parts.append(f"stall:{self.stall.for_s:g}s/{self.stall.every_s:g}s")
+        if self.body is not None or self.content_type != ThirdParty.content_type:
+            parts.append(f"type:{self.content_type}")
+        if self.body is not None:
+            short = not self.body.base64 and len(self.body.text) <= SHOWN
+            parts.append(f"body:{self.body.text}" if short else f"body:@{file}")
+        elif self.size != ThirdParty.size:
+            parts.append(f"body:{self.size}")
+        return f"{self.variable}={','.join(parts)}"
+
+
+# --- A user's own app, as what is served in place of a recipe.
 
 
 @dataclass(frozen=True)
@@ -72,3 +172,84 @@ class App:
         more = f" and {len(self.requests) - 3} more" if len(self.requests) > 3 else ""
         name = self.path + (f" at {self.revision}" if self.revision else "")
         return Recipe(name, f"answers {asked}{more} as {name} does", ())
+
+
+# --- What results never hold: the secrets of requests and of simulated third parties. A mark stands in their place.
+#
+# What is stored and shown of a request is `withheld(request, names)`; what is sent is the request itself, which the lab
+# has (`run/lab.py`), as it has the values of environment variables. What counts as a secret: `secrets.py`.
+
+
+def known(requests: Sequence[Request], names: Collection[str] = ()) -> None:
+    """Make the secrets of requests known; `names` are of the headers that their user gives all of them."""
+    for one in requests:
+        bodies = [content.text for content in (one.body, one.expect_body) if content is not None]
+        of_request(one.path, one.headers, [*bodies, one.name, one.expect_contains or ""], names)
+
+
+def withheld(request: Request, names: Collection[str] = ()) -> Request:
+    """Return a request as it may be stored and shown, and make its secrets known.
+
+    Its name, path and bodies are masked; of headers that carry secrets and of those in `names` no value is kept.
+    """
+    known((request,), names)
+    given = {name.lower() for name in names}
+    contains = request.expect_contains
+    return replace(
+        request,
+        name=mask(request.name),
+        path=mask(request.path),
+        headers=tuple((name, _value(name, value, given)) for name, value in request.headers),
+        body=_content(request.body),
+        expect_body=_content(request.expect_body),
+        expect_contains=None if contains is None else mask(contains),
+    )
+
+
+def _value(name: str, value: str, given: Collection[str]) -> str:
+    whole = name.lower() in HEADERS or name.lower() in given or marked(name)
+    if whole or (named(name) and name.lower() not in ORDINARY):
+        return MARK
+    return mask(value)
+
+
+def _content(content: Content | None) -> Content | None:
+    if content is None:
+        return None
+    if content.base64:
+        # Bytes are told whole or not at all: masked in part they could not be read again.
+        return Content(MARK) if mask(content.base64) != content.base64 else content
+    masked = mask(content.text)
+    return content if masked == content.text else Content(masked)
+
+
+def withheld_third(third: ThirdParty) -> ThirdParty:
+    """Return a third party as it may be stored and shown, and make the secrets of its answers known."""
+    if third.body is not None:
+        of_text(third.body.text)
+    return replace(third, body=_content(third.body))
+
+
+def unmarked(request: Request, names: Collection[str]) -> Request:
+    """Return a request without the marks of headers that are given beside it."""
+    beside = {name.lower() for name in names}
+    kept = tuple(one for one in request.headers if one[1] != MARK or one[0].lower() not in beside)
+    return replace(request, headers=kept)
+
+
+def whole(requests: Sequence[Request]) -> tuple[Request, ...]:
+    """Return requests of which nothing is withheld: they would be sent with marks.
+
+    Raises WithheldHeaderError, WithheldRequestError.
+    """
+    for one in requests:
+        for name, value in one.headers:
+            if MARK in value:
+                raise WithheldHeaderError(one.name, name)
+        texts = {"path": one.path, "expect-contains": one.expect_contains or ""}
+        for part, content in (("body", one.body), ("expect-body", one.expect_body)):
+            texts[part] = "" if content is None else content.text
+        for part, text in texts.items():
+            if MARK in text:
+                raise WithheldRequestError(one.name, part)
+    return tuple(requests)

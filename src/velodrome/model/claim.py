@@ -1,9 +1,10 @@
-"""A published conclusion, and by which figures it is judged again."""
+"""A published conclusion, the figures it is judged again by, published tables, and experiments that no load answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 
 
 @dataclass(frozen=True)
@@ -118,3 +119,99 @@ class Judged:
     """One sentence."""
     contradictions: tuple[str, ...] = ()
     """Where the published figures contradict arithmetic or each other, as sentences."""
+
+
+# --- A table of figures as it was published, and beside each what was measured here.
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One system of a published table."""
+
+    of: str
+    """The cell that is the same system here: `question/contestant`."""
+    published: tuple[float | str | None, ...]
+    """One for each metric of the table, in its unit; a text where the publication tells it in words; None: not told."""
+    loads: tuple[str, ...] = ()
+    """Labels, instead of the table's."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """Figures of one publication, all of the same kind."""
+
+    title: str
+    """What was run, as the publication tells it: `ghz -c 100 -n 10000, a call takes 10 ms`."""
+    metrics: tuple[str, ...]
+    """Of `model/metric.py`."""
+    rows: tuple[PublishedRow, ...]
+    loads: tuple[str, ...] = ()
+    """Labels of the loads that are shown beside each other; empty: the first that shows a metric."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """What was measured for one published figure under one load."""
+
+    load: str
+    driver: str
+    measured: Interval | None
+    reason: str = ""
+    """Why there is no number."""
+    limit: str = ""
+    """`at least` or `at most`, where the measuring ended before the server did."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One published figure with what was measured here."""
+
+    of: str
+    called: str
+    metric: str
+    published: float | str | None
+    here: tuple[Here, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A published table, figure by figure."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+# --- A bounded experiment: a question that no load answers, such as «does this hang?».
+
+Fact = float | str | bool | None
+Setting = float | int | str | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to try, and how; the trying is a file in `run/experiments/` called like `kind`."""
+
+    name: str
+    """Within a study; claims name it."""
+    kind: str
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Only those that differ from the kind's defaults."""
+    deadline_s: float | None = None
+    """Instead of the kind's."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an experiment came to; ending at its deadline is a fact like any other."""
+
+    experiment: Experiment
+    started_at: str
+    """ISO 8601, UTC."""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    """By name; units are in the names. None: could not be told."""
+    sentence: str = ""
+    """What was seen, for people."""
+    failed: str = ""
+    """Why it could not be tried at all, with the cure, or empty."""
+    last_lines: tuple[str, ...] = ()
+    """The end of what the programs under test printed; escape before showing."""

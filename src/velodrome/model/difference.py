@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from velodrome.model.interval import Interval
+from velodrome.model.condition import Threshold
 from velodrome.model.metric import Unit
-from velodrome.model.threshold import Threshold
+from velodrome.model.quantity import Interval
 
 
 class Change(StrEnum):

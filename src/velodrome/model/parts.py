@@ -7,7 +7,10 @@ loop is meant, above it nothing but start-up.
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from velodrome.guest import catalog
 
 PARTS = ("event loop", "HTTP", "server", "framework", "handler", "driver", "other")
 
@@ -24,43 +27,32 @@ _TURNS = {
 }
 """Files and functions from which an event loop, or a greenlet, runs what it was given."""
 
-_RULES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "driver",
-        (
-            "psycopg", "psycopg2", "psycopg_pool", "asyncpg", "redis", "pymysql", "MySQLdb", "aiomysql", "motor",
-            "pymongo", "bson", "aiosqlite", "urllib3", "requests", "httpx", "httpcore", "pycurl",
-            "aiohttp/client", "aiohttp/connector", "tornado/httpclient", "tornado/simple_httpclient",
-            "tornado/curl_httpclient",
-        ),
+_LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "driver": (
+        "psycopg", "psycopg2", "psycopg_pool", "asyncpg", "redis", "pymysql", "MySQLdb", "aiomysql", "motor", "pymongo",
+        "bson", "aiosqlite", "urllib3", "requests", "httpx", "httpcore", "pycurl",
     ),
-    (
-        "HTTP",
-        (
-            "h11", "h2", "hpack", "hyperframe", "httptools", "wsproto", "websockets", "multidict", "yarl",
-            "uvicorn/protocols", "hypercorn/protocol", "gunicorn/http", "gunicorn/asgi", "waitress/parser",
-            "waitress/receiver", "waitress/task", "tornado/http1connection", "tornado/httputil",
-            "tornado/httpserver", "tornado/iostream", "aiohttp/http", "aiohttp/web_protocol", "aiohttp/streams",
-            "aiohttp/base_protocol", "aiohttp/helpers", "werkzeug/datastructures",
-        ),
+    "HTTP": (
+        "h11", "h2", "hpack", "hyperframe", "httptools", "wsproto", "websockets", "multidict", "yarl",
+        "werkzeug/datastructures",
     ),
-    (
-        "event loop",
-        (
-            "asyncio", "uvloop", "gevent", "greenlet", "anyio", "trio", "tornado/ioloop", "tornado/platform",
-            "tornado/gen", "tornado/concurrent", "asgiref/sync",
-        ),
+    "event loop": ("asyncio", "uvloop", "gevent", "greenlet", "anyio", "trio", "asgiref/sync"),
+    "framework": (
+        "django", "flask", "werkzeug", "starlette", "fastapi", "pydantic", "asgiref", "grpc", "grpclib", "betterproto",
+        "google", "jinja2", "click",
     ),
-    ("server", ("uvicorn", "hypercorn", "gunicorn", "waitress", "granian", "aiohttp/web_runner")),
-    (
-        "framework",
-        (
-            "django", "flask", "werkzeug", "starlette", "fastapi", "pydantic", "asgiref", "tornado", "aiohttp", "grpc",
-            "grpclib", "betterproto", "google", "jinja2", "click",
-        ),
-    ),
-)  # fmt: skip
-"""Part to the beginnings of paths, the first that fits."""
+}  # fmt: skip
+"""Libraries that apps bring along, by part: the beginnings of their paths. A server's own stand in its stack."""
+
+
+@cache
+def _rules() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return part to the beginnings of paths, in the order in which they are tried."""
+    servers = catalog.servers().values()
+    return tuple(
+        (name, (*_LIBRARIES.get(name, ()), *(path for one in servers for path in one.parts.get(name, ()))))
+        for name in ("driver", "HTTP", "event loop", "server", "framework")
+    )
 
 
 def path_of(frame: str) -> str:
@@ -99,7 +91,7 @@ def part(frames: Sequence[str]) -> str:
         return "event loop" if in_loop else "other"
     if package_of(inner) == HANDLER:
         return "handler"
-    for name, beginnings in _RULES:
+    for name, beginnings in _rules():
         for beginning in beginnings:
             if inner.startswith(beginning) and inner[len(beginning) :][:1] in ("/", ".", "", "_"):
                 return name

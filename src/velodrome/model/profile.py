@@ -1,8 +1,10 @@
 """Where a server's time goes under load, from samples of its stacks; never of a measured trial."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from velodrome.model import parts
 from velodrome.model.trial import Trial
 
 
@@ -49,3 +51,95 @@ class Profile:
     """What to know when reading it, as sentences."""
     failed: str = ""
     """Why there is none, with the cure, or empty."""
+
+
+# --- Samples of stacks, as text with one line a stack, and what they tell: waiting, depth, and whose code it is.
+#
+#     process 4711;Handle._run (asyncio/events.py);data_received (uvicorn/protocols/http/httptools_impl.py) 12
+#     process 4711;Runner.run (asyncio/runners.py);[waits or works in C] 188
+#
+# This is the «collapsed» form that flame graphs are drawn from, outermost frame first. A last frame in brackets is no
+# Python: `[waits]` where the line that runs waits for something, `[waits or works in C]` where an event loop written in
+# C runs, in which both look alike from outside.
+
+WAITS = "[waits]"
+OPAQUE = "[waits or works in C]"
+MARKS = (WAITS, OPAQUE)
+
+Stack = tuple[str, ...]
+"""Frames from the outermost in, the process first."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What samples tell together. Shares are from 0 to 1; None where nothing was sampled."""
+
+    samples: int
+    idle_share: float | None
+    opaque_share: float | None
+    """The part of the idle ones that were in an event loop written in C."""
+    depth_mean: float | None
+    depth_max: int | None
+    by_package: Mapping[str, float]
+    by_part: Mapping[str, float]
+
+
+def parse(text: str) -> dict[Stack, int]:
+    """Return how often each stack was seen. Raises ValueError for a line that is none."""
+    found: Counter[Stack] = Counter()
+    for number, line in enumerate(text.splitlines(), 1):
+        frames, _, count = line.rpartition(" ")
+        if not frames or not count.isdecimal():
+            raise ValueError(f"line {number} is no stack with a number: '{line[:40]}'")
+        found[tuple(frames.split(";"))] += int(count)
+    return dict(found)
+
+
+def dump(stacks: Mapping[Stack, int]) -> str:
+    """Return the text of stacks, most often seen first."""
+    ordered = sorted(stacks.items(), key=lambda item: (-item[1], item[0]))
+    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in ordered)
+
+
+def idle(stack: Stack) -> bool:
+    """Whether a thread waited."""
+    return stack[-1] in MARKS
+
+
+def frames(stack: Stack) -> Stack:
+    """Return the frames of Python alone."""
+    return tuple(frame for frame in stack if frame not in MARKS and not frame.startswith("process "))
+
+
+def busy(stacks: Mapping[Stack, int]) -> dict[Stack, int]:
+    """Return those that did not wait."""
+    return {stack: count for stack, count in stacks.items() if not idle(stack) and frames(stack)}
+
+
+def shape(stacks: Mapping[Stack, int]) -> Shape:
+    """Return what samples tell together."""
+    samples = sum(stacks.values())
+    working = busy(stacks)
+    at_work = sum(working.values())
+    depths = [(len(frames(stack)), count) for stack, count in working.items()]
+    return Shape(
+        samples=samples,
+        idle_share=_sum(stacks, MARKS) / samples if samples else None,
+        opaque_share=_sum(stacks, (OPAQUE,)) / samples if samples else None,
+        depth_mean=sum(depth * count for depth, count in depths) / at_work if at_work else None,
+        depth_max=max((depth for depth, _ in depths), default=None),
+        by_package=_shares((parts.package(frames(stack)), count) for stack, count in working.items()),
+        by_part=_shares((parts.part(frames(stack)), count) for stack, count in working.items()),
+    )
+
+
+def _sum(stacks: Mapping[Stack, int], marks: tuple[str, ...]) -> int:
+    return sum(count for stack, count in stacks.items() if stack[-1] in marks)
+
+
+def _shares(counted: Iterable[tuple[str, int]]) -> dict[str, float]:
+    found: Counter[str] = Counter()
+    for name, count in counted:
+        found[name] += count
+    total = sum(found.values())
+    return {name: count / total for name, count in found.most_common()}

@@ -5,9 +5,21 @@ ratio(Interval(1.79, 1.9, 2.04)) ->  1.9× [1.8, 2.0]
 """
 
 import math
+from dataclasses import dataclass
 
-from velodrome.model.interval import Interval
 from velodrome.model.metric import Unit
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with a bootstrap interval (95 % unless told)."""
+
+    low: float
+    mid: float
+    high: float
+
+
+# --- Numbers as people read them: no more digits than they deserve, in threes, with their unit.
 
 _SIGNS = {
     Unit.RATE: (1.0, "/s"),

@@ -20,8 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from velodrome.guest import recipe as recipes
 from velodrome.guest.recipe import Recipe
+from velodrome.model.claim import Finding
 from velodrome.model.errors import ResultsError
-from velodrome.model.experiment import Finding
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.study import Study

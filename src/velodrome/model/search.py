@@ -1,9 +1,15 @@
-"""What a search for a limit tries and what it comes to (`judge/search/` does it)."""
+"""What a search for a limit tries, what it comes to, and the documents it prints (`judge/search/` searches)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
-from velodrome.model.interval import Interval
+from typing_extensions import TypedDict
+
+from velodrome.model.load import Load
+from velodrome.model.load_document import LoadDocument
+from velodrome.model.measurement import FlagKind, Latency, Measurement
+from velodrome.model.quantity import Interval
 
 
 class Ending(StrEnum):
@@ -68,3 +74,240 @@ class ConnectionsFound:
     because: str
     """Why it did not converge; empty: it did."""
     samples: tuple[Sample, ...]
+
+
+# --- What a Universal Scalability Law fitted to a closed loop says (`judge/search/scalability.py` fits it).
+
+
+class Peak(StrEnum):
+    """What is known of the connections from which on throughput falls."""
+
+    FOUND = "found"
+    BEYOND = "beyond what was tried"
+    """The law has one, further out than anything that was measured."""
+    NONE = "no peak within what was tried"
+    """That throughput ever falls cannot be told from noise."""
+
+
+@dataclass(frozen=True)
+class Scalability:
+    """X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1)), each with a 95 % interval."""
+
+    rate: Interval
+    """λ: answers a second of one connection, from the law."""
+    contention: Interval
+    """σ: the part of the work that only one can do at a time."""
+    coherency: Interval
+    """κ: what each pays for each other; above 0 throughput falls in the end."""
+    peak: Peak
+    peak_connections: Interval | None
+    """√((1 − σ) ÷ κ); its upper end is infinite where κ may be 0. None: κ itself is not above 0."""
+    peak_rps: Interval | None
+    """Throughput there."""
+    misfit: float
+    """Largest distance of a mean from the law, as part of it."""
+    fits: bool
+    """Whether the means lie around the law no further than repeats lie around their means (5 %)."""
+    points: int
+    """Closed loops it was fitted to."""
+
+
+# --- The `velodrome/search/1` document as its schema spells it; `docs/load-results.md` says what each field means.
+#
+# Only the schema is made of this: `report/search_text.py` writes the document.
+
+SEARCH_SCHEMA = "velodrome/search/1"
+
+
+class RateSearchDocument(TypedDict):
+    """What `velodrome load -R auto --json` prints."""
+
+    schema: Literal["velodrome/search/1"]
+    sought: Literal["rate"]
+    conditions: list[str]
+    ending: Ending
+    interval: Interval | None
+    because: str
+    sentence: str
+    trials: list[Probe]
+    best: LoadDocument | None
+
+
+class ConnectionsSearchDocument(TypedDict):
+    """What `velodrome load -c auto --json` prints."""
+
+    schema: Literal["velodrome/search/1"]
+    sought: Literal["connections"]
+    conditions: list[str]
+    ending: Ending
+    connections: Interval | None
+    rps: Interval | None
+    because: str
+    sentence: str
+    trials: list[Sample]
+    best: LoadDocument | None
+
+
+SearchDocument = RateSearchDocument | ConnectionsSearchDocument
+
+
+# --- How much one contestant can do of one service (`track/capacity.py` finds it out).
+
+
+class Bound(StrEnum):
+    """What a contestant has no more of."""
+
+    CPU = "cpu"
+    """Its CPUs, or the one that its only process can use."""
+    SLOTS = "slots"
+    """Requests it can serve at once."""
+    OTHER = "other"
+    """Neither: what it waits on, a lock, the network."""
+
+
+@dataclass(frozen=True)
+class Bottom:
+    """What bounds a contestant, as far as its own use tells."""
+
+    bound: Bound
+    sentence: str
+
+
+@dataclass(frozen=True)
+class RateCapacity:
+    """The highest rate at which a condition holds."""
+
+    conditions: tuple[str, ...]
+    found: RateFound
+    best: Measurement | None
+    """Of the highest rate that held."""
+    bottom: Bottom | None
+    trials: int
+    """Loads that were measured, the first looks included."""
+    seconds: float
+    """It took."""
+
+    @property
+    def ending(self) -> Ending:
+        """How the search ended."""
+        return self.found.ending
+
+
+@dataclass(frozen=True)
+class Knee:
+    """Where throughput of a closed loop stops rising, and the law it follows."""
+
+    found: ConnectionsFound
+    law: Scalability | None
+    """None: too few numbers of connections could be measured."""
+    best: Measurement | None
+    bottom: Bottom | None
+    trials: int
+    seconds: float
+
+    @property
+    def ending(self) -> Ending:
+        """How the search ended."""
+        return self.found.ending
+
+
+# --- The `velodrome/capacity/1` document as its schema spells it; `docs/capacity.md` says what each field means.
+#
+# Only the schema is made of this: `report/capacity_json.py` writes the document.
+
+CAPACITY_SCHEMA = "velodrome/capacity/1"
+
+
+class Latencies(TypedDict):
+    """Milliseconds from when requests were due, and from when they were sent."""
+
+    due: Latency
+    sent: Latency
+
+
+class Noted(TypedDict):
+    """What to know of a load before its figures are believed."""
+
+    kind: FlagKind
+    sentence: str
+
+
+class Measured(TypedDict):
+    """What one load gave and cost."""
+
+    load: Load
+    throughput_rps: float
+    latency_ms: Latencies
+    errors: int
+    requests: int
+    cpu_us_per_request: float | None
+    server_cpus: float | None
+    memory_bytes: int | None
+    command: list[str]
+    python: str
+    packages: dict[str, str]
+    flags: list[Noted]
+
+
+class Ends(TypedDict):
+    """An estimate with its 95 % interval; null: an end that is not known."""
+
+    low: float | None
+    mid: float | None
+    high: float | None
+
+
+class Law(TypedDict):
+    """The Universal Scalability Law of a closed loop."""
+
+    rate: Ends
+    contention: Ends
+    coherency: Ends
+    peak: Peak
+    peak_connections: Ends | None
+    peak_rps: Ends | None
+    misfit: float | None
+    fits: bool
+    points: int
+
+
+class RateCapacityDocument(TypedDict):
+    """What `velodrome capacity --json` prints."""
+
+    schema: Literal["velodrome/capacity/1"]
+    sought: Literal["rate"]
+    of: str
+    ending: Ending
+    conditions: list[str]
+    interval: Interval | None
+    because: str
+    sentence: str
+    bound: Bottom | None
+    law: None
+    tried: list[Probe]
+    best: Measured | None
+    trials: int
+    seconds: float
+
+
+class KneeDocument(TypedDict):
+    """What `velodrome capacity --closed --json` prints."""
+
+    schema: Literal["velodrome/capacity/1"]
+    sought: Literal["connections"]
+    of: str
+    ending: Ending
+    conditions: list[str]
+    connections: Interval | None
+    rps: Interval | None
+    because: str
+    sentence: str
+    bound: Bottom | None
+    law: Law | None
+    tried: list[Sample]
+    best: Measured | None
+    trials: int
+    seconds: float
+
+
+CapacityDocument = RateCapacityDocument | KneeDocument

@@ -7,12 +7,8 @@ from typing import Literal
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model.app import App
-from velodrome.model.claim import Claim
-from velodrome.model.experiment import Experiment
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Load
-from velodrome.model.published import PublishedTable
+from velodrome.model.claim import Claim, Experiment, PublishedTable
+from velodrome.model.load import Limits, Link, Load
 from velodrome.model.trial import Contestant
 
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Load
+from velodrome.model.load import Limits, Link, Load
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Heat:
+class Session:
     """Trials that one start of one server carries, in this order: they differ in nothing but their load."""
 
     trials: tuple[Trial, ...]

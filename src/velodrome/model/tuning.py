@@ -1,10 +1,17 @@
-"""What a search among settings asks and is told (`judge/tuning/` searches, `track/tuning.py` measures)."""
+"""What a search among settings tries, what it recommends, and the document it prints (`judge/tuning/` searches)."""
 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal, NotRequired
 
-from velodrome.model.interval import Interval
+from typing_extensions import TypedDict
+
+from velodrome.guest.stack import KnobValue
+from velodrome.model.load import Limits
+from velodrome.model.measurement import Measurement
+from velodrome.model.quantity import Interval
+from velodrome.model.search import Measured
 from velodrome.model.trial import Contestant
 
 
@@ -223,3 +230,116 @@ class Tuned:
     def runner_up(self) -> Entry | None:
         """The next."""
         return next((one for one in self.entries if one.fate is Fate.RUNNER_UP), None)
+
+
+# --- Which setting to deploy, and everything that belongs to the answer (`track/tuning.py` finds it).
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Memory that rose while the recommended setting was loaded."""
+
+    bytes_per_request: float
+    at_rps: float
+    seconds_to_limit: float | None
+    """At that rate until the limit is reached; None: there is no limit."""
+    requests_to_restart: int
+    """After so many requests a worker is better replaced."""
+    bytes_to_restart: int
+    """The memory it has then."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Something that would change the recommendation."""
+
+    what: str
+    """`wait` or `rate`."""
+    at: float
+    instead: str
+    """Label of what would be better then; empty: nothing that was tried."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The setting to deploy."""
+
+    of: str
+    """What was served."""
+    conditions: tuple[str, ...]
+    rate: float
+    """To be carried; 0: as much as can be."""
+    limits: Limits
+    tuned: Tuned
+    title: str
+    """What the recommended one is called: `gunicorn · gthread ×2, 16 threads`; empty: there is none."""
+    runner_up: str
+    proof: Measurement | None
+    """The recommended setting under a longer load, at its rate or at a good part of what it can do."""
+    growth: Growth | None
+    """Of its memory; None: it did not rise."""
+    mind: tuple[Reason, ...]
+    before: str
+    """Lines to paste before the command: packages to install, a file to write, what it needs; empty: none."""
+    command: str
+    """To paste, with the user's own app; empty: a stack has no command line of its own."""
+    python: str
+    """Interpreter of the app."""
+    cwd: str
+    """Folder it runs in."""
+    grid_trials: int
+    """Loads that measuring the whole grid would have taken, about."""
+    seconds: float
+    variables: tuple[str, ...] = ()
+    """Names of the environment variables that the app was given."""
+
+
+# --- The `velodrome/tune/1` document as its schema spells it; `docs/tune.md` says what each field means.
+#
+# Only the schema is made of this: `report/tune_json.py` writes the document.
+
+SCHEMA = "velodrome/tune/1"
+
+
+class Tried(TypedDict):
+    """One candidate at the end."""
+
+    label: str
+    called: NotRequired[str]
+    stack: str
+    knobs: dict[str, KnobValue]
+    fate: Fate
+    why: str
+    trials: int
+    value: Interval | None
+    memory_bytes: int | None
+    grew_bytes: float | None
+    forecast: Forecast | None
+
+
+class TuneDocument(TypedDict):
+    """What `velodrome tune --json` prints."""
+
+    schema: Literal["velodrome/tune/1"]
+    of: str
+    goal: Goal
+    rate: float | None
+    conditions: list[str]
+    limits: Limits
+    ending: TuneEnding
+    because: str
+    sentence: str
+    recommended: Tried | None
+    runner_up: Tried | None
+    candidates: list[Tried]
+    looks: dict[str, Looked]
+    mind: list[Reason]
+    growth: Growth | None
+    proof: Measured | None
+    before: str
+    command: str
+    files: dict[str, str]
+    trials: int
+    grid_trials: int
+    seconds: float

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from velodrome.model.claim import Judged
-from velodrome.model.experiment import Finding
-from velodrome.model.interval import Interval
-from velodrome.model.published import Compared
+from velodrome.model.claim import Compared, Finding, Judged
+from velodrome.model.quantity import Interval
 
 
 class Outcome(StrEnum):

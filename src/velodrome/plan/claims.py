@@ -11,19 +11,61 @@ published = 2.63
 at_least = 1.5
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
+from velodrome.model.claim import (
+    Arithmetic,
+    Check,
+    Claim,
+    Contradiction,
+    Figure,
+    PublishedRow,
+    PublishedTable,
+)
 from velodrome.model.metric import METRICS
 from velodrome.model.study import Study
-from velodrome.plan.cells import Cells
-from velodrome.plan.findings import Findings, nearest
-from velodrome.plan.schema import ArithmeticTable, CheckTable, ClaimTable, ContradictionTable
-from velodrome.plan.toml_map import Path
+from velodrome.plan.findings import Findings, Place, nearest
+from velodrome.plan.schema import (
+    ArithmeticTable,
+    CheckTable,
+    ClaimTable,
+    ContradictionTable,
+    PublishedRowTable,
+    PublishedTableTable,
+)
 
 
-def read_claims(entries: list[Any], at: Path, study: Study, findings: Findings) -> tuple[Claim, ...]:
+@dataclass(frozen=True)
+class Cells:
+    """Looks names up in one study; what is wrong with them is in `findings`."""
+
+    study: Study
+    findings: Findings
+
+    def loads(self, cell: str) -> list[str] | None:
+        """Return the labels of the loads under which a cell is measured; None: there is no such cell."""
+        for question, contestant in self.study.pairs():
+            if cell == f"{question.name}/{contestant.label}":
+                return [load.label for load in question.loads]
+        return None
+
+    def found(self, cell: str, at: Place) -> list[str] | None:
+        """Return the same, after telling at `at` that there is no such cell."""
+        loads = self.loads(cell)
+        if loads is None:
+            cells = [f"{question.name}/{contestant.label}" for question, contestant in self.study.pairs()]
+            self.findings.add(at, f"'{cell}' is no question/contestant of this study; {nearest(cell, cells)}")
+        return loads
+
+    def check_load(self, load: str, loads: Sequence[str], at: Place) -> None:
+        """Tell at `at` if a question has no such load."""
+        if load not in loads:
+            self.findings.add(at, f"'{load}' is no load of that question; {nearest(load, loads)}")
+
+
+def read_claims(entries: list[Any], at: Place, study: Study, findings: Findings) -> tuple[Claim, ...]:
     """Return the claims that a list of tables tells of a study; what is wrong is in `findings`."""
     reader = _Reader(study, findings)
     read = [reader.claim(entry, (*at, index)) for index, entry in enumerate(entries)]
@@ -43,7 +85,7 @@ class _Reader:
         """What the study has cells for."""
         return Cells(self.study, self.findings)
 
-    def claim(self, entry: object, at: Path) -> Claim | None:
+    def claim(self, entry: object, at: Place) -> Claim | None:
         findings = self.findings
         table = findings.check_in_part(ClaimTable, entry, at)
         if table is None:
@@ -72,7 +114,7 @@ class _Reader:
             tuple(Contradiction(one.about, one.says, one.a, one.b) for one in contradictions if one),
         )
 
-    def check(self, entry: object, at: Path) -> Check | None:
+    def check(self, entry: object, at: Place) -> Check | None:
         before = self.findings.count
         table = self.findings.check(CheckTable, entry, at)
         if table is None:
@@ -105,7 +147,7 @@ class _Reader:
             table.bound_ms,
         )
 
-    def _bounded(self, table: CheckTable, at: Path) -> None:
+    def _bounded(self, table: CheckTable, at: Place) -> None:
         """A check that nothing could fail is no check."""
         low, high, add = table.at_least, table.at_most, self.findings.add
         if low is None and high is None and table.equals is None:
@@ -117,7 +159,7 @@ class _Reader:
         elif low is not None and high is not None and low > high:
             add((*at, "at_least"), f"{low:g} is above at_most, {high:g}; no number is both")
 
-    def _facts(self, table: CheckTable, experiment: str, at: Path) -> tuple[Figure, Figure | None]:
+    def _facts(self, table: CheckTable, experiment: str, at: Place) -> tuple[Figure, Figure | None]:
         """Return the figures of a check by an experiment: `metric` and `over` name facts of it."""
         names = [one.name for one in self.study.experiments]
         if experiment not in names:
@@ -128,7 +170,7 @@ class _Reader:
         over = Figure(table.over, experiment=experiment) if table.over is not None else None
         return Figure(table.metric, experiment=experiment), over
 
-    def _cells(self, table: CheckTable, at: Path) -> tuple[Figure, Figure | None]:
+    def _cells(self, table: CheckTable, at: Place) -> tuple[Figure, Figure | None]:
         """Return the figures of a check by cells."""
         if table.metric not in METRICS:
             near = nearest(table.metric, METRICS)
@@ -142,7 +184,7 @@ class _Reader:
         load = table.over_load if table.over_load is not None else self._same(table.load, table.over)
         return figure, self._figure(table, (table.over, load), (*at, "over"))
 
-    def _figure(self, table: CheckTable, cell_and_load: tuple[str, str], at: Path) -> Figure:
+    def _figure(self, table: CheckTable, cell_and_load: tuple[str, str], at: Place) -> Figure:
         """Return the figure of a cell under a load, after telling what of it there is not."""
         cell, load = cell_and_load
         loads = self.cells.found(cell, at)
@@ -154,3 +196,51 @@ class _Reader:
     def _same(self, load: str, cell: str) -> str:
         """Return a load for another cell: the same one where its question has it, else its first that fits."""
         return load if load in (self.cells.loads(cell) or ()) else ""
+
+
+def read_tables(
+    entries: list[Any], at: Place, study: Study, findings: Findings
+) -> tuple[PublishedTable, ...]:
+    """Return the published tables that a list of tables tells; what is wrong is in `findings`."""
+    read = [_table(entry, (*at, index), study, findings) for index, entry in enumerate(entries)]
+    return tuple(one for one in read if one)
+
+
+def _table(entry: object, at: Place, study: Study, findings: Findings) -> PublishedTable | None:
+    before = findings.count
+    table = findings.check(PublishedTableTable, entry, at)
+    if table is None:
+        return None
+    for index, metric in enumerate(table.metrics):
+        if metric not in METRICS:
+            findings.add((*at, "metrics", index), f"'{metric}' is no metric; {nearest(metric, METRICS)}")
+    rows = []
+    for index, one in enumerate(table.rows):
+        row = _row(one, (*at, "rows", index), tuple(table.loads), study, findings)
+        if row and len(row.published) != len(table.metrics):
+            told = f"{len(row.published)} figures stand for {len(table.metrics)} metrics"
+            findings.add(
+                (*at, "rows", index, "published"), f'{told}; give one for each, "" where none is told'
+            )
+        rows.append(row)
+    if findings.count > before:
+        return None
+    return PublishedTable(
+        table.title, tuple(table.metrics), tuple(row for row in rows if row), tuple(table.loads)
+    )
+
+
+def _row(
+    entry: object, at: Place, loads: tuple[str, ...], study: Study, findings: Findings
+) -> PublishedRow | None:
+    row = findings.check(PublishedRowTable, entry, at)
+    if row is None:
+        return None
+    cells = Cells(study, findings)
+    there = cells.found(row.of, (*at, "of"))
+    if there is None:
+        return None
+    place = "loads" if row.loads else "of"
+    for load in row.loads or loads:
+        cells.check_load(load, there, (*at, place))
+    return PublishedRow(row.of, tuple(one if one != "" else None for one in row.published), tuple(row.loads))

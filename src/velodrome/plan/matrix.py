@@ -1,21 +1,28 @@
-"""From a study to its heats, in the order they run.
+"""From a study to its heats in the order they run, and how long that takes.
 
 A block holds every question × contestant once, in an order drawn from the seed; no block begins before the
 one before it has ended. So a machine that gets slower in the course of a race gets slower for all.
+
+`grid` is the matrix of a tuning: every stack that can serve, with the values of its knobs that make sense on so many
+CPUs: gunicorn-gthread[threads=16,workers=2], uvicorn[workers=2], …
+
+`session_s` and `race_s` estimate the time before anything runs, right to about a fifth on an idle machine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from random import Random
 
 from velodrome.guest.catalog import serves
-from velodrome.guest.stack import Stack
-from velodrome.model.claim import Claim
+from velodrome.guest.stack import KnobValue, Stack
+from velodrome.model.claim import Claim, Experiment
 from velodrome.model.errors import NothingSelectedError
-from velodrome.model.experiment import Experiment
-from velodrome.model.load import Load
+from velodrome.model.littles_law import Ceiling, ceiling
+from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.study import Question, Study, matches
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
+from velodrome.model.tuning import Candidate
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Matrix:
     """What a study comes to, in the order it is run."""
 
     experiments: tuple[Experiment, ...]
-    heats: tuple[Heat, ...]
+    heats: tuple[Session, ...]
     profiles: tuple[Trial, ...]
     """One of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
@@ -118,8 +125,8 @@ def _pairs(
     return pairs, left_out
 
 
-def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Heat:
-    return Heat(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
+def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
+    return Session(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
 
 
 def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: int, python: str) -> Trial:
@@ -137,3 +144,142 @@ def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: i
         question.link,
         question.app,
     )
+
+
+THREADS = (4, 16, 64, 256)
+REFINED: Mapping[str, tuple[int, ...]] = {"backlog": (128, 2048), "keepalive": (2, 75)}
+"""Knobs that are tried around the best, with their values in seconds and connections."""
+
+
+def grid(stacks: Iterable[Stack], cpus: int) -> tuple[Candidate, ...]:
+    """Return all candidates on so many CPUs, in the order of stacks and knobs."""
+    every = list(stacks)
+    names = {stack.name for stack in every}
+    # What a variant would be is among the settings of the stack that it is a variant of.
+    return tuple(one for stack in every if stack.variant_of not in names for one in _of(stack, cpus))
+
+
+def candidate(stack: Stack, knobs: Mapping[str, KnobValue]) -> Candidate:
+    """Return one candidate. Raises KeyError for an unknown knob."""
+    settings = stack.settings(knobs)
+    changed = {name: value for name, value in knobs.items() if value != stack.knobs[name]}
+    return Candidate(Contestant(stack.name, changed), int(settings.get("workers", 1)), stack.slots(settings))
+
+
+def refined(best: Candidate, stack: Stack) -> tuple[Candidate, ...]:
+    """Return the neighbours of a candidate in the knobs that decide nothing while a server keeps up."""
+    settings = stack.settings(best.contestant.knobs)
+    return tuple(
+        candidate(stack, {**best.contestant.knobs, knob: value})
+        for knob, values in REFINED.items()
+        if knob in settings
+        for value in values
+        if value != settings[knob]
+    )
+
+
+def _of(stack: Stack, cpus: int) -> Iterator[Candidate]:
+    values = {knob: _values(stack, knob, cpus) for knob in stack.knobs}
+    axes = {knob: found for knob, found in values.items() if found}
+    for chosen in product(*axes.values()):
+        yield candidate(stack, dict(zip(axes, chosen, strict=True)))
+
+
+def _values(stack: Stack, knob: str, cpus: int) -> tuple[KnobValue, ...]:
+    """Return the values of a knob that are tried; none: it stays as it is."""
+    if knob == "workers":
+        # Where a worker serves one at a time their number is how many are served at once.
+        alone = stack.slots({**stack.knobs, "workers": 7}) == 7
+        counts = (1, cpus, 2 * cpus + 1, 4 * cpus, 8 * cpus, 16 * cpus) if alone else (1, cpus, 2 * cpus)
+        return tuple(sorted(set(counts)))
+    if knob == "threads":
+        return THREADS
+    return stack.choices.get(knob, ())
+
+
+START_S = 0.4
+"""Start of a server until its first right answer has been checked; typical of two CPUs in 2026."""
+STOP_S = 0.15
+"""Orderly stop of a server and of the third party."""
+COMPANION_S = 0.9
+"""Start of a database, and its tables; several start at the same time, on the same CPU."""
+LOAD_S = 0.12
+"""Start of the generator, opening its connections, and writing down what it measured."""
+
+COMMON_RPS = 3000.0
+"""Of a Python server on one CPU, where nothing else bounds it."""
+
+
+def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
+    """Return the seconds one server session will take, all included."""
+    companions = COMPANION_S * len(heat.trials[0].recipe.companions)
+    loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
+    return START_S + STOP_S + companions + loads
+
+
+def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
+    """Return the seconds that heats take one after the other."""
+    return sum(session_s(heat, stacks) for heat in heats)
+
+
+def _load_s(trial: Trial, stack: Stack | None) -> float:
+    load = trial.load
+    return (
+        LOAD_S
+        + load.warmup_s
+        + _span_s(trial, stack)
+        + (min(load.drain_s, _backlog_s(trial, stack)) if stack else 0)
+    )
+
+
+def _span_s(trial: Trial, stack: Stack | None) -> float:
+    """Return the length of the measured span; that of a count is by what arithmetic allows, or a common rate."""
+    load = trial.load
+    if load.requests is None:
+        return load.duration_s
+    limit = _ceiling(trial, stack, load.pace) if stack else None
+    return min(load.duration_s, load.requests / min(limit.rps if limit else COMMON_RPS, COMMON_RPS))
+
+
+def _ceiling(trial: Trial, stack: Stack, pace: Closed | Open | Schedule) -> Ceiling | None:
+    cpus = trial.limits.cpus
+    given = cpus if isinstance(cpus, int) else None
+    knobs, streams = trial.contestant.knobs, trial.load.streams
+    rtt_ms = trial.link.rtt_ms if trial.link else 0.0
+    return ceiling(stack, knobs, trial.recipe, pace, given, streams=streams, rtt_ms=rtt_ms)
+
+
+def _backlog_s(trial: Trial, stack: Stack) -> float:
+    """Return how long it takes to answer what is inside when the span ends."""
+    limit = _ceiling(trial, stack, Closed(1_000_000))
+    if limit is None or limit.bound == "connections":
+        return trial.recipe.wait_ms / 1000
+    pace, load = trial.load.pace, trial.load
+    if isinstance(pace, Closed):
+        return pace.connections / limit.rps
+    return (
+        max(0.0, pace.rate - limit.rps) * (load.duration_s + load.warmup_s) / limit.rps
+        + trial.recipe.wait_ms / 1000
+    )
+
+
+SECONDS = 5.0
+"""Five hundred samples: a share of them is known to two or three per cent."""
+
+
+def profiled(study: Study) -> Study:
+    """Return the study with a profile in every question."""
+    return replace(study, questions=tuple(_with_profile(question) for question in study.questions))
+
+
+def _with_profile(question: Question) -> Question:
+    """Add one under the first open loop, where all contestants do the same work, or else under the first load."""
+    if question.profile is not None or not question.loads:
+        return question
+    load = next((one for one in question.loads if isinstance(one.pace, Open)), question.loads[0])
+    return replace(question, profile=_as_profile(load))
+
+
+def _as_profile(load: Load) -> Load:
+    # By our own generator: it can be ended when the samples are taken.
+    return replace(load, duration_s=SECONDS, requests=None, driver="velodrome", threads=1)

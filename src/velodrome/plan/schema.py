@@ -1,6 +1,6 @@
-"""The form of a study file, as pydantic models; what each of its keys wants, in words, is in `wanted.py`.
+"""The form of a study file as pydantic models, and what each key wants, in words.
 
-Each table is a model of its own and holds the tables inside it as they were read: `build.py` checks them
+Each table is a model of its own and holds the tables inside it as they were read: `study_file` checks them
 one by one, so that a mistake in one hides none in another.
 """
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
-from velodrome.model.duration import seconds
+from velodrome.model.amounts import seconds
 
 DAY = 86_400.0
 MEMORY_UNITS = {"kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
@@ -258,3 +258,112 @@ class StudyTable(Table):
     claims: list[Any] = []
     tables: list[Any] = []
     quick: Any = {}
+
+
+WANTED = {
+    "a": ("a figure", "a number above 0"),
+    "about": ("a description", 'a short text that completes «for an endpoint that …», such as "waits 50 ms"'),
+    "arrivals": ("a kind of arrivals", '"constant" or "poisson"'),
+    "arithmetic": ("a table of arithmetic", "such as {slots = 3, wait_ms = 200, published_rps = 37.86}"),
+    "at_least": ("a bound", "a number"),
+    "at_most": ("a bound", "a number"),
+    "b": ("a figure", "a number above 0"),
+    "blocks": ("a number of blocks", "a whole number from 1 to 1000"),
+    "budget": ("a span of time", 'one such as "10min", at most 30 days'),
+    "bound_ms": ("a number of milliseconds", "a number above 0"),
+    "checks": ("a list of checks", "[[claims.checks]] with metric, of and a bound"),
+    "claims": ("a list of claims", "[[claims]] with name, says and checks"),
+    "contradictions": ("a list of contradictions", "[[claims.contradictions]] with about, says, a and b"),
+    "claims.name": ("a name", 'one such as "G1": letters, digits, dots and hyphens, 20 at most'),
+    "claims.over": ("a cell", 'a question/contestant, such as "third-party/gunicorn-sync"'),
+    "chunk_bytes": ("a number of bytes", "a whole number from 1 to 1 000 000 000"),
+    "chunks": ("a number of chunks", "a whole number from 1 to 1 000 000"),
+    "connections": ("a number of connections", "a whole number from 1 to 60 000"),
+    "contestants": (
+        "a list of contestants",
+        'at least one stack, such as ["uvicorn", {stack = "gunicorn-sync", workers = 2}]',
+    ),
+    "cpus": ("a number of CPUs", 'a whole number from 1, or "all"'),
+    "database": ("a database", 'one such as "sqlite", "mariadb", "postgresql", "redis" or "mongodb"'),
+    "every": ("a span of time", 'how long each step of the rate takes, such as "5s"'),
+    "drain": ("a span of time", 'one such as "2s"; 0 cuts off what is in flight'),
+    "driver": ("a driver", 'the name of one, such as "velodrome" of a load, "pymysql" of a query'),
+    "cookie_bytes": ("a number of bytes", "a whole number from 0 to 60 000"),
+    "deadline": ("a span of time", 'one above 0, such as "60s"'),
+    "duration": ("a span of time", 'one above 0, such as "1.5s"'),
+    "equals": ("a fact", "a text, or true or false"),
+    "every_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
+    "experiment": ("an experiment", "the name of one of this study"),
+    "experiments": ("a list of experiments", "[[experiments]] tables with a kind"),
+    "idle": ("a number of idle connections", "a whole number from 0 to 60 000"),
+    "keepalive": ("a switch", "true or false"),
+    "kind": ("a kind of experiment", 'the name of one, such as "canary"'),
+    "latency_ms": ("a number of milliseconds", "a number from 0 to 600 000"),
+    "limits": ("a table of limits", 'such as {cpus = 1, memory = "512MB"}'),
+    "link": ("a link", 'one such as {rtt = "160ms", rate = "100mbit", loss = "1%"}'),
+    "links": ("a list of links", 'at least one, such as ["loopback", {rtt = "160ms"}]'),
+    "load": ("a load", 'the label of one, such as "closed-40"'),
+    "loads": ("a list of loads", 'at least one, such as {connections = 40, duration = "2s"}'),
+    "memory": ("an amount of memory", 'such as "512MB" (kB, MB, GB), 16 MB at least'),
+    "metrics": ("a list of metrics", 'such as ["throughput_rps", "p99_ms"]'),
+    "method": ("a method of HTTP", 'one in capitals, such as "GET"'),
+    "metric": ("a metric", 'the name of one, such as "throughput_rps"'),
+    "ms": ("a number of milliseconds", "a number from 0 to 600 000"),
+    "name": ("a name", "one of small letters, digits, dots and hyphens"),
+    "needs_cpus": ("a number of CPUs", "a whole number from 1"),
+    "of": ("a cell", 'a question/contestant, such as "third-party/gunicorn-gevent"'),
+    "on_wire": ("a switch", "true or false"),
+    "over": ("a protocol", '"http" or "grpc"'),
+    "over_load": ("a load", 'the label of one, such as "closed-40"'),
+    "packages": ("a table of versions", 'such as {tornado = "5.1.1"}'),
+    "parallel": ("a switch", "true or false"),
+    "place": ("a place to keep a marker in", 'one such as "thread-local" or "context-local"'),
+    "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),
+    "published": ("a figure", "a number"),
+    "tables.published": ("a list of figures", 'a number or a text for each metric, "" where none is told'),
+    "tables.loads": ("a list of loads", 'labels such as ["closed-40"]'),
+    "tables.rows": (
+        "a list of rows",
+        'tables such as {of = "hello/uvicorn", published = [1200, "about 3 ms"]}',
+    ),
+    "tables": ("a list of published tables", "[[tables]] with title, metrics and rows"),
+    "published_rps": ("a rate", "requests per second above 0"),
+    "python": ("an interpreter", 'a version such as "3.12", or a path'),
+    "questions": ("a list of questions", "at least one [[questions]] with recipe and loads"),
+    "quick": ("a table of the quick form", "such as {blocks = 1, scale = 0.25}"),
+    "ramp": ("a span of time", 'how long the rate takes from one end to the other, such as "60s"'),
+    "rate": ("a rate", 'requests per second above 0, or "100..500" with step or ramp'),
+    "recipe": ("a recipe", 'the name of one, such as "hello", or a table with steps'),
+    "remark": ("a remark", "a text of at most 600 characters"),
+    "requests": ("a number of requests", "a whole number from 1"),
+    "room": ("a switch", "true or false"),
+    "rows": ("a number of rows", "a whole number from 1 to 4096"),
+    "says": ("what is said", "a conclusion as text or, of a contradiction, a number above 0"),
+    "scale": ("a factor", "a number above 0, 1 at most"),
+    "seed": ("a seed", "a whole number from 0"),
+    "size": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),
+    "skip": ("a list to skip", 'questions, cells or experiments, such as ["upload", "hello/uvicorn"]'),
+    "sources": ("a list of sources", "texts, such as addresses of web pages"),
+    "slots": ("a number of slots", "a whole number from 1"),
+    "stack": ("a stack", 'the name of one, such as "uvicorn"'),
+    "step": ("a step of a rate", "requests per second above 0"),
+    "steps": ("a list of steps", 'at least one, such as [{do = "sleep", ms = 50}, {do = "body", size = 84}]'),
+    "streams": ("a number of streams", "a whole number from 1 to 10 000"),
+    "than": ("a pair of cells", 'two question/contestant, such as ["hello/tornado", "hello/aiohttp"]'),
+    "threads": ("a number of threads", "a whole number from 1 to 1000"),
+    "timeout": ("a span of time", 'one above 0, such as "10s"'),
+    "times": ("a number of calls", "a whole number from 1 to 1000"),
+    "title": ("a title", "a text of 1 to 200 characters"),
+    "upload_bytes": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),
+    "us": ("a number of microseconds", "a whole number from 0 to 600 000 000"),
+    "wait_ms": ("a number of milliseconds", "a number above 0"),
+    "what": ("what a slot is", 'a text such as "workers"'),
+    "warmup": ("a span of time", 'one such as "0.3s"'),
+}
+"""What each key is and what to give; completes «… is not X; give Y». Some are another thing within claims."""
+
+
+def wanted(path: tuple[str | int, ...], key: str) -> tuple[str, str]:
+    """Return what a key is and what to give, where it stands."""
+    within = f"{path[0]}.{key}" if path else key
+    return WANTED[within] if within in WANTED else WANTED[key]

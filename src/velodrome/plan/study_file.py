@@ -1,18 +1,259 @@
-"""Reads a study file: TOML in, a Study out, or every problem of the file at once, with place and cure."""
+"""Finds and reads studies: a name or a TOML file in, a Study out, or all problems of the file at once.
 
+A study has two forms: the full one, and a quick one that asks the same in less time (`[quick]`). A group is a folder of
+studies: `articles` holds `articles/asyncio-http` and others.
+"""
+
+import os
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
-from velodrome.model.errors import StudyFileError
-from velodrome.model.problem import Problem
-from velodrome.model.study import Study
-from velodrome.plan import forms
-from velodrome.plan.budget import contents, see_written
-from velodrome.plan.build import build
-from velodrome.plan.findings import Findings
-from velodrome.plan.known import Known
-from velodrome.plan.toml_map import TomlMap
+from velodrome.guest.catalog import serves
+from velodrome.model.claim import Claim, Figure, PublishedTable
+from velodrome.model.errors import StudyFileError, UnknownNameError
+from velodrome.model.files import Problem
+from velodrome.model.load import Load, Schedule
+from velodrome.model.study import Question, Study, matches
+from velodrome.model.trial import Contestant
+from velodrome.plan.claims import read_claims, read_tables
+from velodrome.plan.contestants import read_contestant, read_experiment
+from velodrome.plan.findings import Findings, Known, Place, TomlMap, nearest
+from velodrome.plan.questions import read_limits, read_questions
+from velodrome.plan.schema import QuickTable, StudyTable
+from velodrome.plan.untrusted import contents, see_written
+
+Labels = Mapping[tuple[str, str], str]
+"""Question and label of a load in the full form, to its label in the quick one."""
+
+LEAST_S = 0.5
+"""No span is made shorter than this, or than WAVES times the recipe's own wait: it would catch nothing."""
+WAVES = 5
+LEAST_WARMUP_S = 0.1
+LEAST_REQUESTS = 500
+
+
+@dataclass(frozen=True)
+class Quick:
+    """How the quick form differs from the full one."""
+
+    blocks: int = 1
+    budget_s: float | None = None
+    scale: float = 0.25
+    """Factor on spans and counts of requests."""
+    skip: tuple[str, ...] = ()
+
+
+def read_quick(entry: object, at: Place, study: Study, findings: Findings) -> Quick:
+    """Return the quick form that a table tells of a study; what is wrong is in `findings`."""
+    table = findings.check_in_part(QuickTable, entry, at) or QuickTable()
+    cells = [f"{question.name}/{contestant.label}" for question, contestant in study.pairs()]
+    loads = [
+        f"{question.name}/{contestant.label}/{load.label}"
+        for question, contestant in study.pairs()
+        for load in question.loads
+    ]
+    names = [*cells, *(experiment.name for experiment in study.experiments), *loads]
+    questions = [question.name for question in study.questions]
+    for index, pattern in enumerate(table.skip):
+        if not any(matches(name, pattern) for name in names if pattern.count("/") in (0, name.count("/"))):
+            near = nearest(pattern, {*names, *questions})
+            findings.add(
+                (*at, "skip", index),
+                f"'{pattern}' is no question, question/contestant, load of one, or experiment; {near}",
+            )
+    return Quick(table.blocks, table.budget, table.scale, tuple(table.skip))
+
+
+def in_quick_form(study: Study, form: Quick) -> Study:
+    """Return the quick form of a study."""
+    questions = [
+        replace(
+            question,
+            loads=tuple(scaled(load, form.scale, question) for load in question.loads),
+            profile=scaled(question.profile, form.scale, question) if question.profile else None,
+        )
+        for question in study.questions
+    ]
+    now = {
+        (full.name, load.label): less.label
+        for full, scaled_down in zip(study.questions, questions, strict=True)
+        for load, less in zip(full.loads, scaled_down.loads, strict=True)
+    }
+    return replace(
+        study,
+        form="quick",
+        blocks=form.blocks,
+        budget_s=form.budget_s if form.budget_s is not None else study.budget_s,
+        skipped=form.skip,
+        questions=tuple(questions),
+        claims=tuple(_of_form(claim, now) for claim in study.claims),
+        tables=tuple(_rows_of_form(table, now) for table in study.tables),
+    )
+
+
+def _of_form(claim: Claim, now: Labels) -> Claim:
+    """Return a claim whose figures name the loads as they are called in this form: a count is in a label."""
+    return replace(
+        claim,
+        checks=tuple(
+            replace(
+                check,
+                figure=_under(check.figure, now),
+                over=_under(check.over, now) if check.over else None,
+                than=(_under(check.than[0], now), _under(check.than[1], now)) if check.than else None,
+            )
+            for check in claim.checks
+        ),
+    )
+
+
+def _rows_of_form(table: PublishedTable, now: Labels) -> PublishedTable:
+    """Return a published table whose rows name the loads as they are called in this form."""
+    rows = []
+    for row in table.rows:
+        question = row.of.partition("/")[0]
+        loads = tuple(now.get((question, load), load) for load in row.loads or table.loads)
+        rows.append(replace(row, loads=loads))
+    return replace(table, rows=tuple(rows))
+
+
+def _under(figure: Figure, now: Labels) -> Figure:
+    question = figure.cell.partition("/")[0]
+    return replace(figure, load=now.get((question, figure.load), figure.load))
+
+
+def scaled(load: Load, scale: float, question: Question) -> Load:
+    """Return a load in little: never longer than it was, never too short to mean anything."""
+    least_s = min(load.duration_s, max(LEAST_S, WAVES * question.recipe.wait_ms / 1000))
+    requests = load.requests
+    if isinstance(load.pace, Schedule) and requests is None:
+        return _shortened(load, load.pace, scale, least_s)
+    if requests is not None:
+        requests = max(min(requests, LEAST_REQUESTS), round(requests * scale))
+    return replace(
+        load,
+        duration_s=load.duration_s if requests is not None else max(least_s, load.duration_s * scale),
+        warmup_s=max(min(load.warmup_s, LEAST_WARMUP_S), load.warmup_s * scale),
+        requests=requests,
+    )
+
+
+def _shortened(load: Load, pace: Schedule, scale: float, least_s: float) -> Load:
+    """Return a schedule whose steps are as many and as high, and each so much shorter."""
+    factor = max(least_s / load.duration_s, scale)
+    steps = tuple(replace(step, duration_s=step.duration_s * factor) for step in pace.steps)
+    return replace(
+        load,
+        pace=replace(pace, steps=steps),
+        duration_s=load.duration_s * factor,
+        warmup_s=max(min(load.warmup_s, LEAST_WARMUP_S), load.warmup_s * scale),
+    )
+
+
+Placed = Sequence[tuple[Question, Place]]
+MOST_HEATS = 100_000
+"""Of a study: at a second each they would take more than a day."""
+
+
+def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[Study, Quick]:
+    """Return the study a file tells, and its quick form. They are whole only if `findings` holds no problem."""
+    table = findings.check_in_part(StudyTable, tables, ()) or StudyTable()
+    limits = read_limits(table.limits, ("limits",), findings)
+    before = findings.count
+    read = [
+        read_contestant(entry, ("contestants", index), known, findings)
+        for index, entry in enumerate(table.contestants)
+    ]
+    contestants = [contestant for contestant in read if contestant]
+    findings.once(
+        ("contestants",),
+        [(one.label, ("contestants", index)) for index, one in enumerate(read) if one],
+    )
+    questions = read_questions(table.questions, ("questions",), known, findings)
+    findings.once(("questions",), [(question.name, place) for question, place in questions])
+    tried = [
+        read_experiment(entry, ("experiments", index), known, findings)
+        for index, entry in enumerate(table.experiments)
+    ]
+    findings.once(
+        ("experiments",), [(one.name, ("experiments", index)) for index, one in enumerate(tried) if one]
+    )
+    _countable(len(contestants), questions, table.blocks, findings)
+    if findings.count == before:
+        _named(contestants, questions, findings)
+    if findings.count == before:
+        _servable(contestants, questions, known, findings)
+    study = Study(
+        name=table.name or name,
+        title=table.title or table.name or name,
+        questions=tuple(question for question, _ in questions),
+        contestants=tuple(contestants),
+        blocks=table.blocks,
+        seed=table.seed,
+        budget_s=table.budget,
+        limits=limits,
+        sources=tuple(table.sources),
+        experiments=tuple(one for one in tried if one),
+    )
+    study = replace(
+        study,
+        claims=read_claims(table.claims, ("claims",), study, findings),
+        tables=read_tables(table.tables, ("tables",), study, findings),
+    )
+    return study, read_quick(table.quick, ("quick",), study, findings)
+
+
+def _countable(contestants: int, questions: Placed, blocks: int, findings: Findings) -> None:
+    """Tell what would take days, before it is laid out in memory."""
+    heats = contestants * len(questions) * blocks
+    if heats > MOST_HEATS:
+        findings.add(
+            ("questions",),
+            f"{contestants} contestants, {len(questions)} questions and {blocks} blocks come to {heats} heats; give at "
+            f"most {MOST_HEATS}",
+        )
+
+
+def _named(contestants: Sequence[Contestant], questions: Placed, findings: Findings) -> None:
+    """A question may name only contestants of the study."""
+    labels = [contestant.label for contestant in contestants]
+    for question, at in questions:
+        for index, label in enumerate(question.contestants):
+            if label not in labels:
+                findings.add(
+                    (*at, "contestants", index), f"'{label}' is no contestant; {nearest(label, labels)}"
+                )
+
+
+def _servable(contestants: Sequence[Contestant], questions: Placed, known: Known, findings: Findings) -> None:
+    """A pair that cannot be served is left out of a race; a whole row or column of such is a mistake."""
+    refused = {
+        (contestant.label, question.name): serves(known.stacks[contestant.stack], question.recipe)
+        for question, _ in questions
+        for contestant in contestants
+        if not question.contestants or contestant.label in question.contestants
+    }
+    for index, contestant in enumerate(contestants):
+        row = [reason for (label, _), reason in refused.items() if label == contestant.label]
+        if not row and questions:
+            findings.add(
+                ("contestants", index), "no question asks for it; leave it out, or name it in a question"
+            )
+        elif row and all(row):
+            findings.add(
+                ("contestants", index), f"it can serve no question of this study: {row[0]}; leave it out"
+            )
+    told = set()
+    for question, at in questions:
+        column = [reason for (_, name), reason in refused.items() if name == question.name]
+        if column and all(column) and at not in told:  # the questions of several links stand at one place
+            told.add(at)
+            findings.add((*at, "recipe"), f"no contestant can serve it: {column[0]}; add one that can")
+
 
 _PLACE = re.compile(r"(.*?)\s*\(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _LARGEST = 256_000
@@ -50,7 +291,7 @@ def parse(text: str, path: str, known: Known, *, quick: bool = False) -> Study:
     study, form = build(tables, Path(path).stem, known, findings)
     if findings.problems:
         raise StudyFileError(path, findings.problems)
-    return forms.quick(study, form) if quick else study
+    return in_quick_form(study, form) if quick else study
 
 
 def _unreadable(error: Exception, places: TomlMap, text: str) -> list[Problem]:
@@ -69,3 +310,67 @@ def _unreadable(error: Exception, places: TomlMap, text: str) -> list[Problem]:
         if place[0] > first.line and broken.strip()
     ]
     return [first, *further]
+
+
+def studies_folder() -> Path:
+    """Return the folder of the studies that ship; in a clone, `studies/` points to it."""
+    return Path(str(files("velodrome") / "studies"))
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Return the studies that ship, name to file, sorted: `first-lap`, `articles/asyncio-http`."""
+    found = {
+        path.relative_to(studies_folder()).with_suffix("").as_posix(): path
+        for path in studies_folder().rglob("*.toml")
+    }
+    return dict(sorted(found.items(), key=lambda pair: ("/" in pair[0], pair[0])))
+
+
+def groups() -> dict[str, tuple[str, ...]]:
+    """Return the groups that ship, each with the names of its studies."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in shipped_studies():
+        group = name.rpartition("/")[0]
+        if group:
+            found[group] = (*found.get(group, ()), name)
+    return found
+
+
+def is_group(asked: str) -> bool:
+    """Return whether a name is that of a group, or a path that of a folder of studies."""
+    return asked in groups() or (_is_path(asked) and asked not in shipped_studies() and os.path.isdir(asked))
+
+
+def members(asked: str) -> dict[str, Path]:
+    """Return the studies of a group, name (or path) to file. Raises UnknownNameError for an empty folder."""
+    found = {name: shipped_studies()[name] for name in groups().get(asked, ())}
+    if not found:
+        found = {str(path): path for path in sorted(Path(asked).glob("*.toml"))}
+    if not found:
+        raise UnknownNameError("study", asked, [*shipped_studies(), *groups()])
+    return found
+
+
+def find_study(asked: str) -> Path:
+    """Return the file of a study asked for by name or path. Raises UnknownNameError when there is none.
+
+    What has a slash or ends in `.toml`, and is not the name of a study that ships, is a path and may not exist:
+    reading it then says so.
+    """
+    every = shipped_studies()
+    if asked in every:
+        return every[asked]
+    if _is_path(asked) and asked.partition("/")[0] not in groups():
+        return Path(asked)
+    raise UnknownNameError("study", asked, [*every, *groups()])
+
+
+def load_study(asked: str, known: Known, *, quick: bool = False) -> Study:
+    """Find and read a study, in its quick form if asked to. Raises UnknownNameError or StudyFileError."""
+    study = read(find_study(asked), known, quick=quick)
+    # One of a group is known by its whole name, which its file does not hold.
+    return replace(study, name=asked) if asked in shipped_studies() else study
+
+
+def _is_path(asked: str) -> bool:
+    return "/" in asked or asked.endswith(".toml")

@@ -1,8 +1,9 @@
-"""Files to paste for a setting: gunicorn.conf.py, a systemd unit, a Dockerfile's CMD; made of the command line.
+"""Files to paste for a setting: the server's own configuration, a systemd unit, a Dockerfile; from the command line.
 
     files(command, Wishes(memory_bytes=10**9, cpus=2, full=Full(20_000, 10**8)))
 
-The command line is one to deploy already: `judge/deploying.py` leaves out what only a laboratory wants.
+The command line is one to deploy already: `judge/deploying.py` leaves out what only a race needs. What is known
+of its server stands in the server's stack (`guest/stack.py`).
 """
 
 import json
@@ -11,6 +12,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from velodrome.guest import catalog
+
 PYTHON = "/srv/app/.venv/bin/python"
 FOLDER = "/srv/app"
 ENVIRONMENT = "/etc/app.env"
@@ -18,8 +21,6 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - inside a container that is what has to be
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./%$-]+")
 MIB = 2**20
-CONFIGURED = {"keep_alive": "keepalive", "log_level": "loglevel"}
-"""Settings of gunicorn whose name is not that of their option."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,11 @@ def files(command: str, wishes: Wishes) -> tuple[File, ...]:
         return ()
     found = []
     started = words
-    if words[1:3] == ["-m", "gunicorn"]:
-        found.append(File("gunicorn.conf.py", _gunicorn(words)))
-        started = ["python", "-m", "gunicorn", "--config=gunicorn.conf.py"]
+    server = catalog.servers().get(server_of(command))
+    if server is not None and server.configuration is not None:
+        made = server.configuration(tuple(words))
+        found.append(File(made.name, made.text))
+        started = [*made.command]
     found.append(File("app.service", _unit([wishes.python, *started[1:]], variables, wishes)))
     found.append(File("Dockerfile", _docker(words, variables, wishes)))
     return tuple(found)
@@ -106,29 +109,12 @@ def _parted(command: str, wishes: Wishes) -> tuple[dict[str, str], list[str]]:
     return variables, words
 
 
-def _replacing(server: str, full: Full) -> list[str]:
+def _replacing(server: str, full: Full) -> tuple[str, ...]:
     """Return the options by which a server replaces a worker that is full; none where it cannot."""
-    spread = full.requests // 10
-    match server:
-        case "gunicorn" | "hypercorn":
-            jitter = [f"--max-requests-jitter={spread}"] if spread else []
-            return [f"--max-requests={full.requests}", *jitter]
-        case "uvicorn":
-            return [f"--limit-max-requests={full.requests}"]
-        case "granian":
-            # It counts no requests: it looks at the memory of each worker.
-            return [f"--workers-max-rss={max(full.memory_bytes // MIB, 1)}"]
-    return []
-
-
-def _gunicorn(words: list[str]) -> str:
-    lines = ["# python -m gunicorn --config=gunicorn.conf.py"]
-    for word in words[3:-1]:
-        option, equals, value = word.partition("=")
-        name = option.lstrip("-").replace("-", "_")
-        shown = "True" if not equals else value if value.isdecimal() else json.dumps(value)
-        lines.append(f"{CONFIGURED.get(name, name)} = {shown}")
-    return "\n".join([*lines, f"wsgi_app = {json.dumps(words[-1])}", ""])
+    known = catalog.servers().get(server)
+    if known is None or known.replace_worker is None:
+        return ()
+    return known.replace_worker(full.requests, full.memory_bytes)
 
 
 def _unit(words: list[str], variables: Mapping[str, str], wishes: Wishes) -> str:
@@ -154,7 +140,7 @@ def _unit(words: list[str], variables: Mapping[str, str], wishes: Wishes) -> str
             *needed,
             f"ExecStart={' '.join(started)}",
             "KillSignal=SIGTERM",
-            # Also after an end without an error: uvicorn without workers ends so to be replaced.
+            # Also after an end without an error: so ends a server of one process that is to be replaced.
             "Restart=always",
             # A listen queue and a descriptor for each connection: the usual limit is 1 024.
             "LimitNOFILE=65536",

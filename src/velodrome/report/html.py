@@ -18,8 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from velodrome.model import quantity
-from velodrome.model.flag import Severity
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report import charts, claims, evidence, names, profiles, verdict_tables
 from velodrome.report.evidence import Styles, anchor, styles

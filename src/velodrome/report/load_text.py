@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from velodrome.model import outcome_counts, quantity
+from velodrome.model import measurement, quantity
 from velodrome.report import typeset
 from velodrome.report.text_plot import Curve, plot
 from velodrome.report.typeset import columns
@@ -176,7 +176,7 @@ def result(document: Mapping[str, Any]) -> str:
     requests, loop = document["requests"], document["load"]["model"]
     if requests == 0:
         return "no request was made"
-    failed, under_way = outcome_counts.failed(document, loop), outcome_counts.under_way(document, loop)
+    failed, under_way = measurement.failed(document, loop), measurement.under_way(document, loop)
     if document["ok"] == 0:
         share = "NONE answered right"
     elif failed == 0:
@@ -304,7 +304,7 @@ REDIRECTED = re.compile(r"status 30[12378] where ")
 def failures(document: Mapping[str, Any], width: int) -> list[str]:
     """Return counts and a few examples, whole; nothing when none failed."""
     loop = document["load"]["model"]
-    if document["ok"] and outcome_counts.failed(document, loop) == 0:
+    if document["ok"] and measurement.failed(document, loop) == 0:
         return []
     counts = [(name, count) for name, count in document["outcomes"].items() if count]
     if not counts:
@@ -314,7 +314,7 @@ def failures(document: Mapping[str, Any], width: int) -> list[str]:
     for example in document.get("examples", ()):
         text = f"{outcome_in_words(example['outcome'], loop)}: {typeset.visible(str(example['text']))}{_cure(example)}"
         found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")
-    untimed = sum(outcome_counts.untimed(document).values())
+    untimed = sum(measurement.untimed(document).values())
     if 0 < untimed < document["requests"]:
         share = quantity.percent(untimed / document["requests"])
         found += typeset.wrapped(
@@ -366,7 +366,7 @@ def _row(one: Mapping[str, Any], loop: str) -> list[str]:
         quantity.milliseconds(due["p99"]),
         quantity.milliseconds(sent["p50"]),
         quantity.milliseconds(sent["p99"]),
-        quantity.grouped(outcome_counts.failed(one, loop)),
+        quantity.grouped(measurement.failed(one, loop)),
         _faults(one),
     ]
 
@@ -442,8 +442,7 @@ def condition_sentence(decided: Decided) -> str:
     Or `Passes: …`, or `Cannot tell: …` with what is missing.
     """
     # Most loads have no condition and start without what judges one.
-    from velodrome.model.condition import written  # noqa: PLC0415
-    from velodrome.model.condition_said import because  # noqa: PLC0415
+    from velodrome.model.condition import because, written  # noqa: PLC0415
 
     opening = {True: "Fails", False: "Passes", None: "Cannot tell"}[decided.holds]
     return f"{opening}: {written(decided.condition)}. {because(decided)}."

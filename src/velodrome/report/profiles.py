@@ -13,8 +13,9 @@ from typing import Self
 
 from markupsafe import Markup
 
-from velodrome.model import parts, quantity, samples
-from velodrome.model.samples import Stack
+from velodrome.model import parts, quantity
+from velodrome.model import profile as samples
+from velodrome.model.profile import Stack
 from velodrome.model.verdict import Answer, ProfileView, Verdict
 from velodrome.report import names
 from velodrome.report.typeset import visible

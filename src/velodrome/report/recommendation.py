@@ -10,9 +10,17 @@ from dataclasses import asdict
 from typing import Any
 
 from velodrome.model import quantity
-from velodrome.model.recommendation import Growth, Recommendation
-from velodrome.model.tune_document import SCHEMA
-from velodrome.model.tuning import Candidate, Entry, Fate, Goal, Told, TuneEnding
+from velodrome.model.tuning import (
+    SCHEMA,
+    Candidate,
+    Entry,
+    Fate,
+    Goal,
+    Growth,
+    Recommendation,
+    Told,
+    TuneEnding,
+)
 from velodrome.report import deployment, searches
 from velodrome.report.deployment import File, Full, Wishes
 from velodrome.report.typeset import columns, plural, visible

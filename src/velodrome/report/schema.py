@@ -10,11 +10,10 @@ from pydantic import TypeAdapter
 from velodrome.guest.recipe import STEPS
 from velodrome.model import load_document
 from velodrome.model import results as results_file
-from velodrome.model.capacity_document import CapacityDocument
 from velodrome.model.difference import Diff
 from velodrome.model.load_document import LoadDocument
-from velodrome.model.search_document import SearchDocument
-from velodrome.model.tune_document import TuneDocument
+from velodrome.model.search import CapacityDocument, SearchDocument
+from velodrome.model.tuning import TuneDocument
 from velodrome.model.verdict import Verdict
 from velodrome.report import differences
 from velodrome.report.json import SCHEMA, written

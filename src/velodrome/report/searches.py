@@ -10,13 +10,22 @@ from dataclasses import asdict
 from typing import Any
 
 from velodrome.model import quantity
-from velodrome.model.capacity_document import SCHEMA as CAPACITY_SCHEMA
-from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
-from velodrome.model.interval import Interval
 from velodrome.model.measurement import Measurement
-from velodrome.model.scalability import Peak, Scalability
-from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
-from velodrome.model.search_document import SCHEMA as SEARCH_SCHEMA
+from velodrome.model.quantity import Interval
+from velodrome.model.search import (
+    CAPACITY_SCHEMA,
+    SEARCH_SCHEMA,
+    Bottom,
+    ConnectionsFound,
+    Ending,
+    Knee,
+    Peak,
+    Probe,
+    RateCapacity,
+    RateFound,
+    Sample,
+    Scalability,
+)
 from velodrome.report.typeset import plural, visible
 
 KEEPS_UP = "that the server keeps up with"

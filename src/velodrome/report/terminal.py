@@ -19,11 +19,10 @@ from rich.live import Live
 from rich.text import Text
 
 from velodrome.model import quantity
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.interval import Interval
-from velodrome.model.measurement import UNTOLD, Failed, Measurement, Placement
+from velodrome.model.claim import Experiment, Finding
+from velodrome.model.measurement import UNTOLD, Failed, Flag, FlagKind, Measurement, Placement, Severity
 from velodrome.model.profile import Profile
+from velodrome.model.quantity import Interval
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Trial
 from velodrome.model.verdict import Answer, Standing, Verdict

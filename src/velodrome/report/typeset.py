@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from velodrome.model import quantity
-from velodrome.model.interval import Interval
+from velodrome.model.quantity import Interval
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,11 +7,9 @@ from typing import Protocol
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver

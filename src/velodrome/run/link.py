@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from velodrome.model.errors import LinkError, LinkRefusedError
-from velodrome.model.link import MTU, Link
+from velodrome.model.load import MTU, Link
 from velodrome.model.measurement import LinkFacts, WayFacts
 from velodrome.run.machine.limits import PREFIX
 from velodrome.run.machine.netlink import Netlink, attribute, attributes

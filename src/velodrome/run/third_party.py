@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from velodrome import _native
+from velodrome.model.app import Stall, ThirdParty
 from velodrome.model.errors import EngineError, UpstreamError, UsageError
 from velodrome.model.measurement import UpstreamFacts
-from velodrome.model.third_party import Stall, ThirdParty
 from velodrome.run.supervision import python
 
 MODULE = "velodrome.run.upstream_process"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from velodrome.model.named import Deed, Named
+from velodrome.model.files import Deed, Named
 from velodrome.run import cache
 
 NAME = "trusted.json"

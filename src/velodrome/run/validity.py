@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import (
     AnswerForm,
+    Flag,
+    FlagKind,
     IdleFacts,
     LinkFacts,
     LoadFacts,
+    Severity,
     UpstreamFacts,
     WayFacts,
     WorkerUse,

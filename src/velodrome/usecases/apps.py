@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty, known, whole, withheld_third
 from velodrome.model.errors import (
     AppPathError,
     AppVariableError,
@@ -28,19 +28,14 @@ from velodrome.model.errors import (
     UnknownNameError,
     UsageError,
 )
-from velodrome.model.request import Request
-from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import known, whole, withheld_third
-from velodrome.plan import third_party_text
-from velodrome.plan.asked import headers
-from velodrome.plan.asked.headers import Header
+from velodrome.plan import surroundings
+from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
 from velodrome.run.apps import commands, fingerprints, looking
 from velodrome.run.apps.looking import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find
 from velodrome.run.environments.overlay import overlay_for
-from velodrome.run.environments.requirements import name_of
 from velodrome.run.environments.theirs import path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
@@ -54,7 +49,7 @@ NOBODY = "http://127.0.0.1:9"
 AS_ROOT = (
     "Everything runs as root, the app and what it imports too. Name an ordinary user for it: --user NAME"
 )
-INTERFACES = ("wsgi", "asgi", "rsgi", "aiohttp", "tornado", "grpc", "grpc_aio")
+INTERFACES = tuple(name for name, one in catalog.interfaces().items() if one.apps)
 """Through which servers call an app that is not velodrome's own; the others are of recipes."""
 
 
@@ -150,7 +145,7 @@ def _app(
 
 def in_full(asked: Asked) -> tuple[Request, ...]:
     """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
-    return whole(headers.added(asked.requests or ANYTHING, asked.headers))
+    return whole(with_headers(asked.requests or ANYTHING, asked.headers))
 
 
 def _refuse_unasked(asked: Asked) -> None:
@@ -249,7 +244,7 @@ def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises BrokenPluginError for a file that holds none.
     """
     extra = tuple(one for one in stacks if one.endswith(".py"))
-    by_origin = {one.origin: one for one in catalog.entries(catalog.STACK, extra)}
+    by_origin = {one.origin: one for one in plugins.entries(catalog.STACK, extra)}
     names = []
     for one in stacks:
         if one not in extra:
@@ -303,7 +298,7 @@ def values(env: Sequence[str]) -> dict[str, str]:
 
 def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     """Return the simulated third parties named. Raises BadOptionError."""
-    found = tuple(map(third_party_text.read, upstreams))
+    found = tuple(map(surroundings.read_third_party, upstreams))
     for one, text in zip(found, upstreams, strict=True):
         try:
             with third_party.served_here({"host": "127.0.0.1", "port": 0, **answering(one)}):
@@ -355,20 +350,18 @@ def _above(file: Path) -> int:
     return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
 
 
-FILE, VARIABLE = "gunicorn.conf.py", "GUNICORN_CMD_ARGS"
-SERVER = "gunicorn"
-
-
 def unread_settings(app: App, stacks: Sequence[Stack]) -> str:
     """Return a sentence for whoever has such settings and one of these stacks would read them; else nothing."""
-    if not any(name_of(line) == SERVER for one in stacks for line in one.requires):
-        return ""
-    found = [f"./{FILE}"] if (Path(app.cwd) / FILE).is_file() else []
-    found += [VARIABLE] if VARIABLE in app.variables else []
-    if not found:
-        return ""
-    verb = "are" if len(found) > 1 else "is"
-    return (
-        f"{' and '.join(found)} {verb} not read while stacks are compared: {SERVER} runs with the settings that are "
-        "shown and no others. A command line that is pasted there reads it again, and wins where both set the same"
-    )
+    servers = {one.server.module: one.server for one in stacks if one.server is not None}
+    sentences = []
+    for server in servers.values():
+        file, variable = server.reads
+        found = [f"./{file}"] if file and (Path(app.cwd) / file).is_file() else []
+        found += [variable] if variable in app.variables else []
+        if found:
+            sentences.append(
+                f"{' and '.join(found)} {'are' if len(found) > 1 else 'is'} not read while stacks are compared: "
+                f"{server.module} runs with the settings that are shown and no others. A command line that is pasted "
+                "there reads it again, and wins where both set the same"
+            )
+    return ". ".join(sentences)

@@ -16,21 +16,34 @@ from typing import Self
 
 from velodrome.guest.recipe import Recipe
 from velodrome.judge.load_figures import figures_of
-from velodrome.judge.search.failing import ALONE_S, FAILING, OneByOne, enough_s, share_failed, wrong_anyway
-from velodrome.judge.search.holding import DRAIN_S, WARMUP_S, Backlog, Demands, Tried, fell_behind, probe
-from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
+from velodrome.judge.search.holding import (
+    ALONE_S,
+    DRAIN_S,
+    FAILING,
+    WARMUP_S,
+    Backlog,
+    Demands,
+    OneByOne,
+    Tried,
+    enough_s,
+    fell_behind,
+    of_the_lab,
+    of_the_moment,
+    probe,
+    share_failed,
+    wrong_anyway,
+)
 from velodrome.model.app import App
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, VelodromeError
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
+from velodrome.run.racing.plan import planned
 from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure
 
 LAST_LINES = 8
@@ -88,7 +101,7 @@ def standing(
     )
     with ExitStack() as running:
         try:
-            booted = boot(trial, lab, running)
+            booted = boot(planned(Session((trial,)), lab), lab, running)
         except ImpossibleError as error:
             raise refused(app, contestant.label, error.kind, error.reason, error.last_lines) from error
         yield booted
@@ -290,7 +303,7 @@ class Bench:
             self._number += 1
             # Another number, another seed of arrivals.
             trial = replace(self.trial, load=load, block=self._number)
-            with host_beside(trial.limits, self._lab):
+            with host_beside(booted.placed):
                 found = measure(trial, booted, self._lab, also)
             if booted.server.exit() is not None:
                 self.stop()
@@ -309,7 +322,7 @@ class Bench:
     def _serving(self) -> Booted:
         if self._booted is None:
             try:
-                self._booted = boot(self.trial, self._lab, self._running)
+                self._booted = boot(planned(Session((self.trial,)), self._lab), self._lab, self._running)
             except ImpossibleError as why:
                 self._running.close()
                 label, app = self.trial.contestant.label, self.trial.app

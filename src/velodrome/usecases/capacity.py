@@ -10,15 +10,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from velodrome.judge.load_figures import figures_of
-from velodrome.judge.search.bounding import bounding
-from velodrome.judge.search.connections import ConnectionSearch, enough_connections
-from velodrome.judge.search.holding import Demands, Tried, probe
+from velodrome.judge.search.connections import ConnectionSearch, enough_connections, scalability
+from velodrome.judge.search.holding import Demands, Tried, bounding, probe
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
-from velodrome.judge.search.scalability import scalability
-from velodrome.model.capacity_found import Bottom, Knee, RateCapacity
 from velodrome.model.condition import comparisons, written
 from velodrome.model.measurement import Measurement
-from velodrome.model.search import Ending, Probe, RateFound, Sample
+from velodrome.model.search import Bottom, Ending, Knee, Probe, RateCapacity, RateFound, Sample
 from velodrome.model.trial import Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened

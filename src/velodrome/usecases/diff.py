@@ -10,28 +10,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from velodrome.judge.differing import sides
-from velodrome.judge.differing.diffing import EVERYTHING, Asked, diff
-from velodrome.judge.differing.looks import FIRST, MOST, next_look
+from velodrome.judge import before_after
+from velodrome.judge.regression import EVERYTHING, Asked, diff
+from velodrome.judge.statistics import FIRST_LOOK, LAST_LOOK, next_look
 from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
 from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, RaceInterruptedError
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
-from velodrome.plan import matrix, timing
+from velodrome.plan import matrix
+from velodrome.plan import matrix as timing
 from velodrome.run.account import giving
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.racing import race, store
 from velodrome.run.racing.opening import Follower
+from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps, compare
 from velodrome.usecases.compare import Terms
 from velodrome.usecases.load_blocks import common
 
 BUDGET_S = 600.0
-NAMES = (sides.BEFORE, sides.AFTER)
+NAMES = (before_after.BEFORE, before_after.AFTER)
 
 
 def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
@@ -45,7 +46,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
-    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(seat(terms.limits, lab).placement.server_cpus)
     contestants = tuple(compare.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = found[0].path.partition(":")[0]
     return Study(
@@ -56,7 +57,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
             for side, app in zip(NAMES, found, strict=True)
         ),
         contestants=contestants,
-        blocks=FIRST,
+        blocks=FIRST_LOOK,
         seed=terms.seed,
         limits=terms.limits,
         sources=tuple(
@@ -93,7 +94,7 @@ def raced(
     Raises NothingMeasuredError where neither revision could be measured, and what a race raises.
     """
     began = time.monotonic()
-    there, wanted = 0, blocks or FIRST
+    there, wanted = 0, blocks or FIRST_LOOK
     while True:
         now = replace(study, blocks=wanted)
         heats = matrix.lay_out(now, lab.stacks).heats
@@ -102,8 +103,8 @@ def raced(
         results = store.read(folder)
         if not any(isinstance(one, Measurement) for one in results.trials):
             raise NothingMeasuredError(str(folder))
-        found = diff(sides.revisions(results, lab.stacks), asked)
-        if blocks is not None or wanted >= MOST or (settled(found) and not _spoilt(results)):
+        found = diff(before_after.revisions(results, lab.stacks), asked)
+        if blocks is not None or wanted >= LAST_LOOK or (settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began
         affordable = int(wanted * budget_s / took)
@@ -117,7 +118,7 @@ def raced(
 def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
     try:
         with giving(plan.out):
-            race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+            race.run(plan, lab, follower, lambda heat: timing.session_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

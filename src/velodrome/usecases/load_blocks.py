@@ -10,23 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import NothingAnsweredError, UsageError
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Link, Load, Open
 from velodrome.model.measurement import Failed
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.session import run_alone
 from velodrome.usecases.apps import Asked, commands_around, lab_for, look, named, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
 from velodrome.usecases.terms import read, refuse_count, refuse_rate
 
 BLOCKS = 5
-COMMON = ("gunicorn-gthread", "uvicorn", "aiohttp", "tornado")
-"""Stacks that are taken where nobody says which, of those that can serve an app."""
 LEAST_S = 0.2
 """Of a block."""
 SETTLE_S = 0.1
@@ -84,15 +82,14 @@ def load(target: Target, terms: Terms) -> Blocks:
 
 
 def common(stacks: Sequence[str]) -> str:
-    """Return the stack that is taken where nobody says which: a common one."""
-    return next((one for one in COMMON if one in stacks), stacks[0])
+    """Return the stack that is taken where nobody says which: the usual one of the app's interface."""
+    every = catalog.stacks()
+    return next((one for one in stacks if one in every and every[one].usual), stacks[0])
 
 
 def common_first(stacks: Iterable[Stack]) -> tuple[Stack, ...]:
-    """Return stacks with the common ones before the others, which stay in their order."""
-    return tuple(
-        sorted(stacks, key=lambda one: COMMON.index(one.name) if one.name in COMMON else len(COMMON))
-    )
+    """Return stacks with the usual ones before the others; else they stay in their order."""
+    return tuple(sorted(stacks, key=lambda one: not one.usual))
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ def load_app(asked: Asked, terms: Terms, on: On = DEFAULT) -> Blocks:
             for number, each in enumerate(loads)
         ]
         found = []
-        with closing(run_heat(Heat(tuple(trials)), lab)) as results:
+        with closing(run_alone(Session(tuple(trials)), lab)) as results:
             for one in results:
                 if isinstance(one, Failed):
                     raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)

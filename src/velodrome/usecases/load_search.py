@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from velodrome.judge.load_figures import figures
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
-from velodrome.judge.search.failing import OneByOne, enough_s, in_doubt, wrong_anyway
-from velodrome.judge.search.holding import DRAIN_S, WARMUP_S, Backlog, Demands, Tried, probe
+from velodrome.judge.search.holding import (
+    DRAIN_S,
+    WARMUP_S,
+    Backlog,
+    Demands,
+    OneByOne,
+    Tried,
+    enough_s,
+    in_doubt,
+    probe,
+    wrong_anyway,
+)
 from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
 from velodrome.model.bottleneck import Limit
 from velodrome.model.errors import NothingAnsweredError

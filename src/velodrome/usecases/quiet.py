@@ -1,6 +1,6 @@
 """Follows a race or a search without a word, for whoever wants only its results."""
 
-from velodrome.model.experiment import Experiment, Finding
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.measurement import Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result

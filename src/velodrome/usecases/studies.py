@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model.named import Named
+from velodrome.model.files import Named
 from velodrome.model.study import Study
-from velodrome.plan import finding, named
-from velodrome.plan.known import Known
+from velodrome.plan import study_file, untrusted
+from velodrome.plan.findings import Known
 from velodrome.run.drivers import choosing
 from velodrome.run.experiments import choosing as experiments
 from velodrome.run.trusted import Trusted
@@ -36,11 +36,11 @@ class Trust:
         if not unknown:
             return
         if not self._given and (self._ask is None or not self._ask(path, unknown)):
-            named.refuse(path, unknown)
+            untrusted.refuse(path, unknown)
         self._trusted.remember(unknown, path)
 
     def see_study(self, asked: str, study: Study) -> None:
         """Do so with what a study names that was asked for by a name or a path: one that ships is trusted."""
-        path = finding.find(asked)
-        if not path.resolve().is_relative_to(finding.folder().resolve()):
-            self.see(str(path), named.of_study(study))
+        path = study_file.find_study(asked)
+        if not path.resolve().is_relative_to(study_file.studies_folder().resolve()):
+            self.see(str(path), untrusted.of_study(study))

@@ -10,22 +10,31 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import deploying_app
 from velodrome.judge.deploying import deploy
 from velodrome.judge.search.holding import Demands, fell_behind
-from velodrome.judge.tuning.leaking import leak
+from velodrome.judge.tuning.forecasting import changes, leak
 from velodrome.judge.tuning.racing import tune as raced
-from velodrome.judge.tuning.sensitivity import changes
 from velodrome.model import quantity
 from velodrome.model.app import App
 from velodrome.model.condition import written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Measurement
-from velodrome.model.recommendation import Growth, Recommendation
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.tuning import Ask, Candidate, Entry, Goal, Told, Tuned, TuneEnding, Wanted
-from velodrome.plan.candidates import grid, refined
+from velodrome.model.tuning import (
+    Ask,
+    Candidate,
+    Entry,
+    Goal,
+    Growth,
+    Recommendation,
+    Told,
+    Tuned,
+    TuneEnding,
+    Wanted,
+)
+from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts as placement
 from velodrome.run.racing.opening import Preparing, opened
+from velodrome.run.racing.plan import seat
 from velodrome.usecases.bench import Bench, Refused, most_telling, not_served
 from velodrome.usecases.compare import MOST_WRONG
 from velodrome.usecases.load_blocks import common_first
@@ -235,7 +244,7 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
     limits = asked.trial.limits
     # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
     template = replace(asked.trial, limits=Limits(limits.cpus))
-    cpus = len(placement.place(lab.cpus, template.limits).server_cpus)
+    cpus = len(seat(template.limits, lab).placement.server_cpus)
     every = grid(common_first(asked.stacks), cpus)
     firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in every}
     most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(every)))

@@ -7,8 +7,7 @@ from typing import Any
 from tests.judge import made
 
 from velodrome.judge.verdict import judge
-from velodrome.model.claim import Check, Checked, Claim, Figure, Judged
-from velodrome.model.experiment import Finding
+from velodrome.model.claim import Check, Checked, Claim, Figure, Finding, Judged
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question

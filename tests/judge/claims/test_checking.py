@@ -8,9 +8,17 @@ from tests.judge import made
 from tests.judge.claims.made_claims import checked, figure, ratio, value
 
 from velodrome.model.claim import Check, Judgement
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Load, Open
-from velodrome.model.measurement import HostFacts, Latency, Measurement, Placement, QueueFacts
+from velodrome.model.measurement import (
+    Flag,
+    FlagKind,
+    HostFacts,
+    Latency,
+    Measurement,
+    Placement,
+    QueueFacts,
+    Severity,
+)
 from velodrome.model.study import Question
 
 HOLDS, FAILS, CANNOT = Judgement.HOLDS, Judgement.FAILS, Judgement.CANNOT_TELL

@@ -6,9 +6,17 @@ import pytest
 from tests.judge import made
 from tests.judge.claims.made_claims import checked, judged, ratio, value
 
-from velodrome.judge.claims.arithmetic import beside_its_table, beyond_littles_law, contradictions
-from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure, Judgement
-from velodrome.model.experiment import Experiment, Finding
+from velodrome.judge.claims import beside_its_table, beyond_littles_law, contradictions
+from velodrome.model.claim import (
+    Arithmetic,
+    Check,
+    Claim,
+    Contradiction,
+    Experiment,
+    Figure,
+    Finding,
+    Judgement,
+)
 from velodrome.model.profile import Profile
 
 FIELD = [*made.FAST, *made.SLOW]

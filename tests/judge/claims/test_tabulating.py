@@ -6,9 +6,9 @@ import pytest
 from tests.judge import made
 
 from velodrome.judge.verdict import judge
+from velodrome.model.claim import Compared, PublishedRow, PublishedTable
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Latency, Measurement
-from velodrome.model.published import Compared, PublishedRow, PublishedTable
 
 LATENCY = Latency(2.0, 1.0, 1.5, 3.0, 4.0, 5.0, 6.0, 8.0, stdev=0.7)
 

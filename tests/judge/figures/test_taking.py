@@ -4,11 +4,9 @@ from dataclasses import replace
 
 from tests.judge import made
 
-from velodrome.judge.comparing import NOISE
 from velodrome.judge.field import runners
-from velodrome.judge.figures.cell import Cell
-from velodrome.judge.figures.number import Series
-from velodrome.judge.figures.taking import TAKING
+from velodrome.judge.figures import TAKING, Cell
+from velodrome.judge.statistics import NOISE, Series
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Latency
 from velodrome.model.metric import METRICS, Unit, unit_of

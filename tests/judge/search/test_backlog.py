@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from velodrome.judge.search.backlog import rises, slope
+from velodrome.judge.search.holding import rises, slope
 
 
 def seen(rate: float, capacity: float, seconds: float, seed: int) -> list[tuple[float, float]]:

@@ -2,12 +2,10 @@ from dataclasses import replace
 
 from tests.judge import made
 
-from velodrome.judge.search.bounding import bounding
-from velodrome.judge.search.spoiling import of_the_lab, of_the_moment
-from velodrome.model.capacity_found import Bound
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.link import Link
-from velodrome.model.measurement import Measurement, Placement
+from velodrome.judge.search.holding import bounding, of_the_lab, of_the_moment
+from velodrome.model.load import Link
+from velodrome.model.measurement import Flag, FlagKind, Measurement, Placement, Severity
+from velodrome.model.search import Bound
 
 
 def measured(rps: float, cpu_us: float, mean_ms: float, cpus: tuple[int, ...] = (0, 1)) -> Measurement:

@@ -1,7 +1,7 @@
 import pytest
 
-from velodrome.judge.search.failing import OneByOne, share_failed, wrong_anyway
-from velodrome.model.condition_text import read
+from velodrome.judge.search.holding import OneByOne, share_failed, wrong_anyway
+from velodrome.model.condition import read
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from velodrome.judge.search import backlog, holding
-from velodrome.judge.search.failing import OneByOne
-from velodrome.judge.search.holding import Backlog, Demands, Tried
-from velodrome.model.condition import Figure, Figures
-from velodrome.model.condition_text import read
-from velodrome.model.load_metric import LoadMetric
+from velodrome.judge.search import holding
+from velodrome.judge.search import holding as backlog
+from velodrome.judge.search.holding import Backlog, Demands, OneByOne, Tried
+from velodrome.model.condition import Figure, Figures, read
+from velodrome.model.metric import LoadMetric
 
 
 def figures(**values: float | None) -> Figures:

@@ -3,9 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from velodrome.judge.search.scalability import scalability
-from velodrome.model.scalability import Peak
-from velodrome.model.search import Sample
+from velodrome.judge.search.connections import scalability
+from velodrome.model.search import Peak, Sample
 
 COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, *[16, 32, 40, 64] * 3]
 

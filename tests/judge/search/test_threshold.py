@@ -1,6 +1,6 @@
 import pytest
 
-from velodrome.judge.search.threshold import Threshold
+from velodrome.judge.search.rate import Threshold
 
 
 def test_what_is_known_narrows_with_answers_and_lies_between_them() -> None:

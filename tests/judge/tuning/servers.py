@@ -13,7 +13,7 @@ import numpy as np
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.tuning import Ask, Candidate, Told
-from velodrome.plan.candidates import grid
+from velodrome.plan.matrix import grid
 
 CPUS = 2
 WSGI = ("gunicorn-gevent", "gunicorn-gthread", "gunicorn-sync", "granian-wsgi", "waitress")

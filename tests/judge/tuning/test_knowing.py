@@ -1,6 +1,6 @@
 """What some loads say of a candidate's highest rate, also where chance or a bad forecast had its part in them."""
 
-from velodrome.judge.tuning.knowing import Rates
+from velodrome.judge.tuning.racing import Rates
 from velodrome.model.tuning import Ask, Told
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.judge import made
 
-from velodrome.judge.tuning.leaking import leak
+from velodrome.judge.tuning.forecasting import leak
 from velodrome.model.measurement import Measurement, ServerSample
 
 

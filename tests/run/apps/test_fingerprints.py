@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from velodrome.model.request import Content, Request
+from velodrome.model.app import Content, Request
 from velodrome.model.secrets import MARK
 from velodrome.run import cache
 from velodrome.run.apps import fingerprints
@@ -49,7 +49,7 @@ def test_the_key_is_its_users_alone_and_of_another_key_all_is_another(tmp_path: 
 
 def test_two_that_begin_at_once_have_one_key(tmp_path: Path) -> None:
     program = (
-        "from velodrome.run.apps import fingerprints; from velodrome.model.request import Request; "
+        "from velodrome.run.apps import fingerprints; from velodrome.model.app import Request; "
         "print(fingerprints.of(Request('a')))"
     )
     both = [

@@ -7,8 +7,8 @@ import time
 import pytest
 from tests.run.servers.listening import Handler, listening
 
+from velodrome.model.app import Content, Request
 from velodrome.model.measurement import FailureKind
-from velodrome.model.request import Content, Request
 from velodrome.run.asking import mix_answer
 from velodrome.run.asking.answer import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.run.drivers.record import DIALECTS
 
+from velodrome.model.app import Content, Request
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Schedule, Step
-from velodrome.model.request import Content, Request
 from velodrome.run import third_party
 from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target

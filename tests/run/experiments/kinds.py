@@ -6,8 +6,8 @@ import sys
 import time
 from collections.abc import Mapping
 
+from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import UsageError
-from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.lab import Lab
 

@@ -9,7 +9,7 @@ import pytest
 from tests.run.experiments.kinds import experiment as made
 
 from velodrome.guest import catalog
-from velodrome.model.experiment import Experiment, Finding, Setting
+from velodrome.model.claim import Experiment, Finding, Setting
 from velodrome.run.environments import guest_tree
 from velodrome.run.experiments import choosing
 from velodrome.run.experiments.experiment import stacks_of

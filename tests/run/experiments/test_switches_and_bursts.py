@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from velodrome.guest import catalog
-from velodrome.model.experiment import Experiment, Finding, Setting
+from velodrome.model.claim import Experiment, Finding, Setting
 from velodrome.run.environments import guest_tree
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab

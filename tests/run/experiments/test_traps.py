@@ -3,8 +3,8 @@
 import pytest
 
 from velodrome.guest import catalog
+from velodrome.model.claim import Experiment, Finding, Setting
 from velodrome.model.errors import ProgramError
-from velodrome.model.experiment import Experiment, Finding, Setting
 from velodrome.run.environments import guest_tree
 from velodrome.run.experiments.programs import told
 from velodrome.run.experiments.running import run_experiment

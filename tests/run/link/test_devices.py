@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from velodrome import _native
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run import link
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links are Linux only")

@@ -6,7 +6,7 @@ import pytest
 from tests.run.link.possible import NEEDS_LINK
 
 from velodrome.model.errors import LinkRefusedError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run import link as netem
 from velodrome.run.link import opened
 from velodrome.run.machine.netlink import attributes

@@ -15,7 +15,7 @@ import pytest
 from tests.run.link.possible import JOINED_BY, NEEDS_LINK
 
 from velodrome.model.errors import LinkError, LinkRefusedError
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run import link as namespace
 from velodrome.run import link as relay
 from velodrome.run.link import DEVICE, OWN, SETTINGS, Site, entered, open_device, opened, settings
@@ -194,7 +194,7 @@ def test_nothing_is_left_of_a_site() -> None:
 
 KILLED = """
 import os, sys, time
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run.link import OWN, entered, opened
 with opened(Link(2.0), joined_by="relay") as site:
     networks = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import LimitError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.run.machine import limits
 from velodrome.run.machine.limits import Bounds, Hierarchy, bounds, hierarchies, proven, sweep
 from velodrome.run.supervision.ward import Order, Ward

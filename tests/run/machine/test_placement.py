@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from velodrome.model.errors import LimitError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.run.machine.facts import cores, place, quota_cpus, usable_cpus
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from velodrome.model.samples import OPAQUE, WAITS
+from velodrome.model.profile import OPAQUE, WAITS
 from velodrome.run.profiling import raw
 
 LIB = "/root/.pyenv/versions/3.11.7/lib/python3.11"

@@ -18,10 +18,9 @@ from tests.run.racing.plain_driver import PlainDriver
 from tests.run.racing.short_race import HOSTILE, bare
 
 from velodrome.guest import catalog
-from velodrome.model import samples
+from velodrome.model import profile as samples
 from velodrome.model.errors import ProfilerError
-from velodrome.model.limits import Limits
-from velodrome.model.load import Closed, Load, Open
+from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target

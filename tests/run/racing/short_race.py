@@ -17,15 +17,13 @@ from tests.run.racing.plain_driver import plain
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Call, Recipe
 from velodrome.guest.stack import Stack
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.limits import Limits
-from velodrome.model.link import Link
-from velodrome.model.load import Closed, Load
+from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import AS_PINNED, Environment
@@ -55,9 +53,9 @@ def study(recipe: Recipe = made.HELLO, blocks: int = 2, budget_s: float | None =
     return Study("short", "A short race", (question,), CONTESTANTS, blocks=blocks, budget_s=budget_s)
 
 
-def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
+def heats(of: Study, limits: Limits | None = None) -> tuple[Session, ...]:
     return tuple(
-        Heat(
+        Session(
             tuple(
                 Trial(
                     of.name,

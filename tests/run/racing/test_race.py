@@ -13,6 +13,7 @@ from tests.run.racing.short_race import Told, bare, heats, lab, study
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import results
+from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import (
     BusyError,
     EnvironmentFailedError,
@@ -22,11 +23,8 @@ from velodrome.model.errors import (
     ResultsExistError,
     StudyChangedError,
 )
-from velodrome.model.experiment import Experiment, Finding
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.limits import Limits
-from velodrome.model.load import Load
-from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement
+from velodrome.model.load import Limits, Load
+from velodrome.model.measurement import Failed, FailureKind, Flag, FlagKind, LoadFacts, Measurement, Severity
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.trial import Trial

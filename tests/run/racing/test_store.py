@@ -13,7 +13,7 @@ import pytest
 from tests.run import made
 
 from velodrome.model import results, secrets
-from velodrome.model.app import App
+from velodrome.model.app import App, Request
 from velodrome.model.errors import (
     OutputError,
     ResultsError,
@@ -22,7 +22,6 @@ from velodrome.model.errors import (
     StudyChangedError,
 )
 from velodrome.model.measurement import Failed, FailureKind
-from velodrome.model.request import Request
 from velodrome.model.results import Header
 from velodrome.model.study import Question
 from velodrome.run import cache

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import (
+    Flag,
+    FlagKind,
     HostFacts,
     Latency,
     LoadFacts,

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open, Schedule, Step
-from velodrome.model.measurement import Latency, LoadSecond
+from velodrome.model.measurement import Flag, FlagKind, Latency, LoadSecond, Severity
 from velodrome.run.validity import relative_change
 
 Flags = Callable[..., dict[FlagKind, Flag]]

@@ -2,8 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import AnswerForm, HostFacts
+from velodrome.model.measurement import AnswerForm, Flag, FlagKind, HostFacts, Severity
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 

@@ -2,9 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open
-from velodrome.model.measurement import IdleFacts
+from velodrome.model.measurement import Flag, FlagKind, IdleFacts, Severity
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 

@@ -3,8 +3,7 @@
 import pytest
 from tests.run.validity.conftest import Flags
 
-from velodrome.model.flag import FlagKind, Severity
-from velodrome.model.measurement import UpstreamFacts
+from velodrome.model.measurement import FlagKind, Severity, UpstreamFacts
 
 KIND = FlagKind.COMPANION_SATURATED
 

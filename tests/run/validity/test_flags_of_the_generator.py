@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open
-from velodrome.model.measurement import Latency
+from velodrome.model.measurement import Flag, FlagKind, Latency, Severity
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Open
-from velodrome.model.measurement import Latency, LinkFacts, WayFacts
+from velodrome.model.measurement import Flag, FlagKind, Latency, LinkFacts, Severity, WayFacts
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 WAY = WayFacts(40_000, 4_000_000, 0, 0)

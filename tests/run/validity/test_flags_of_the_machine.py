@@ -2,8 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind, Severity
-from velodrome.model.measurement import HostFacts, UpstreamFacts
+from velodrome.model.measurement import Flag, FlagKind, HostFacts, Severity, UpstreamFacts
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 

@@ -3,9 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from velodrome.model.flag import Flag, FlagKind, Severity
 from velodrome.model.load import Closed
-from velodrome.model.measurement import QueueFacts, ServerFacts, WorkerUse
+from velodrome.model.measurement import Flag, FlagKind, QueueFacts, ServerFacts, Severity, WorkerUse
 from velodrome.run.measuring.listeners import Listener
 from velodrome.run.measuring.sampler import Rest
 

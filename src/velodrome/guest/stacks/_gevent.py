@@ -8,6 +8,7 @@ from velodrome.guest.stacks import _gunicorn
 # The worker imports packaging, which is installed only for those who ask for `gunicorn[gevent]`.
 REQUIRES = (*_gunicorn.REQUIRES, "gevent==26.9.0", "packaging==26.3")
 OLDEST_PYTHON = (3, 10)
+SERVER = _gunicorn.SERVER
 
 
 def command(launch: Launch) -> Process:

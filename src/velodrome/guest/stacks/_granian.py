@@ -1,12 +1,27 @@
-"""What every granian stack shares: the release and the command line."""
+"""What every granian stack shares: the release, the command line, and what is known of the server."""
 
 from __future__ import annotations
 
-from velodrome.guest.stack import Launch, Process
+from velodrome.guest.stack import Launch, Process, Server
 
 REQUIRES = ("granian==2.8.7", "uvloop==0.23.0")
 OLDEST_PYTHON = (3, 10)
 NEEDS = {"granian": (1, 4)}  # 1.2 has neither --backpressure nor --no-access-log
+
+MIB = 2**20
+SERVER = Server(
+    "granian",
+    race_only=(
+        "--log-level",
+        "--no-access-log",
+        "--workers-kill-timeout",
+        "--http1-header-read-timeout",
+        "--no-ws",
+    ),
+    # It counts no requests: it looks at the memory of each worker.
+    replace_worker=lambda requests, memory_bytes: ("--workers-max-rss=%d" % max(memory_bytes // MIB, 1),),
+    parts={"server": ("granian",)},
+)
 
 
 def serve(launch: Launch, interface: str, *more: str) -> Process:

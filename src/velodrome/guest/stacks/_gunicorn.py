@@ -1,14 +1,50 @@
-"""What every gunicorn stack shares: the release and the command line."""
+"""What every gunicorn stack shares: the release, the command line, and what is known of the server."""
 
 from __future__ import annotations
 
-from velodrome.guest.stack import Launch, Process
+import json
+from typing import Tuple
+
+from velodrome.guest.stack import Configuration, Launch, Process, Server
 
 REQUIRES = ("gunicorn==27.0.1",)
 OLDEST_PYTHON = (3, 10)
 # Without a configuration that is named, gunicorn reads ./gunicorn.conf.py: a user's own would race in the place of the
 # settings that are shown (threads=8 makes a gthread of sync). Read before the command line, which wins.
 NO_FILE = {"GUNICORN_CMD_ARGS": "--config=python:velodrome.guest.stacks._no_settings"}
+
+CONFIGURED = {"keep_alive": "keepalive", "log_level": "loglevel"}
+"""Settings whose name in a file is not that of their option."""
+
+
+def configuration(words: Tuple[str, ...]) -> Configuration:
+    """Return `gunicorn.conf.py` for a command line."""
+    started = (*words[:3], "--config=gunicorn.conf.py")
+    lines = ["# " + " ".join(started)]
+    for word in words[3:-1]:
+        option, equals, value = word.partition("=")
+        name = option.lstrip("-").replace("-", "_")
+        shown = "True" if not equals else value if value.isdecimal() else json.dumps(value)
+        lines.append("%s = %s" % (CONFIGURED.get(name, name), shown))
+    text = "\n".join([*lines, "wsgi_app = %s" % json.dumps(words[-1]), ""])
+    return Configuration("gunicorn.conf.py", text, started)
+
+
+def replace_worker(requests: int, memory_bytes: int) -> Tuple[str, ...]:
+    """Return the options that replace a worker: after so many requests, not all workers at once."""
+    spread = requests // 10
+    jitter = ("--max-requests-jitter=%d" % spread,) if spread else ()
+    return ("--max-requests=%d" % requests, *jitter)
+
+
+SERVER = Server(
+    "gunicorn",
+    race_only=("--log-level", "--no-access-log", "--timeout", "--graceful-timeout", "--no-control-socket"),
+    replace_worker=replace_worker,
+    configuration=configuration,
+    reads=("gunicorn.conf.py", "GUNICORN_CMD_ARGS"),
+    parts={"HTTP": ("gunicorn/http", "gunicorn/asgi"), "server": ("gunicorn",)},
+)
 
 
 def serve(launch: Launch, worker_class: str, *more: str) -> Process:

@@ -1,12 +1,24 @@
-"""What every uvicorn stack shares: the releases and the command line."""
+"""What every uvicorn stack shares: the releases, the command line, and what is known of the server."""
 
 from __future__ import annotations
 
-from velodrome.guest.stack import Launch, Process
+from velodrome.guest.stack import Launch, Process, Server
 
 REQUIRES = ("uvicorn==0.54.0", "uvloop==0.23.0", "httptools==0.9.0")
 OLDEST_PYTHON = (3, 10)
 NEEDS = {"uvicorn": (0, 11)}  # has no --backlog before
+
+SERVER = Server(
+    "uvicorn",
+    race_only=(
+        "--log-level",
+        "--no-access-log",
+        "--timeout-graceful-shutdown",
+        "--timeout-worker-healthcheck",
+    ),
+    replace_worker=lambda requests, memory_bytes: ("--limit-max-requests=%d" % requests,),
+    parts={"HTTP": ("uvicorn/protocols",), "server": ("uvicorn",)},
+)
 
 
 def serve(launch: Launch, loop: str, parser: str) -> Process:

@@ -15,4 +15,5 @@ stack = Stack(
     slots=one_per_worker,
     keeps_alive=False,
     python=(3, 10),
+    server=_gunicorn.SERVER,
 )

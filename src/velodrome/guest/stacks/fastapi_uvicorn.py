@@ -14,4 +14,5 @@ stack = Stack(
     knobs={"workers": 1, "loop": "uvloop", "backlog": 2048},
     choices={"loop": ("uvloop", "asyncio")},
     python=(3, 11),
+    server=_uvicorn.SERVER,
 )

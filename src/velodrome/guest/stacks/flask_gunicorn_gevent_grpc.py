@@ -18,4 +18,5 @@ stack = Stack(
     requires=(*_gevent.REQUIRES, *GRPCIO),
     knobs={"workers": 1, "backlog": 2048, "connections": 10000},
     python=_gevent.OLDEST_PYTHON,
+    server=_gevent.SERVER,
 )

@@ -14,4 +14,5 @@ stack = Stack(
     knobs={"workers": 1, "threads": 4, "backlog": 2048, "connections": 10000},
     slots=one_per_thread,
     python=(3, 10),
+    server=_gunicorn.SERVER,
 )

@@ -27,4 +27,5 @@ stack = Stack(
     cannot={"chat": "its WebSockets are switched off here (--no-ws), as for the other recipes"},
     python=_granian.OLDEST_PYTHON,
     needs=_granian.NEEDS,
+    server=_granian.SERVER,
 )

@@ -26,4 +26,5 @@ stack = Stack(
     choices={"loop": ("uvloop", "asyncio")},
     python=_granian.OLDEST_PYTHON,
     needs=_granian.NEEDS,
+    server=_granian.SERVER,
 )

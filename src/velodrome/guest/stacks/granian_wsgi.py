@@ -22,4 +22,5 @@ stack = Stack(
     slots=one_per_thread,
     python=_granian.OLDEST_PYTHON,
     needs=_granian.NEEDS,
+    server=_granian.SERVER,
 )

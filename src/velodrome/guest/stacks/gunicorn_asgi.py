@@ -23,4 +23,5 @@ stack = Stack(
     choices={"loop": ("uvloop", "asyncio")},
     python=_gunicorn.OLDEST_PYTHON,
     needs={"gunicorn": (24,)},  # has no such worker before
+    server=_gunicorn.SERVER,
 )

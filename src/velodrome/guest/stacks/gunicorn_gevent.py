@@ -13,4 +13,5 @@ stack = Stack(
     requires=_gevent.REQUIRES,
     knobs={"workers": 1, "backlog": 2048, "connections": 10000, "keepalive": 75},
     python=_gevent.OLDEST_PYTHON,
+    server=_gevent.SERVER,
 )

@@ -14,4 +14,6 @@ stack = Stack(
     knobs={"workers": 1, "threads": 4, "backlog": 2048, "connections": 10000, "keepalive": 75},
     slots=one_per_thread,
     python=_gunicorn.OLDEST_PYTHON,
+    server=_gunicorn.SERVER,
+    usual=True,
 )

@@ -15,4 +15,5 @@ stack = Stack(
     slots=one_per_worker,
     keeps_alive=False,
     python=_gunicorn.OLDEST_PYTHON,
+    server=_gunicorn.SERVER,
 )

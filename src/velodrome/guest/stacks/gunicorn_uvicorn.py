@@ -20,4 +20,5 @@ stack = Stack(
     knobs={"workers": 1, "backlog": 2048},
     cannot={"chat": "its environment has no WebSocket library; that of the stack uvicorn has"},
     python=_gunicorn.OLDEST_PYTHON,
+    server=_gunicorn.SERVER,
 )

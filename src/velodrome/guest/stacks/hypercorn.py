@@ -1,10 +1,23 @@
 """hypercorn, a server in Python for HTTP/1, 2 and 3; here it speaks HTTP/1.1."""
 
-from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stack import Launch, Process, Server, Stack
+from velodrome.guest.stacks._gunicorn import replace_worker
+
+SERVER = Server(
+    "hypercorn",
+    race_only=("--log-level", "--no-access-log", "--graceful-timeout"),
+    replace_worker=replace_worker,  # its options are gunicorn's
+    parts={"HTTP": ("hypercorn/protocol",), "server": ("hypercorn",)},
+)
 
 
 def command(launch: Launch) -> Process:
     """Return the command line."""
+    return serve_on(launch.text("loop"), launch)
+
+
+def serve_on(loop: str, launch: Launch) -> Process:
+    """Return the command line on an event loop: `uvloop`, `asyncio` or `trio`."""
     module, _, attribute = launch.app.partition(":")
     if module.startswith("velodrome.guest."):
         # hypercorn looks into `vars(module)`, where an app that is made on first use is not yet.
@@ -16,7 +29,7 @@ def command(launch: Launch) -> Process:
             "--bind=%s:%d" % (launch.host, launch.port),
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
-            "--worker-class=%s" % launch.text("loop"),
+            "--worker-class=%s" % loop,
             # By default longer than a load may leave a connection idle; hypercorn's own are 5 s.
             "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
             "--graceful-timeout=5",
@@ -37,4 +50,5 @@ stack = Stack(
     knobs={"workers": 1, "loop": "uvloop", "backlog": 2048, "keepalive": 75},
     choices={"loop": ("uvloop", "asyncio")},
     python=(3, 10),
+    server=SERVER,
 )

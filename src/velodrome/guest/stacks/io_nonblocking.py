@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from velodrome.guest.raw.connection import GONE, LINGER, Reception, open_reception
 from velodrome.guest.raw.process import arguments, command
-from velodrome.guest.stack import Launch, Process, Stack, exactly_one
+from velodrome.guest.stack import Launch, Process, Server, Stack, exactly_one
+
+PROGRAM = "velodrome.guest.stacks.io_nonblocking"
 
 
 def _command(launch: Launch) -> Process:
-    return command("velodrome.guest.stacks.io_nonblocking", launch)
+    return command(PROGRAM, launch)
 
 
 stack = Stack(
@@ -22,6 +24,7 @@ stack = Stack(
     knobs={"backlog": 1000},
     slots=exactly_one,
     python=(3, 10),  # the oldest that the interface's client runs on
+    server=Server(PROGRAM, never_blocks=("velodrome/guest/stacks/io_nonblocking.py",)),
 )
 
 

@@ -16,4 +16,6 @@ stack = Stack(
     choices={"loop": ("uvloop", "asyncio")},
     python=_uvicorn.OLDEST_PYTHON,
     needs=_uvicorn.NEEDS,
+    server=_uvicorn.SERVER,
+    usual=True,
 )

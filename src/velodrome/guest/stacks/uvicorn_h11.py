@@ -21,4 +21,5 @@ stack = Stack(
     knobs={"workers": 1, "backlog": 2048},
     python=_uvicorn.OLDEST_PYTHON,
     needs=_uvicorn.NEEDS,
+    server=_uvicorn.SERVER,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from velodrome.guest.stack import Launch, Process, Stack, one_per_thread
+from velodrome.guest.stack import Launch, Process, Server, Stack, one_per_thread
 
 
 def command(launch: Launch) -> Process:
@@ -44,6 +44,14 @@ stack = Stack(
     slots=one_per_thread,
     python=(3, 9),
     stands_for="waitress",
+    server=Server(
+        "waitress",
+        parts={
+            "HTTP": ("waitress/parser", "waitress/receiver", "waitress/task"),
+            "server": ("waitress",),
+        },
+        never_blocks=("waitress/",),
+    ),
 )
 
 

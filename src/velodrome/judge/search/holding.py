@@ -1,23 +1,209 @@
 """Whether a rate held: what one trial of an open loop says, by its conditions and by whether the server kept up.
 
-    holding.probe(Tried(rate=500, outcomes={"ok": 1500}, ended_rps=499, figures=look_up), Demands(must=(slo,)))
+    probe(Tried(rate=500, outcomes={"ok": 1500}, ended_rps=499, figures=look_up), Demands(must=(slo,)))
 
-A search asks it of every trial, wherever the trial was made: on a URL, or on a server booted for it. Whether the
-server kept up is told by all that came to an end, right or wrong: how many may be wrong is for conditions on errors to
-say, and where there is none, for a demand that goes without saying.
+In reading order: trials that say nothing of the server; a backlog that rises while a rate is tried; how many requests
+may fail; the trial as a whole; what bounds a contestant at its highest rate.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import NormalDist
 from typing import Any
 
-from velodrome.judge.load_figures import requests_needed
-from velodrome.judge.search import backlog
-from velodrome.judge.search.failing import FAILING, NOBODY_ASKED, OneByOne, share_failed, wrong_anyway
+from velodrome.judge.load_figures import GIVEN_UP, requests_needed
 from velodrome.model import quantity
-from velodrome.model.condition import Condition, Figures, comparisons, decide
-from velodrome.model.condition_said import because
-from velodrome.model.search import Probe
+from velodrome.model.condition import Condition, Figures, because, comparisons, decide
+from velodrome.model.measurement import OUTCOMES, Flag, FlagKind, Measurement, Severity
+from velodrome.model.search import Bottom, Bound, Probe
+
+OF_THE_LAB = frozenset(
+    {
+        FlagKind.GENERATOR_SATURATED,
+        FlagKind.GENERATOR_LAGGED,
+        FlagKind.CAPPED_BY_CONNECTIONS,
+        FlagKind.DEBUG_BUILD,
+        FlagKind.UPSTREAM_LATE,
+        FlagKind.COMPANION_SATURATED,
+        FlagKind.LINK_LATE,
+        FlagKind.FOREIGN_LISTENER,
+    }
+)
+"""Of what loads the server and stands beside it: it was the limit, and is the next time."""
+
+
+def of_the_moment(measured: Measurement) -> Flag | None:
+    """Return the flag for which a trial should be made again."""
+    return _first(measured, lambda kind: kind.of_the_moment)
+
+
+def of_the_lab(measured: Measurement) -> Flag | None:
+    """Return the flag by which a trial tells of the lab and not of the server."""
+    return _first(measured, OF_THE_LAB.__contains__)
+
+
+def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | None:
+    return next(
+        (flag for flag in measured.flags if flag.severity is Severity.INVALID and meant(flag.kind)), None
+    )
+
+
+# --- Tells while a rate is being tried that it is too high: the backlog rises, and not by chance.
+#
+# Backlog is what fell due and is not answered. A server that keeps up has one that goes up and down; one that is asked
+# for more than it can do has one that rises by the difference, every second, long before anything times out. So the
+# slope of the last half of what was seen is fitted by least squares, and a rate is too high where even the lower end of
+# the slope's interval is a good part of the rate (the idea of GuideLLM's over-saturation detector, which watches
+# concurrency and the time to the first token). Neighbouring values of a queue are like each other, which makes a fit
+# look surer than it is: the interval is widened by the effective number of values, n (1 − r) ÷ (1 + r), with r the
+# correlation of neighbouring residuals (Bayley and Hammersley, «The "effective" number of independent observations in
+# an autocorrelated time series», JRSS Supplement 8, 1946).
+
+LOST = 0.05
+"""Too high: the server falls behind by at least this part of the rate."""
+LEAST_SECONDS = 1.0
+"""Seen before anything is said."""
+LEAST_VALUES = 6
+SURE = 3.0
+"""Standard errors below the slope: a rate is looked at again and again, so that one in a thousand must do."""
+STANDING = 0.25
+"""And the backlog must be worth at least so many seconds of the rate: a small queue may fill quickly and stay."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Requests a second by which a backlog rises, and its standard error."""
+
+    per_s: float
+    error: float
+
+
+def slope(values: Sequence[tuple[float, float]]) -> Slope | None:
+    """Return how (seconds, backlog) rises; None for too few values."""
+    count = len(values)
+    if count < LEAST_VALUES:
+        return None
+    mean_t = sum(at for at, _ in values) / count
+    mean_b = sum(backlog for _, backlog in values) / count
+    spread = sum((at - mean_t) ** 2 for at, _ in values)
+    if spread <= 0:
+        return None
+    per_s = sum((at - mean_t) * (backlog - mean_b) for at, backlog in values) / spread
+    rest = [backlog - mean_b - per_s * (at - mean_t) for at, backlog in values]
+    squares = sum(one * one for one in rest)
+    alike = sum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
+    alike = min(max(alike, 0.0), 0.9)
+    effective = max(count * (1 - alike) / (1 + alike), 3.0)
+    error = math.sqrt(squares / (effective - 2) / spread) * math.sqrt(count / effective)
+    return Slope(per_s, error)
+
+
+def rises(values: Sequence[tuple[float, float]], rate: float) -> Slope | None:
+    """Return the slope of a backlog that shows `rate` to be too high, else None. `values`: (seconds, backlog)."""
+    if not values or values[-1][0] - values[0][0] < LEAST_SECONDS:
+        return None
+    middle = (values[0][0] + values[-1][0]) / 2
+    found = slope([one for one in values if one[0] >= middle])
+    if found is None or values[-1][1] < STANDING * rate:
+        return None
+    return found if found.per_s - SURE * found.error > LOST * rate else None
+
+
+# --- How many requests may fail where no condition says so, and whether as many are answered wrongly at any rate.
+#
+# What is answered wrongly when one asks after the other is no matter of how much is asked: items of a log that are
+# gone, one answer in twenty that is an error of the app's own. Then no rate holds, and looking for one would be in
+# vain.
+
+FAILING = 0.01
+"""Without a condition on errors a rate does not hold if more requests fail."""
+SEVERAL = 3
+"""So many wrong answers at least, before they are said to be no accident."""
+ALONE_S = 0.7
+"""How long one connection asks, to show what a request takes when nobody is before it."""
+ENOUGH, ENOUGH_S = 150, 8.0
+"""Requests one after the other that show how much is answered wrongly at any rate, and how long they may take."""
+_ROUND = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
+"""Limits that are offered: the first with room above what is wrong."""
+_ROOM = 1.5
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """What became of requests that were asked one after the other, so that none waited for another."""
+
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+
+    def and_of(self, outcomes: Mapping[str, int]) -> "OneByOne":
+        """Return both together."""
+        every = (*self.outcomes, *outcomes)
+        return OneByOne({kind: self.outcomes.get(kind, 0) + outcomes.get(kind, 0) for kind in every})
+
+    @property
+    def answered(self) -> Mapping[str, int]:
+        """Those that came to an end by themselves: how many ended how."""
+        return {kind: count for kind, count in self.outcomes.items() if kind not in GIVEN_UP}
+
+
+NOBODY_ASKED = OneByOne()
+
+
+def share_failed(outcomes: Mapping[str, int], conditions: Iterable[Condition]) -> float:
+    """Return which share of requests failed in a way that no condition names.
+
+    A condition on `errors` names every way, one on `bad_status` only that.
+    """
+    named = {one.metric.statistic for condition in conditions for one in comparisons(condition)}
+    if "errors" in named:
+        return 0.0
+    judged = named.intersection(OUTCOMES) | {"ok"}
+    failed = sum(count for kind, count in outcomes.items() if kind not in judged)
+    return failed / max(sum(outcomes.values()), 1)
+
+
+def enough_s(alone_ms: float, least_s: float) -> float:
+    """Return how long to ask one after the other, seconds, until it shows what is wrong at any rate."""
+    return min(max(ENOUGH * alone_ms / 1000, least_s), ENOUGH_S)
+
+
+def in_doubt(alone: OneByOne, conditions: Iterable[Condition]) -> bool:
+    """Whether more is answered wrongly than may be, and too little was asked to say that it is so at any rate."""
+    return share_failed(alone.answered, conditions) > FAILING and not wrong_anyway(alone, conditions)
+
+
+def wrong_anyway(alone: OneByOne, conditions: Iterable[Condition], say: str = "errors < {limit}") -> str:
+    """Return which share of answers is wrong at any rate, and what to do; empty: too few, or it cannot be told.
+
+    `say` is how a condition is said there that allows so many.
+    """
+    asked = sum(alone.answered.values())
+    share = share_failed(alone.answered, conditions)
+    if share * asked < SEVERAL - 0.5 or _at_least(share, asked) <= FAILING:
+        return ""
+    limit = next((one for one in _ROUND if one >= _ROOM * share), 1.0)
+    said = say.format(limit=f"{limit * 100:g}%")
+    return (
+        f"{quantity.percent(share)} of the answers are wrong at any rate: say {said} or correct the requests"
+    )
+
+
+def _at_least(share: float, of: int) -> float:
+    """Return the lower end of Wilson's interval of a share (E. B. Wilson, JASA 22, 1927), 95 %."""
+    z = NormalDist().inv_cdf(0.975)
+    middle = share + z * z / (2 * of)
+    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return (middle - half) / (1 + z * z / of)
+
+
+# --- Whether a rate held: what one trial of an open loop says, by its conditions and by whether the server kept up.
+#
+#     holding.probe(Tried(rate=500, outcomes={"ok": 1500}, ended_rps=499, figures=look_up), Demands(must=(slo,)))
+#
+# A search asks it of every trial, wherever the trial was made: on a URL, or on a server booted for it. Whether the
+# server kept up is told by all that came to an end, right or wrong: how many may be wrong is for conditions on errors
+# to say, and where there is none, for a demand that goes without saying.
 
 WARMUP_S, DRAIN_S = 0.5, 0.5
 """Before and after what is measured of one trial."""
@@ -59,7 +245,7 @@ class Tried:
     ended_rps: float
     """Requests that came to an end within it, right or wrong, per second."""
     figures: Figures
-    rising: backlog.Slope | None = None
+    rising: Slope | None = None
     """How its backlog rose, where it was ended because of that."""
     alone: OneByOne = NOBODY_ASKED
     """The same server, asked one request after the other."""
@@ -112,7 +298,7 @@ class Backlog:
         self._rate = rate
         self._seen: list[tuple[float, float]] = []
         self._last: tuple[int, int, int] | None = None
-        self.rising: backlog.Slope | None = None
+        self.rising: Slope | None = None
 
     def begin(self) -> None:
         """Forget what was seen: the load is made once more."""
@@ -127,5 +313,41 @@ class Backlog:
         if news != self._last:
             self._last = news
             self._seen.append((tick["at_s"], float(tick["in_flight"] + tick["waiting"])))
-            self.rising = backlog.rises(self._seen, self._rate)
+            self.rising = rises(self._seen, self._rate)
         return self.rising is None
+
+
+# --- What bounds a contestant at its highest rate: its CPUs, its slots, or something else; by its own use of them.
+#
+# By Little's law the slots in use are throughput × the time a request is in the server (J. D. C. Little, «A Proof for
+# the Queuing Formula: L = λW», Operations Research 9, 1961).
+
+FULL = 0.85
+"""From this share on there is no room left to speak of: requests come in clumps, and waking up takes the rest."""
+
+
+def bounding(measured: Measurement, slots: int | None, workers: int) -> Bottom:
+    """Return what was used up; `workers` are its processes, and `slots` None where it has no such number."""
+    span = max(measured.load.duration_s, 1e-9)
+    used = measured.server.cpu_s / span
+    cpus = len(measured.placement.server_cpus)
+    had = min(cpus, workers)
+    if used >= FULL * had:
+        whose = "its CPU is" if had == 1 else f"its {had} CPUs are"
+        one = " (one process computes on one CPU at a time)" if had < cpus else ""
+        return Bottom(Bound.CPU, f"{whose} in use to {quantity.percent(min(used / had, 1.0))}{one}")
+    mean_ms = measured.load.sent.mean
+    if slots is not None and mean_ms is not None:
+        # On the way a request holds no slot.
+        mean_ms = max(0.0, mean_ms - (measured.trial.link.rtt_ms if measured.trial.link else 0.0))
+        held = measured.load.throughput_rps * mean_ms / 1000
+        if held >= FULL * slots:
+            return Bottom(
+                Bound.SLOTS,
+                f"its {quantity.grouped(slots)} slot{' is' if slots == 1 else 's are'} in use: "
+                f"{quantity.rate(measured.load.throughput_rps)} × {quantity.milliseconds(mean_ms)} ms",
+            )
+    return Bottom(
+        Bound.OTHER,
+        f"its CPU is in use to {quantity.percent(used / had)} only: it waits, for what it calls or for a lock",
+    )

@@ -1,4 +1,4 @@
-"""What arithmetic allows a candidate, by what a short look at its stack showed of the app itself.
+"""What arithmetic allows a candidate, what would change a recommendation, and whether a server's memory rises.
 
 Little's law bounds a server with slots: slots ÷ the time a request holds one. CPU bounds every server: the CPUs its
 processes can use at once ÷ what a request costs. Both are upper bounds; queues, locks and neighbours only take from
@@ -7,11 +7,25 @@ Network Models», Computing Surveys 10, 1978, the asymptotic bounds).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from velodrome.judge.search.holding import slope
 from velodrome.model import quantity
-from velodrome.model.tuning import Candidate, FewSlots, Forecast, Looked, Told
+from velodrome.model.measurement import Measurement
+from velodrome.model.tuning import (
+    Candidate,
+    Entry,
+    Fate,
+    FewSlots,
+    Forecast,
+    Goal,
+    Looked,
+    Reason,
+    Told,
+    Tuned,
+)
 
 BUSY = 0.7
 """A process that used so much of its CPU was stopped by that."""
@@ -106,3 +120,152 @@ def _memory(look: Looked, processes: int) -> float | None:
         return None
     each = look.memory_bytes / look.processes
     return each * (1 + SHARED * (processes - 1)) if processes >= look.processes else each * processes
+
+
+# --- What would change a recommendation: a slower third party, or a higher rate; from the model the race measured by.
+#
+# Each candidate is taken to reach the same part of what arithmetic allows it as it did when it was measured; one that
+# was not, the part that others of its stack reached. Then the wait of a request is made longer, and the rate higher.
+
+WAITS, LEAST_WAIT_MS = 0.2, 1.0
+"""Of its time a request must wait so much, and this at least, before a third party's latency is worth a sentence."""
+LONGER = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+CLEARLY = 1.1
+OUT = (Fate.FAILED, Fate.TOO_BIG)
+
+
+def changes(tuned: Tuned, cpus: int, rate: float = 0.0) -> tuple[Reason, ...]:
+    """Return what would change the recommendation; none where nothing is recommended."""
+    best = tuned.best
+    if best is None or best.candidate.contestant.stack not in tuned.looks:
+        return ()
+    return (*_of_wait(tuned, best, cpus), *_of_rate(tuned, best, cpus, rate))
+
+
+def _of_wait(tuned: Tuned, best: Entry, cpus: int) -> Iterator[Reason]:
+    look = tuned.looks[best.candidate.contestant.stack]
+    if look.wait_ms < max(WAITS * look.alone_ms, LEAST_WAIT_MS) or tuned.goal is not Goal.CAPACITY:
+        return
+    now = _able(tuned, best, cpus, 1.0)
+    for factor in LONGER:
+        mine = _able(tuned, best, cpus, factor)
+        able = {one.candidate.label: _able(tuned, one, cpus, factor) for one in _others(tuned, best)}
+        other = max(able, key=able.__getitem__, default="")
+        if other and able[other] > CLEARLY * mine:
+            wait = look.wait_ms * factor
+            yield Reason(
+                "wait",
+                wait,
+                other,
+                f"if a request waited {quantity.number(factor)} times as long ({_ms(wait)} instead of "
+                f"{_ms(look.wait_ms)}), this would do {quantity.rate(mine)} and {other} {quantity.rate(able[other])}",
+            )
+            return
+    twice = _able(tuned, best, cpus, 2.0)
+    yield Reason(
+        "wait",
+        look.wait_ms * LONGER[-1],
+        "",
+        f"a slower third party changes nothing up to {quantity.number(LONGER[-1])} times its {_ms(look.wait_ms)}: "
+        f"twice as slow, this does {quantity.rate(twice)} instead of {quantity.rate(now)}, and no other does more",
+    )
+
+
+def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reason]:
+    if tuned.goal is Goal.CAPACITY:
+        if best.value is not None and best.forecast is not None:
+            most = best.value.high
+            # A first look in a slow moment forecasts less than was measured since: then arithmetic tells nothing.
+            higher = best.forecast.rps > most
+            allows = f"; arithmetic allows this one {best.forecast.arithmetic}" if higher else ""
+            yield Reason("rate", most, "", f"above {quantity.rate(most)} none of these carries it{allows}")
+        return
+    if best.forecast is None:
+        return
+    most = best.forecast.rps
+    more = [one for one in _others(tuned, best) if one.forecast and one.forecast.rps > CLEARLY * most]
+    other = min(more, key=lambda one: one.value.mid if one.value else float("inf"), default=None)
+    instead = other.candidate.label if other else ""
+    then = f"; then {instead}" if instead else "; then it takes more CPUs"
+    yield Reason(
+        "rate",
+        most,
+        instead,
+        f"by arithmetic this carries at most {best.forecast.arithmetic}, which is {quantity.number(most / rate)} times "
+        f"the rate asked{then}",
+    )
+
+
+def _others(tuned: Tuned, best: Entry) -> Sequence[Entry]:
+    return [
+        one for one in tuned.entries if one is not best and one.forecast is not None and one.fate not in OUT
+    ]
+
+
+def _able(tuned: Tuned, entry: Entry, cpus: int, factor: float) -> float:
+    """Return what a candidate would do if requests waited so many times as long."""
+    look = tuned.looks[entry.candidate.contestant.stack]
+    longer = replace(look, alone_ms=look.alone_ms + (factor - 1) * look.wait_ms)
+    return _part(tuned, entry) * _allowed(entry.candidate, longer, cpus)
+
+
+def _allowed(candidate: Candidate, look: Looked, cpus: int) -> float:
+    return forecast(candidate, look, cpus).rps
+
+
+def _part(tuned: Tuned, entry: Entry) -> float:
+    """Return which part of what arithmetic allows a candidate reaches."""
+    if entry.value is not None and entry.forecast is not None:
+        return entry.value.mid / entry.forecast.rps
+    stack = entry.candidate.contestant.stack
+    known = [
+        one.value.mid / one.forecast.rps
+        for one in tuned.entries
+        if one.value is not None and one.forecast is not None and one.candidate.contestant.stack == stack
+    ]
+    return statistics.median(known) if known else 0.8
+
+
+def _ms(value: float) -> str:
+    return f"{quantity.milliseconds(value)} ms"
+
+
+# --- Whether a server's memory rises with every request, and by how much.
+#
+# A server that was just started grows for a while: threads are made, caches and arenas fill. So the second half of a
+# load is looked at, and memory leaks where the slope of a straight line through it is clear of its own error (as in
+# `judge/search/backlog.py`) and worth telling: one that would not double in a day of this is none.
+
+SURE = 5.0
+"""Standard errors below the slope: of seven values, so few as eight seconds have, one in a thousand is that far off."""
+DAY_S = 86_400.0
+LEAST_BYTES = 64.0
+"""A request. Less is the noise of an allocator's pages."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Memory that rises."""
+
+    bytes_per_request: float
+    at_rps: float
+
+    def seconds_to(self, limit_bytes: int, now_bytes: int, rate: float) -> float:
+        """Return how long it takes at a rate until the limit is reached; 0: it is."""
+        return max(limit_bytes - now_bytes, 0) / (self.bytes_per_request * rate)
+
+
+def leak(measured: Measurement) -> Leak | None:
+    """Return by how much memory rises; None: it does not, or too little was seen."""
+    samples = measured.server.samples
+    late = samples[len(samples) // 2 :]
+    found = slope([(one.at_s, float(one.rss_bytes)) for one in late])
+    rate = measured.load.throughput_rps
+    if found is None or rate <= 0:
+        return None
+    surely = found.per_s - SURE * found.error
+    each = found.per_s / rate
+    doubles_s = late[-1].rss_bytes / found.per_s if found.per_s > 0 else DAY_S
+    if surely <= 0 or each < LEAST_BYTES or doubles_s > DAY_S:
+        return None
+    return Leak(each, rate)

@@ -11,17 +11,417 @@ leader's; none is out before its interval says so. That is successive halving (K
 (S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
 """
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from velodrome.judge.search.failing import ALONE_S
-from velodrome.judge.tuning.arms import SLACK, Arm, arm
-from velodrome.judge.tuning.finishing import Finish, behind
+from velodrome.judge.search.holding import ALONE_S
+from velodrome.judge.search.rate import Threshold
+from velodrome.judge.statistics import student_t
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
-from velodrome.judge.tuning.knowing import Rates
 from velodrome.model import quantity
-from velodrome.model.tuning import Ask, Candidate, Entry, Fate, Goal, Looked, Told, Tuned, Wanted
+from velodrome.model.quantity import Interval
+from velodrome.model.tuning import (
+    Ask,
+    Candidate,
+    Entry,
+    Fate,
+    Forecast,
+    Goal,
+    Looked,
+    Told,
+    Tuned,
+    TuneEnding,
+    Wanted,
+)
+
+EXPECTED = 0.9
+"""Of what arithmetic allows: queues take the rest."""
+DOWN, UP = 60.0, 1.6
+"""Between a forecast divided by the one and times the other the highest rate is looked for."""
+STEP = 1.15
+"""What is asked next is no further from the estimate: a forecast is seldom so wrong that more would pay."""
+NO_MORE = 1.06
+"""Times what an overdone server did: more it cannot do at any rate."""
+SPREAD, SPREAD_WORTH = 0.04, 4
+"""What repeats differ by, and how many of them that is worth."""
+UNMEASURED = 3.0
+"""Times a forecast of cost, upwards and downwards: an interval of what was not measured."""
+
+
+class Known(Protocol):
+    """What is known of one candidate; `interval` is always of «the more the better»."""
+
+    @property
+    def interval(self) -> Interval:
+        """With 95 %."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it has held at all, or carries the rate; None: it is not told yet."""
+
+    def learn(self, told: Told) -> None:
+        """Take a load in."""
+
+
+class Rates:
+    """The highest rate that holds."""
+
+    def __init__(self, forecast: float) -> None:
+        self._forecast = forecast
+        self._range = (forecast / DOWN, forecast * UP)
+        self._answers: list[tuple[float, bool]] = []
+        self._threshold = Threshold(*self._range, expected=EXPECTED * forecast)
+        self._interval: Interval | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """With 95 %."""
+        if self._interval is None:
+            self._interval = self._threshold.interval()
+        return self._interval
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether any rate has held."""
+        held = [held for _, held in self._answers]
+        return any(held) if held else None
+
+    @property
+    def highest_held(self) -> float:
+        """The highest rate that held; 0: none."""
+        return max((rate for rate, held in self._answers if held), default=0.0)
+
+    def learn(self, told: Told) -> None:
+        """Take a rate in that held or broke."""
+        if told.held is None or not told.ask.rate:
+            return
+        self._learn(told.ask.rate, told.held)
+        if not told.held and told.overdone and 0 < told.throughput_rps * NO_MORE < told.ask.rate:
+            self._learn(told.throughput_rps * NO_MORE, False)
+
+    def next(self) -> float:
+        """Return the rate whose answer tells most."""
+        mid = self.interval.mid
+        return min(max(self._threshold.next(), mid / STEP), mid * STEP)
+
+    def _learn(self, rate: float, held: bool) -> None:
+        self._answers.append((rate, held))
+        self._threshold.learn(rate, held)
+        self._interval = None
+        low, high = self._range
+        found = self.interval
+        if found.high >= high * 0.9 or found.low <= low * 1.1:
+            # The forecast was wrong: look further out, around what did hold where that is more.
+            self._range = (low / 8, high * 8) if found.low <= low * 1.1 else (low, high * 8)
+            self._threshold = Threshold(
+                *self._range, expected=max(EXPECTED * self._forecast, self.highest_held)
+            )
+            for one in self._answers:
+                self._threshold.learn(*one)
+            self._interval = None
+
+
+class Costs:
+    """What a request costs at one rate; its interval is of one over the cost, so that more is better."""
+
+    def __init__(self, forecast: float) -> None:
+        self._forecast = forecast
+        self._logs: list[float] = []
+        self._held: list[bool] = []
+
+    @property
+    def interval(self) -> Interval:
+        """With 95 %; of one over the cost."""
+        cost = self.cost
+        return Interval(1 / cost.high, 1 / cost.mid, 1 / cost.low)
+
+    @property
+    def cost(self) -> Interval:
+        """With 95 %."""
+        count = len(self._logs)
+        if not count:
+            return Interval(self._forecast / UNMEASURED, self._forecast, self._forecast * UNMEASURED)
+        mean = math.fsum(self._logs) / count
+        squares = math.fsum((one - mean) ** 2 for one in self._logs)
+        freedom = SPREAD_WORTH + count - 1
+        spread = math.sqrt((SPREAD_WORTH * SPREAD**2 + squares) / freedom)
+        half = student_t(freedom) * spread / math.sqrt(count)
+        return Interval(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it carries the rate: more loads held than broke."""
+        if not self._held:
+            return None
+        return sum(self._held) > len(self._held) / 2
+
+    @property
+    def broken(self) -> int:
+        """Loads that broke."""
+        return self._held.count(False)
+
+    def learn(self, told: Told) -> None:
+        """Take in whether the rate held."""
+        if told.held is not None:
+            self._held.append(told.held)
+
+    def pay(self, cost: float) -> None:
+        """Take in what it cost while it held."""
+        self._logs.append(math.log(max(cost, 1e-12)))
+
+
+# --- One candidate in a race among settings: its forecast, what is known of it, and why it is out, if it is.
+
+SLACK = 1.3
+"""A forecast is from one short look and may be wrong by so much before arithmetic alone puts anybody out."""
+SPOILT = 3
+"""So many loads that say nothing of a candidate are enough."""
+AMPLE = 1.5
+"""So many times the requests in it at its forecast's rate: more slots or threads change nothing by arithmetic."""
+ALIKE = 1.05
+
+
+@dataclass
+class Arm:
+    """One candidate, and all that is known of it."""
+
+    candidate: Candidate
+    forecast: Forecast
+    known: Known
+    memory_limit: int | None = None
+    trials: int = 0
+    spoilt: int = 0
+    memory_bytes: int | None = None
+    grew_bytes: float | None = None
+    out: Fate | None = None
+    why: str = ""
+    broke: str = ""
+    """What broke last."""
+    capped: str = ""
+    """Why no more can be told of it: the generator was the limit, again and again."""
+    plain: "Arm | None" = None
+    """The one that this differs from in what decides nothing while a server keeps up, such as a backlog."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Its knobs that are no counts: the loop."""
+
+    @property
+    def upper(self) -> float:
+        """No more than this can be expected of it."""
+        if isinstance(self.known, Costs):
+            return self.known.interval.high
+        measured = self.known.holds is not None
+        return min(self.known.interval.high, self.forecast.rps * (SLACK if not measured else SLACK**2))
+
+    @property
+    def lower(self) -> float:
+        """At least this."""
+        return self.known.interval.low
+
+    @property
+    def mid(self) -> float:
+        """The estimate."""
+        return self.known.interval.mid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been measured and is not out."""
+        return self.out is None and self.trials > 0
+
+    def put_out(self, fate: Fate, why: str) -> None:
+        """Never ask it again."""
+        self.out, self.why = fate, why
+
+    def take(self, told: Told, goal: Goal) -> None:
+        """Take a load in."""
+        self.trials += 1
+        if told.failed:
+            self.put_out(Fate.FAILED, told.failed)
+            return
+        if told.spoilt or (told.ask.rate and told.held is None):
+            self.spoilt += 1
+            if self.spoilt >= SPOILT:
+                self.capped = told.spoilt or told.why
+                if not self.known.holds:
+                    self.put_out(Fate.FAILED, self.capped)
+            return
+        self._weigh(told)
+        self.known.learn(told)
+        self.broke = told.why or self.broke
+        if isinstance(self.known, Costs):
+            cost = told.cpu_us if goal is Goal.CPU else told.memory_bytes
+            if told.held and cost:
+                self.known.pay(cost)
+            if self.known.holds is False and self.known.broken > 1:
+                self.put_out(Fate.CANNOT, self.broke)
+
+    def _weigh(self, told: Told) -> None:
+        """Look at its memory: one that leaks has not always had so much."""
+        self.grew_bytes = told.grew_bytes or self.grew_bytes
+        if told.memory_bytes is None:
+            return
+        least_or_most = min if self.grew_bytes else max
+        self.memory_bytes = least_or_most(self.memory_bytes or told.memory_bytes, told.memory_bytes)
+        if self.memory_limit is not None and self.memory_bytes > self.memory_limit:
+            had, limit = quantity.memory(self.memory_bytes), quantity.memory(self.memory_limit)
+            self.put_out(Fate.TOO_BIG, f"it had {had}, and the limit is {limit}")
+
+    def is_like(self, other: "Arm") -> bool:
+        """Whether arithmetic makes no difference between it and one that was measured and has slots to spare."""
+        mine, theirs = self.candidate, other.candidate
+        ample = theirs.slots is None or theirs.slots >= AMPLE * other.forecast.needs
+        return (
+            mine.contestant.stack == theirs.contestant.stack
+            and self.texts == other.texts
+            and ample
+            and self.forecast.rps <= ALIKE * other.forecast.rps
+        )
+
+    def entry(self, fate: Fate, why: str) -> Entry:
+        """Return what is told of it at the end."""
+        value: Interval | None = None
+        if self.trials and isinstance(self.known, Rates) and self.known.holds:
+            value = self.known.interval
+        elif isinstance(self.known, Costs) and self.known.holds:
+            value = self.known.cost
+        return Entry(
+            self.candidate,
+            fate,
+            why,
+            self.trials,
+            value,
+            self.memory_bytes,
+            self.grew_bytes,
+            self.forecast,
+        )
+
+
+def arm(candidate: Candidate, forecast: Forecast, look: Looked, goal: Goal, memory: int | None) -> Arm:
+    """Return a candidate that has not been measured yet."""
+    known: Known
+    match goal:
+        case Goal.CAPACITY:
+            known = Rates(forecast.rps)
+        case Goal.CPU:
+            known = Costs(look.costs_us(candidate.slots_each))
+        case _:
+            known = Costs(forecast.memory_bytes or look.memory_bytes or 1.0)
+    texts = {knob: value for knob, value in candidate.contestant.knobs.items() if isinstance(value, str)}
+    return Arm(candidate, forecast, known, memory, texts=texts)
+
+
+# --- What is told at the end of a race among settings: who is best, who is next, and what became of the others.
+
+CHEAPER, NEARLY = 0.8, 0.98
+"""A candidate with so much of the leader's memory that does so much of what the leader does is preferred."""
+
+VARIES = 1.3
+"""Between the ends of the best one's interval: wider, and nothing is settled."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """All there is at the end."""
+
+    goal: Goal
+    arms: Sequence[Arm]
+    lost: Sequence[Entry]
+    """Candidates of stacks that could not be looked at."""
+    looks: Mapping[str, Looked]
+    trials: int
+    candidates: int
+
+    def tuned(self, leader: Arm | None, spent: str, late: str = "") -> Tuned:
+        """Return what came of the race; `spent` says what ended it while others might still be better.
+
+        `late` says it where there was no time to try all of them.
+        """
+        best = self._preferred(leader)
+        second = next(iter(behind(self.arms, best)), None)
+        entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost]
+        rank = list(Fate)
+        entries.sort(key=lambda one: (rank.index(one.fate), -self._worth(one)))
+        if best is None:
+            ending, why = self._nobody()
+            if late and ending is TuneEnding.NEVER:
+                ending, why = TuneEnding.CANNOT, f"after {late} no rate had held: {why}"
+        else:
+            why = f"after {spent} others may be as good" if spent else _unsure(best)
+            ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
+        return Tuned(self.goal, ending, why, tuple(entries), dict(self.looks), self.trials, self.candidates)
+
+    def _worth(self, entry: Entry) -> float:
+        if entry.value is None:
+            return entry.forecast.rps / 1e12 if entry.forecast else 0.0
+        return entry.value.mid if self.goal is Goal.CAPACITY else 1 / entry.value.mid
+
+    def _preferred(self, leader: Arm | None) -> Arm | None:
+        """Return the leader, or who does nearly as much with clearly less memory."""
+        if leader is None or leader.memory_bytes is None or self.goal is Goal.MEMORY:
+            return leader
+        limit = CHEAPER * leader.memory_bytes
+        nearly = [
+            one
+            for one in self.arms
+            if one.running
+            and one.plain is None
+            and one.known.holds
+            and one.mid >= NEARLY * leader.mid
+            and one.lower >= NEARLY * leader.lower
+            and one.memory_bytes is not None
+            and one.memory_bytes <= limit
+        ]
+        return min(nearly, key=lambda one: one.memory_bytes or 0, default=leader)
+
+    def _entry(self, one: Arm, best: Arm | None, second: Arm | None) -> Entry:
+        if one is best or one is second:
+            return one.entry(Fate.BEST if one is best else Fate.RUNNER_UP, "")
+        if one.out is not None:
+            return one.entry(one.out, one.why)
+        if one.trials:
+            lower = best is not None and one.known.interval.high < best.lower
+            return one.entry(Fate.BEHIND if lower else Fate.EVEN, one.broke)
+        if best is not None and one.upper <= best.mid:
+            return one.entry(Fate.BY_ARITHMETIC, one.forecast.arithmetic)
+        alike = next((other for other in self.arms if other.trials and one.is_like(other)), None)
+        why = f"by arithmetic no better than {alike.candidate.label}" if alike else one.forecast.arithmetic
+        return one.entry(Fate.ALIKE if alike else Fate.UNTRIED, why)
+
+    def _nobody(self) -> tuple[TuneEnding, str]:
+        """Return why there is no best."""
+        tried = [one for one in self.arms if one.trials and one.broke]
+        if tried:
+            closest = max(tried, key=lambda one: one.forecast.rps)
+            return TuneEnding.NEVER, f"{closest.candidate.label}: {closest.why or closest.broke}"
+        reasons = [*(one.why for one in self.arms if one.why), *(one.why for one in self.lost)]
+        fates = {*(one.out for one in self.arms), *(one.fate for one in self.lost)}
+        impossible = not fates.isdisjoint({Fate.BY_ARITHMETIC, Fate.TOO_BIG, Fate.CANNOT})
+        ending = TuneEnding.NEVER if impossible else TuneEnding.CANNOT
+        return ending, reasons[0] if reasons else "there was nothing to try"
+
+
+def _unsure(best: Arm) -> str:
+    """Return why the best one's own figure is not to be relied on; empty: it is."""
+    if best.capped:
+        return best.capped
+    if best.known.interval.high > VARIES * best.known.interval.low:
+        return "from load to load the best one holds different rates: this machine is too restless for the condition"
+    return ""
+
+
+def behind(arms: Sequence[Arm], best: Arm | None, *, held: bool = True) -> list[Arm]:
+    """Return those that are next, best first: of other stacks before those of its own.
+
+    `held`: only those that have held a rate; others were asked for what the leader does, and broke.
+    """
+    others = [one for one in arms if one.running and one is not best and (one.known.holds or not held)]
+    stack = best.candidate.contestant.stack if best else ""
+    return sorted(others, key=lambda one: (one.candidate.contestant.stack == stack, -one.mid))
+
+
+# --- The race among settings: who is measured next, how long, and when it is enough.
 
 INDIFFERENT = 0.03
 """Better by less than this is not better: repeats on a small machine differ by it."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from velodrome.model.errors.root import UsageError, VelodromeError
-from velodrome.model.problem import Problem
+from velodrome.model.files import Problem
 
 MOST_FAULTS = 10
 """Faults of a file that its message shows; the later ones are most often of the same kind."""

@@ -14,9 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from velodrome.model.app import Request, withheld
 from velodrome.model.errors import OutputError
-from velodrome.model.request import Request
-from velodrome.model.withheld import withheld
 from velodrome.run import cache
 
 FOLDER, NAME = "secrets", "fingerprint.key"

@@ -6,12 +6,9 @@ from dataclasses import replace
 
 from velodrome.guest.apps.finding import SETTINGS
 from velodrome.guest.apps.served import APP_VARIABLE, AWAITED, FORM_VARIABLE
-from velodrome.model.app import App
+from velodrome.model.app import App, Request, ThirdParty, whole, withheld_third
 from velodrome.model.errors import AppVariableError, WithheldAnswerError
-from velodrome.model.request import Request
 from velodrome.model.secrets import MARK
-from velodrome.model.third_party import ThirdParty
-from velodrome.model.withheld import whole, withheld_third
 from velodrome.run.apps import fingerprints
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.theirs import bytecode, path_with

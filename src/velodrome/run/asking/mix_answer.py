@@ -2,7 +2,7 @@
 
 import time
 
-from velodrome.model.request import Request
+from velodrome.model.app import Request
 from velodrome.run.asking.answer import UNFINISHED, Partly, Words, Wrong
 from velodrome.run.asking.once import once
 from velodrome.run.drivers import mix

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from velodrome.model.app import App
-from velodrome.model.request import Request
+from velodrome.model.app import App, Request
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from velodrome.guest.recipe import Recipe
+from velodrome.model.app import Request
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.model.request import Request
 from velodrome.run.calls import chat_call, grpc_call
 from velodrome.run.calls.chat_call import ChatCall
 from velodrome.run.calls.described_call import DescribedCall

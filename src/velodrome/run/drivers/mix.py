@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from velodrome.model.request import Content, Request
+from velodrome.model.app import Content, Request
 
 
 def document(requests: Sequence[Request]) -> list[dict[str, Any]]:

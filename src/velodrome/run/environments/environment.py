@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from velodrome.guest import catalog
+from velodrome.guest import catalog, plugins
 from velodrome.guest.client import Client
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
@@ -120,7 +120,7 @@ def _cannot(
         return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
     try:
         catalog.requires(stack)
-    except catalog.NoSuchNameError as error:
+    except plugins.NoSuchNameError as error:
         reason = f"cannot be loaded ({error.error})" if error.error else "does not exist"
         return f"its interface '{stack.interface}' {reason}", f"one of: {', '.join(error.known)}"
     interpreter = find(asked)

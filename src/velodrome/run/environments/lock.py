@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from velodrome.guest import catalog, client
+from velodrome.guest import catalog, client, plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.run.environments.uv import run_uv
@@ -56,7 +56,7 @@ def wanted(raced: Iterable[tuple[Stack, Recipe]] = ()) -> list[tuple[str, ...]]:
 
     That is the stacks, the clients that make databases ready, and the stacks that are `raced` on recipes.
     """
-    shipped = [entry.thing for entry in catalog.shipped(catalog.STACK) if not entry.error]
+    shipped = [entry.thing for entry in plugins.shipped(catalog.STACK) if not entry.error]
     preparers = [tuple(sorted(one.requires)) for one in client.clients().values() if one.prepare]
     stacks = [catalog.requires(stack) for stack in shipped]
     return sorted({*stacks, *preparers, *(catalog.requires(*pair) for pair in raced)} - {()})

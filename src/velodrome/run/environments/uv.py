@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 
 from uv import find_uv_bin
 
-from velodrome.model import duration
+from velodrome.model import amounts
 from velodrome.model.errors import AccountError, BadOptionError, UvMissingError
 from velodrome.run.account import acting
 from velodrome.run.supervision.ward import Order, Ward
@@ -150,7 +150,7 @@ def limit_s() -> float:
     if not told:
         return LONGEST_S
     try:
-        return duration.seconds(told)
+        return amounts.seconds(told)
     except ValueError as error:
         raise BadOptionError(LIMIT, told, str(error)) from error
 

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from velodrome.guest import catalog
+from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import BadOptionError
-from velodrome.model.experiment import Fact, Setting
-from velodrome.model.link import Link
+from velodrome.model.load import Link
 from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.burst import Knock, burst
 from velodrome.run.experiments.experiment import Kind, Outcome

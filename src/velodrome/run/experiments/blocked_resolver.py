@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from velodrome.model.experiment import Fact, Setting
+from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.programs import VERSIONS, environment_of, told
 from velodrome.run.lab import Lab

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import PLACES, Body, Keep, ReadBody, Recipe
+from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import ServerNotReadyError
-from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.programs import VERSIONS, environment_of, told
 from velodrome.run.experiments.serving import ANSWER_S, Served, serving

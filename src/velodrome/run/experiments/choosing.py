@@ -4,8 +4,8 @@ import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 
+from velodrome.model.claim import Experiment, Setting
 from velodrome.model.errors import UnknownNameError
-from velodrome.model.experiment import Experiment, Setting
 from velodrome.run import experiments
 from velodrome.run.experiments.experiment import Kind
 

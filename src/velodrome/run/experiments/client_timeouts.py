@@ -5,7 +5,7 @@ Facts are seconds until a call that was given `timeout_ms` failed, by slowness a
 
 from collections.abc import Mapping
 
-from velodrome.model.experiment import Fact, Setting
+from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.programs import VERSIONS, environment_of, told
 from velodrome.run.lab import Lab

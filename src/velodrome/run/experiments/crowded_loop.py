@@ -5,8 +5,8 @@ Each task sleeps `period_ms` and wakes; their number grows tenfold from `fewest`
 
 from collections.abc import Mapping
 
+from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import BadOptionError
-from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.programs import VERSIONS, environment_of, told
 from velodrome.run.lab import Lab

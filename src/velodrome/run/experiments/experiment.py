@@ -16,7 +16,7 @@ made before the clock starts.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from velodrome.model.experiment import Fact, Setting
+from velodrome.model.claim import Fact, Setting
 from velodrome.run.lab import Lab
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from velodrome.guest.grpc.greeter import NAME, PEER, greeting
 from velodrome.guest.recipe import GRPC_VARIABLE
 from velodrome.guest.stack import Process
-from velodrome.model.experiment import Fact, Setting
+from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.listening import address, listening
 from velodrome.run.experiments.programs import VERSIONS, environment_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from velodrome.guest.grpc.greeter import PEER
 from velodrome.guest.stack import Process
-from velodrome.model.experiment import Fact, Setting
+from velodrome.model.claim import Fact, Setting
 from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.experiments.listening import address, listening

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from velodrome.guest.recipe import Body, Recipe
-from velodrome.model.experiment import Fact, Setting
+from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.programs import VERSIONS, environment_of
 from velodrome.run.experiments.serving import Served, ask, serving

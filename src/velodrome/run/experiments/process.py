@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.guest import catalog
+from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Fact, Setting
 from velodrome.run.account import account_for, acting, acting_as
 from velodrome.run.experiments.experiment import Kind, Outcome
 from velodrome.run.lab import Lab

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from velodrome.guest import catalog
+from velodrome.model.claim import Setting
 from velodrome.model.errors import ProgramError
-from velodrome.model.experiment import Setting
 from velodrome.run.account import current_process, hand_over
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from velodrome.guest.client import variable
+from velodrome.model.claim import Experiment, Finding, Setting
 from velodrome.model.errors import VelodromeError
-from velodrome.model.experiment import Experiment, Finding, Setting
 from velodrome.model.quantity import short
 from velodrome.run import faults
 from velodrome.run.experiments import process

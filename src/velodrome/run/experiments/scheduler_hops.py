@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Process
+from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import ProgramError
-from velodrome.model.experiment import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
 from velodrome.run.experiments.programs import VERSIONS, environment_of
 from velodrome.run.experiments.serving import Served, ask, serving

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from velodrome.model.errors import LimitError
-from velodrome.model.limits import Limits
+from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
 from velodrome.model.results import Machine
 from velodrome.run.account import acting

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from velodrome.model.samples import OPAQUE, WAITS, Stack, idle
+from velodrome.model.profile import OPAQUE, WAITS, Stack, idle
 from velodrome.run.profiling import waiting
 from velodrome.run.profiling.waiting import Leaf, LineOf
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from velodrome.model import parts
-from velodrome.model.samples import Stack
+from velodrome.model.profile import Stack
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import Self
 
 from velodrome.guest.recipe import Recipe
-from velodrome.model import samples
+from velodrome.model import profile
 from velodrome.model.errors import ProfilerError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import Profile
-from velodrome.model.trial import Trial
+from velodrome.model.trial import Session, Trial
 from velodrome.run.clients import idle
 from velodrome.run.drivers.choosing import OWN
 from velodrome.run.drivers.driver import LoadEvent
@@ -33,7 +33,8 @@ from velodrome.run.link import entered
 from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.profiling import pyspy, raw, speedscope
 from velodrome.run.profiling.pyspy import Recording
-from velodrome.run.racing.session import Booted, ImpossibleError, boot, seed_of
+from velodrome.run.racing.plan import planned, seed_of
+from velodrome.run.racing.session import Booted, ImpossibleError, boot
 from velodrome.run.validity import OTHER_TOLD
 
 FOLDER = "profiles"
@@ -63,7 +64,7 @@ def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
 def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
     trial, path = none.trial, pyspy.find()
     with ExitStack() as running:
-        booted = boot(trial, lab, running)
+        booted = boot(planned(Session((trial,)), lab), lab, running)
         facts, sampler, recording = _record(trial, booted, lab, path)
         booted.server.stop(lab.stop_seconds)
     sampled = sampler.result(booted.boot_s)
@@ -176,11 +177,11 @@ def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) ->
     """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
     ticks = round(taken.seconds * taken.rate_hz)
     stacks = raw.stacks(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
-    shape = samples.shape(stacks)
+    shape = profile.shape(stacks)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{taken.trial.cell}-{taken.trial.load.label}").strip("-")
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     collapsed, scoped = f"{FOLDER}/{name}.collapsed.txt", f"{FOLDER}/{name}.speedscope.json"
-    (folder / collapsed).write_text(samples.dump(stacks), encoding="utf-8")
+    (folder / collapsed).write_text(profile.dump(stacks), encoding="utf-8")
     (folder / scoped).write_text(
         speedscope.document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
     )

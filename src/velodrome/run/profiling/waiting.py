@@ -8,6 +8,9 @@ knows the waiting frames of old Pythons only, under names that have changed sinc
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+
+from velodrome.guest import catalog
 
 LineOf = Callable[[str, int], str]
 """Given a file and a line, its text, or nothing."""
@@ -29,14 +32,18 @@ _RECEIVES = re.compile(
 _LOOPS = re.compile(r"(?:run_until_complete|run_forever|uv_run|\bloop\.run)\(")
 _UNBLOCKED = (
     "asyncio/",
-    "tornado/",
     "gevent/",
     "trio/",
-    "waitress/",
     "velodrome/guest/raw/connection.py",
-    "velodrome/guest/stacks/io_nonblocking.py",
 )
-"""Files whose sockets never block."""
+"""Files whose sockets never block, beside those of servers, whose stacks declare them."""
+
+
+@cache
+def _unblocked() -> tuple[str, ...]:
+    return (*_UNBLOCKED, *(path for one in catalog.servers().values() for path in one.never_blocks))
+
+
 _OUTSIDE = {("multiprocessing/resource_tracker.py", "main")}
 """Waits for its parent in a loop over a file."""
 
@@ -62,7 +69,7 @@ def waits(leaf: Leaf, handler_waits: bool) -> bool:
     if "await " in leaf.line:
         return False  # a coroutine that waits is on no stack
     if _RECEIVES.search(leaf.line):
-        return not any(path.startswith(_UNBLOCKED) for path in leaf.paths)
+        return not any(path.startswith(_unblocked()) for path in leaf.paths)
     return bool(_CALLS.search(leaf.line))
 
 

@@ -1,0 +1,479 @@
+"""The two sides of a diff: which cells are compared, and each of their figures, before and after.
+
+In reading order: the figures of two cells; the share of failed requests; the cells of two stored runs, or of the two
+questions of one interleaved run.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+from velodrome.guest.stack import Stack
+from velodrome.judge import histograms
+from velodrome.judge.field import Runner, failures, runners
+from velodrome.judge.figures import TAKING, Cell, noise
+from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, needed
+from velodrome.judge.statistics import (
+    LEAST_DF,
+    NOISE_DF,
+    Missing,
+    Number,
+    Series,
+    Two,
+    beyond_t,
+    block_s,
+    looks,
+    wilson,
+)
+from velodrome.judge.verdict import same_machine, set_aside
+from velodrome.judge.words import listed, sentence
+from velodrome.model.difference import DIFF_METRICS, Side
+from velodrome.model.errors import NotTwoSidesError
+from velodrome.model.load import Load, Open
+from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.quantity import Interval, grouped
+from velodrome.model.results import Results
+from velodrome.model.study import Question
+
+LATENCIES = tuple(name for name, metric in DIFF_METRICS.items() if metric.percentile)
+OF_SPEED = frozenset({"throughput", "cpu", "p50"})
+DRIFT_OF_SPEED = 2.0
+"""What a machine drifts by between two runs, over what two equal busy servers differ by in a block (`docs/diff.md`).
+
+Of other figures it is 1, and of servers that mostly sleep: their noise holds more than the speed of the machine.
+"""
+_BUSY = 0.1
+"""The noise of a busy server is less."""
+BEHIND = 0.9
+"""An open loop that got less than this part of its rate was not kept up with."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure of both sides."""
+
+    two: Two
+    before: float
+    """Of all blocks together."""
+    after: float
+    bundle: int = 1
+    """So many blocks make one value of it."""
+
+
+def looked_at(question: Question, load: Load) -> tuple[str, ...]:
+    """Return the metrics that a load shows: latency in open loops, where there is one."""
+    of_latency = isinstance(load.pace, Open) or not any(isinstance(one.pace, Open) for one in question.loads)
+    return tuple(name for name in DIFF_METRICS if of_latency or name not in LATENCIES)
+
+
+def compared(metric: str, before: Cell, after: Cell, load: Load, paired: bool) -> Compared | Missing:
+    """Return a figure of both sides, or why there is none. Not of `errors`, see `failing`."""
+    percentile = DIFF_METRICS[metric].percentile
+    if percentile is not None and load.driver == "velodrome":
+        return _latency(percentile, (before, after), load, paired)
+    taken_as = _taken_as(metric, load)
+    if not taken_as:
+        return Missing(f"{load.driver} tells no {metric} of each block")
+    numbers = [TAKING[taken_as].take(cell, load) for cell in (before, after)]
+    series: list[Series] = []
+    for number in numbers:
+        found = _series(number)
+        if isinstance(found, Missing):
+            return found
+        series.append(found)
+    two = Two(series[0], series[1], 0.0 if paired else _drift(metric, series))
+    if not two.design.before or not two.design.after:
+        return Missing("no block holds both")
+    return Compared(two, fmean(series[0].values.values()), fmean(series[1].values.values()))
+
+
+def _drift(metric: str, series: Sequence[Series]) -> float:
+    busy = max(one.noise for one in series) < _BUSY
+    return DRIFT_OF_SPEED if metric in OF_SPEED and busy else 1.0
+
+
+def _taken_as(metric: str, load: Load) -> str:
+    """Return by which figure of claims a metric is taken; empty: by none."""
+    if metric == "throughput":
+        # That a server falls behind a rate is shown by measurements that are set aside for just that.
+        return "answered_rps" if isinstance(load.pace, Open) else "throughput_rps"
+    return {"cpu": "cpu_us", "memory": "memory_bytes", "p50": "p50_told_ms", "p99": "p99_told_ms"}.get(
+        metric, ""
+    )
+
+
+def _series(number: Number) -> Series | Missing:
+    if isinstance(number, Series) and number.limit is not None:
+        return Missing(f"it is {number.limit.side} what was measured; {number.limit.cure}")
+    if isinstance(number, Series | Missing):
+        return number
+    return Missing("it is not told block by block")
+
+
+def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bool) -> Compared | Missing:
+    sides: list[dict[int, Histogram]] = []
+    for cell in cells:
+        valid = cell.valid(load)
+        if isinstance(valid, Missing):
+            return valid
+        if isinstance(load.pace, Open) and _answered(valid) < BEHIND * load.pace.rate:
+            return Missing(
+                f"{cell.runner.called} fell behind {load.label}: latency would tell how long it ran"
+            )
+        sides.append({one.trial.block: _histogram(one, load) for one in valid})
+    if paired:
+        shared = sides[0].keys() & sides[1].keys()
+        sides = [{block: side[block] for block in sorted(shared)} for side in sides]
+    size = max(histograms.bundle_size(side.values(), percentile) for side in sides)
+    if not size:
+        least = min(sum(one.total for one in side.values()) for side in sides)
+        wanted = grouped(needed(percentile))
+        return Missing(f"it needs {wanted} requests, and there were {grouped(least)}: load longer")
+    question = cells[0].question
+    series = [_bundled(side, size, percentile, question) for side in sides]
+    two = Two(series[0], series[1], 0.0 if paired else _drift(f"p{percentile:g}", series))
+    if not two.design.before or not two.design.after:
+        wanted = grouped(needed(percentile))
+        return Missing(f"it needs {wanted} requests on both sides: load longer")
+    before, after = (merge(side.values()).percentile_ms(percentile) or 0.0 for side in sides)
+    return Compared(two, before, after, size)
+
+
+def _bundled(side: Mapping[int, Histogram], size: int, percentile: float, question: Question) -> Series:
+    values = histograms.bundled(side, size, percentile)
+    part = f"p{percentile:g}".replace(".", "_")
+    return Series(values, noise=noise(question, part, median(values.values())) if values else 0.0)
+
+
+def _histogram(one: Measurement, load: Load) -> Histogram:
+    """Return latencies from when requests were due; in a closed loop that is when they were sent."""
+    text = one.load.hdr_due if isinstance(load.pace, Open) else one.load.hdr_sent
+    try:
+        return decode(text or "")
+    except ValueError:
+        return EMPTY
+
+
+def _answered(measured: Sequence[Measurement]) -> float:
+    span = sum(one.load.duration_s for one in measured)
+    return sum(one.load.answers for one in measured) / span if span else 0.0
+
+
+# --- The share of requests without a right answer, before and after.
+#
+# Failures come together (one pause makes a hundred time-outs), so a share of a count is less sure than the count alone
+# says: its variance is inflated by what the blocks show beyond it (overdispersion; McCullagh and Nelder, «Generalized
+# Linear Models», 1989, section 4.5), moderated by a presumed one, and never deflated. The interval of the difference is
+# made of Wilson's intervals of both sides (R. G. Newcombe, «Interval Estimation for the Difference between Independent
+# Proportions», Statistics in Medicine 17, 1998, method 10), with counts divided by that inflation.
+
+PRESUMED = 2.0
+"""Of failures that nothing but chance spreads over blocks it is 1; theirs come in bursts."""
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Failures of both sides."""
+
+    before: Sequence[tuple[int, int]]
+    """(failed, asked) of each block."""
+    after: Sequence[tuple[int, int]]
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Failed of all asked, before and after."""
+        return _share(self.before), _share(self.after)
+
+    @property
+    def any(self) -> bool:
+        """Whether a request failed at all."""
+        return any(self.shares)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it: how failures come together is seen in them."""
+        return len(self.before) + len(self.after) - 2 >= LEAST_DF
+
+    @property
+    def inflation(self) -> float:
+        """By how much the variance is larger than that of independent failures."""
+        df = len(self.before) + len(self.after) - 2
+        own = sum(map(_pearson, (self.before, self.after)))
+        return max(1.0, (NOISE_DF * PRESUMED + own) / (NOISE_DF + df))
+
+    @property
+    def alone(self) -> Interval:
+        """The share after, whatever it was before."""
+        return Interval(*self._wilson(self.after))
+
+    @property
+    def shown(self) -> Interval:
+        """After less before, as a share of the requests."""
+        (low, mid, high), (low_after, mid_after, high_after) = map(self._wilson, (self.before, self.after))
+        difference = mid_after - mid
+        below = math.hypot(mid_after - low_after, high - mid)
+        above = math.hypot(high_after - mid_after, mid - low)
+        return Interval(difference - below, difference, difference + above)
+
+    @property
+    def share(self) -> Interval:
+        """The same: it is a share already."""
+        return self.shown
+
+    def more_blocks(self, _half_below: float, _level: float = 0.05) -> None:
+        """Return None: how failures will come cannot be told."""
+
+    def chance(self, share: float = 0.0) -> float:
+        """Return how often shares differ so much by chance alone, if they truly differ by `share`."""
+        asked = [sum(count for _, count in side) for side in (self.before, self.after)]
+        pooled = sum(failed for failed, _ in (*self.before, *self.after)) / sum(asked)
+        variance = self.inflation * pooled * (1 - pooled) * (1 / asked[0] + 1 / asked[1])
+        if not variance:
+            return 1.0
+        df = NOISE_DF + len(self.before) + len(self.after) - 2
+        before, after = self.shares
+        return beyond_t((after - before - share) / math.sqrt(variance), df)
+
+    def _wilson(self, side: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
+        asked = max(round(sum(count for _, count in side) / self.inflation), 1)
+        failed = min(round(sum(count for count, _ in side) / self.inflation), asked)
+        low, high = wilson(failed, asked)
+        return low, _share(side), high
+
+
+def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
+    """Return the failures of two cells, or why they are not told. Measurements set aside because of them count."""
+    sides = []
+    for cell in (before, after):
+        seen = cell.seen(load)
+        if isinstance(seen, Missing):
+            return seen
+        counts = [(max(failures(one, load), 0), one.load.requests) for one in seen if one.load.requests]
+        if not counts:
+            return Missing(f"nothing was asked of {cell.runner.called} under {load.label}")
+        sides.append([(min(failed, asked), asked) for failed, asked in counts])
+    return Failing(sides[0], sides[1])
+
+
+def _share(side: Sequence[tuple[int, int]]) -> float:
+    return sum(failed for failed, _ in side) / sum(asked for _, asked in side)
+
+
+def _pearson(side: Sequence[tuple[int, int]]) -> float:
+    """Return the squares of what blocks differ by from their side's share, over their variance by chance."""
+    share = _share(side)
+    if not 0 < share < 1:
+        return 0.0
+    return sum((failed - asked * share) ** 2 / (asked * share * (1 - share)) for failed, asked in side)
+
+
+# --- What stands before and what after: two stored runs of the same cells, or two questions of one interleaved run.
+#
+#     runs(before, after, stacks)        # cells of the same names
+#     revisions(run, stacks)             # questions `before` and `after`, block by block
+#
+# Both give the pairs of cells to compare, and what else must be said of them.
+
+BEFORE, AFTER = "before", "after"
+"""Names of the questions of a run that races two revisions of an app."""
+BROKEN = frozenset(
+    {FailureKind.START, FailureKind.NEVER_ANSWERED, FailureKind.WRONG_ANSWER, FailureKind.DIED}
+)
+"""Failures that are the server's own."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One cell of both sides under one load."""
+
+    question: str
+    before: Cell
+    after: Cell
+    load: Load
+
+    @property
+    def broken(self) -> tuple[str, str]:
+        """Why a side cannot be measured at all, by its own fault and in every block: before, after; or nothing."""
+        return _broken(self.before, self.load), _broken(self.after, self.load)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """All that is compared."""
+
+    before: Side
+    after: Side
+    paired: bool
+    pairings: tuple[Pairing, ...]
+    set_aside: tuple[str, ...]
+    notes: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    block_s: float = 0.0
+    looks: int = 1
+    """How often the race was looked at while it went on."""
+
+
+def runs(
+    before: Results, after: Results, stacks: Mapping[str, Stack], names: tuple[str, str] = (BEFORE, AFTER)
+) -> Sides:
+    """Return the cells that two stored runs have in common.
+
+    Raises DifferentMachinesError, or NotTwoSidesError when they have none.
+    """
+    same_machine([before.header, after.header])
+    ours, theirs = _cells(before, stacks), _cells(after, stacks)
+    shared = [cell for cell in ours if cell in theirs]
+    if not shared:
+        raise NotTwoSidesError(names, ["/".join(one) for one in ours], ["/".join(one) for one in theirs])
+    pairings = [
+        Pairing(name[0], ours[name], theirs[name], load)
+        for name in shared
+        for load in _loads(ours[name], theirs[name])
+    ]
+    return Sides(
+        before=Side(names[0], _when(before)),
+        after=Side(names[1], _when(after)),
+        paired=False,
+        pairings=tuple(pairings),
+        set_aside=(*_aside("before", before, stacks), *_aside("after", after, stacks)),
+        notes=(*_only_one(ours, theirs), *_changed(pairings), *_other_load(ours, theirs, shared)),
+        environment=_environment(before),
+        block_s=_block_s((before, after), pairings),
+    )
+
+
+def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
+    """Return the cells of the questions `before` and `after` of one run, interleaved block by block.
+
+    Raises NotTwoSidesError when it has no such questions.
+    """
+    questions = {one.name: one for one in run.header.study.questions}
+    if BEFORE not in questions or AFTER not in questions:
+        raise NotTwoSidesError((run.header.study.name,), list(questions), [])
+    fields = [
+        {one.label: Cell(questions[name], one) for one in runners(questions[name], run.trials, stacks)}
+        for name in (BEFORE, AFTER)
+    ]
+    pairings = [
+        Pairing(_asked(questions[BEFORE]), fields[0][label], fields[1][label], load)
+        for label in fields[0]
+        if label in fields[1]
+        for load in questions[BEFORE].loads
+    ]
+    return Sides(
+        before=Side(_revision(questions[BEFORE]) or BEFORE),
+        after=Side(_revision(questions[AFTER]) or AFTER),
+        paired=True,
+        pairings=tuple(pairings),
+        set_aside=tuple(set_aside(run.trials, stacks)),
+        notes=tuple(_changed(pairings)),
+        environment=_environment(run),
+        block_s=_block_s((run,), pairings),
+        looks=looks(max((one.trial.block + 1 for one in run.trials), default=0)),
+    )
+
+
+def _cells(run: Results, stacks: Mapping[str, Stack]) -> dict[tuple[str, str], Cell]:
+    return {
+        (question.name, runner.label): Cell(question, runner)
+        for question in run.header.study.questions
+        for runner in runners(question, run.trials, stacks)
+    }
+
+
+def _loads(before: Cell, after: Cell) -> Iterator[Load]:
+    labels = {load.label for load in after.question.loads}
+    return (load for load in before.question.loads if load.label in labels)
+
+
+def _broken(cell: Cell, load: Load) -> str:
+    failed: Sequence[Failed] = [one for one in cell.runner.failed if one.trial.load.label == load.label]
+    if cell.runner.under(load) or not failed or any(one.failure not in BROKEN for one in failed):
+        return ""
+    return failed[0].reason
+
+
+def _revision(question: Question) -> str:
+    return question.app.revision if question.app else ""
+
+
+def _asked(question: Question) -> str:
+    """Return what both questions ask, whatever their revision."""
+    return question.app.path if question.app else question.recipe.name
+
+
+def _when(run: Results) -> str:
+    return f"run at {run.header.started_at}" if run.header.started_at else ""
+
+
+def _environment(run: Results) -> dict[str, str]:
+    facts = {name: str(value) for name, value in run.header.machine.items() if value is not None}
+    return {**facts, "velodrome": run.header.velodrome, "started": run.header.started_at}
+
+
+def _aside(side: str, run: Results, stacks: Mapping[str, Stack]) -> Iterator[str]:
+    return (f"{side}: {told}" for told in set_aside(run.trials, stacks))
+
+
+def _only_one(ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for side, some, others in (("before", ours, theirs), ("after", theirs, ours)):
+        lone = ["/".join(cell) for cell in some if cell not in set(others)]
+        if lone:
+            yield sentence(f"only {side}, so not compared: {listed(lone)}")
+
+
+def _other_load(
+    ours: Mapping[tuple[str, str], Cell],
+    theirs: Mapping[tuple[str, str], Cell],
+    shared: Sequence[tuple[str, str]],
+) -> Iterator[str]:
+    for question in dict.fromkeys(name for name, _ in shared):
+        cells = [side[cell] for side in (ours, theirs) for cell in shared if cell[0] == question]
+        loads = [{load.label: load for load in one.question.loads} for one in (cells[0], cells[-1])]
+        lone = sorted(loads[0].keys() ^ loads[1].keys())
+        if lone:
+            yield sentence(f"{question}: under one side's loads only, so not compared: {listed(lone)}")
+        longer = [
+            label
+            for label in loads[0]
+            if label in loads[1] and loads[0][label].duration_s != loads[1][label].duration_s
+        ]
+        if longer:
+            yield sentence(f"{question}: the spans of {listed(longer)} differ in length")
+
+
+def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
+    """Yield what differs between the sides beside what is measured: interpreters, packages, limits."""
+    told: dict[str, None] = {}
+    for one in pairings:
+        before, after = _last(one.before.runner), _last(one.after.runner)
+        if before is None or after is None:
+            continue
+        called = one.before.runner.called
+        if before.python != after.python:
+            told[f"{called}: Python {before.python} before, {after.python} after"] = None
+        if before.trial.limits != after.trial.limits:
+            told[f"{called}: the limits of the server differ"] = None
+        names = sorted({*before.packages, *after.packages})
+        versions = [
+            f"{name} {before.packages.get(name, 'not there')} → {after.packages.get(name, 'gone')}"
+            for name in names
+            if before.packages.get(name) != after.packages.get(name)
+        ]
+        if versions:
+            told[f"{called}: {listed(versions)}"] = None
+    yield from map(sentence, told)
+
+
+def _last(runner: Runner) -> Measurement | None:
+    return runner.measured[-1] if runner.measured else None
+
+
+def _block_s(found: Sequence[Results], pairings: Sequence[Pairing]) -> float:
+    """Return the seconds that one more block of both sides takes."""
+    both = [cell for one in pairings for cell in (one.before, one.after)]
+    cells = {(cell.question.name, cell.runner.label) for cell in both}
+    times = 1 if len(found) == 1 else 2
+    each = [one for run in found for one in run.trials]
+    return times * sum(block_s(each, [label], question) for question, label in cells)

@@ -1,0 +1,475 @@
+"""Published conclusions judged again: holds, does not hold here, or cannot tell, because…
+
+In reading order: contradictions within what was published; the cells a figure names; the number a check is about; the
+check; the claim; published tables beside what was measured here.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from velodrome.guest.catalog import serves
+from velodrome.guest.stack import Stack
+from velodrome.judge.field import Runner, runners
+from velodrome.judge.figures import TAKING, Cell
+from velodrome.judge.statistics import (
+    Comparison,
+    Known,
+    Limit,
+    Missing,
+    Number,
+    Pair,
+    Sample,
+    Series,
+    Side,
+    block_s,
+    more_blocks,
+)
+from velodrome.judge.words import sentence
+from velodrome.model.claim import (
+    Arithmetic,
+    Check,
+    Checked,
+    Claim,
+    Compared,
+    Contradiction,
+    Fact,
+    Figure,
+    Finding,
+    Here,
+    Judged,
+    Judgement,
+    Line,
+    PublishedRow,
+    PublishedTable,
+)
+from velodrome.model.load import Load
+from velodrome.model.metric import Unit, unit_of
+from velodrome.model.profile import Profile
+from velodrome.model.quantity import Interval, exact, in_unit, number, short
+from velodrome.model.results import Result
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Contestant
+
+# --- Where published figures contradict arithmetic or each other; computed, never typed.
+
+TOLERANCE = 0.05
+"""Rounding, and what the ends of a span catch, explain this much."""
+
+
+def contradictions(claim: Claim) -> tuple[str, ...]:
+    """Return a sentence for each contradiction in what was published; none where the figures agree."""
+    found = [beyond_littles_law(one) for one in claim.arithmetic]
+    found += [beside_its_table(one) for one in claim.contradictions]
+    return tuple(filter(None, found))
+
+
+def beyond_littles_law(told: Arithmetic) -> str:
+    """Return why a published rate is impossible for what it is said to have run on, or nothing.
+
+    What holds a slot for W seconds and has n of them cannot do more than n ÷ W (Little 1961, docs/method.md).
+    """
+    wait_s = told.wait_ms / 1000
+    most = told.slots / wait_s
+    if told.published_rps <= most * (1 + TOLERANCE):
+        return ""
+    needed = told.published_rps * wait_s
+    return (
+        f"{told.slots} {told.what} that each wait {short(told.wait_ms)} ms cannot exceed "
+        f"{told.slots} ÷ {short(wait_s)} s = {exact(most)}; the published {short(told.published_rps)}/s takes "
+        f"{number(needed, 2)} of them, so it cannot have had {told.slots} {told.what} in all, or they did not "
+        f"wait {short(told.wait_ms)} ms"
+    )
+
+
+def beside_its_table(told: Contradiction) -> str:
+    """Return how what a text says differs from what its own table gives, or nothing."""
+    table = told.a / told.b
+    if abs(table / told.says - 1) <= TOLERANCE:
+        return ""
+    return (
+        f"the publication says {short(told.says)} for {told.about}; its own table gives "
+        f"{short(told.a)} ÷ {short(told.b)} = {number(table, 3)}"
+    )
+
+
+# --- Finds what a figure names: a cell with its results, an experiment with its facts, or why there is neither.
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a study measured."""
+
+    study: Study
+    results: Sequence[Result]
+    stacks: Mapping[str, Stack]
+    findings: Sequence[Finding] = ()
+    profiles: Sequence[Profile] = ()
+    _fields: dict[str, list[Runner]] = field(default_factory=dict)
+    """By question, made once."""
+
+    def cell(self, figure: Figure, bound_ms: float | None = None) -> Cell | Missing:
+        """Return the cell a figure names, or why it has no result."""
+        for question, contestant in self._every_pair():
+            if figure.cell == f"{question.name}/{contestant.label}":
+                break
+        else:
+            return Missing(f"{figure.cell} is not in this study")
+        for runner in self._field(question):
+            if runner.contestant == contestant:
+                profiles = [
+                    one
+                    for one in self.profiles
+                    if one.trial.question == question.name and one.trial.contestant == contestant
+                ]
+                return Cell(question, runner, profiles, bound_ms)
+        return Missing(self._why_not(question, contestant))
+
+    def finding(self, name: str) -> Finding | Missing:
+        """Return what an experiment came to, or why it came to nothing."""
+        found = [one for one in self.findings if one.experiment.name == name]
+        if not found:
+            skipped = " (the quick form leaves it out)" if self.study.skips(name) else ""
+            return Missing(f"the experiment {name} was not run{skipped}")
+        last = found[-1]
+        return Missing(f"the experiment {name} could not be tried: {last.failed}") if last.failed else last
+
+    def load(self, question: Question, label: str) -> Load | Missing:
+        """Return the load of a question by its label."""
+        found = next((load for load in question.loads if load.label == label), None)
+        return found or Missing(f"{question.name} has no load {label}")
+
+    def _every_pair(self) -> list[tuple[Question, Contestant]]:
+        return [(question, one) for question in self.study.questions for one in self.study.contestants]
+
+    def _field(self, question: Question) -> list[Runner]:
+        if question.name not in self._fields:
+            self._fields[question.name] = runners(question, self.results, self.stacks)
+        return self._fields[question.name]
+
+    def _why_not(self, question: Question, contestant: Contestant) -> str:
+        name = f"{question.name}/{contestant.label}"
+        if self.study.skips(name):
+            return f"the {self.study.form} form leaves {name} out"
+        stack = self.stacks.get(contestant.stack)
+        refused = serves(stack, question.recipe) if stack else None
+        return f"{name} cannot be served: {refused}" if refused else f"{name} was not run"
+
+
+# --- The number a check is about: one figure, the ratio of two, or the ratio of two ratios, with its interval.
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with its interval, and what would narrow it."""
+
+    interval: Interval
+    limit: Limit | None = None
+    comparison: Comparison | None = None
+    pair: Pair | None = None
+    """Of a ratio, block by block."""
+    blocks: int = 0
+    cells: tuple[Cell, ...] = ()
+    loads: tuple[Load, ...] = ()
+
+
+def measure(check: Check, evidence: Evidence) -> Measured | Missing:
+    """Return what was measured for a check of cells, or why it cannot be told."""
+    figures = [figure for figure in (check.figure, check.over, *(check.than or ())) if figure]
+    places: list[tuple[Cell, Load]] = []
+    numbers: list[Series | Known] = []
+    for figure in figures:
+        place = _place(figure, check, evidence)
+        if isinstance(place, Missing):
+            return place
+        number: Number = TAKING[figure.metric].take(*place)
+        if isinstance(number, Missing):
+            return number
+        places.append(place)
+        numbers.append(number)
+    found = _combined(numbers)
+    if isinstance(found, Missing):
+        return found
+    return replace(found, cells=tuple(cell for cell, _ in places), loads=tuple(load for _, load in places))
+
+
+def _place(figure: Figure, check: Check, evidence: Evidence) -> tuple[Cell, Load] | Missing:
+    if figure.metric not in TAKING:
+        return Missing(f"this velodrome knows no metric '{figure.metric}'")
+    cell = evidence.cell(figure, check.bound_ms)
+    if isinstance(cell, Missing):
+        return cell
+    if not figure.load:
+        return cell, TAKING[figure.metric].load(cell.question)
+    load = evidence.load(cell.question, figure.load)
+    return load if isinstance(load, Missing) else (cell, load)
+
+
+def _combined(numbers: list[Series | Known]) -> Measured | Missing:
+    if len(numbers) == 1:
+        return _alone(numbers[0])
+    if len(numbers) == 2:
+        return _over(numbers[0], numbers[1])
+    gain, other = _quotient(numbers[0], numbers[1]), _quotient(numbers[2], numbers[3])
+    for found in (gain, other):
+        if isinstance(found, Missing):
+            return found
+    assert not isinstance(gain, Missing)
+    assert not isinstance(other, Missing)
+    return _over(gain, other)
+
+
+def _alone(number: Series | Known) -> Measured:
+    if isinstance(number, Known):
+        return Measured(number.interval)
+    # A pair's noise is that of two; a value alone has the half of its variance (Comparison.alone does this).
+    comparison = Comparison([Sample("of", number.values, number.grain)], number.noise)
+    return Measured(comparison.alone("of"), number.limit, blocks=len(number.values))
+
+
+def _over(number: Series | Known, other: Series | Known) -> Measured | Missing:
+    if isinstance(number, Known) or isinstance(other, Known):
+        return _apart(_alone(number), _alone(other))
+    samples = [Sample("of", number.values, number.grain), Sample("over", other.values, other.grain)]
+    comparison = Comparison(samples, max(number.noise, other.noise))
+    pair = comparison.pair("of", "over")
+    if pair is None:
+        return Missing("no block holds both")
+    limit = _limit(number, other)
+    if isinstance(limit, Missing):
+        return limit
+    return Measured(pair.ratio, limit, comparison, pair, pair.blocks)
+
+
+def _apart(one: Measured, other: Measured) -> Measured | Missing:
+    """Return the ratio of two numbers that no block pairs: as wide as both together allow."""
+    a, b = one.interval, other.interval
+    if b.mid == 0:
+        return Missing("it would be divided by nothing: the other number is 0")
+    limit = _limit(one, other)
+    if isinstance(limit, Missing):
+        return limit
+    return Measured(Interval(a.low / b.high, a.mid / b.mid, a.high / b.low if b.low else math.inf), limit)
+
+
+def _quotient(number: Series | Known, other: Series | Known) -> Series | Known | Missing:
+    """Return a ratio as a number of its own, to be compared again."""
+    if isinstance(number, Known) or isinstance(other, Known):
+        found = _apart(_alone(number), _alone(other))
+        return found if isinstance(found, Missing) else Known(found.interval)
+    values = {
+        block: value / other.values[block] for block, value in number.values.items() if block in other.values
+    }
+    if not values:
+        return Missing("no block holds both")
+    limit = _limit(number, other)
+    if isinstance(limit, Missing):
+        return limit
+    noise = math.sqrt(number.noise**2 + other.noise**2)
+    return Series(values, math.hypot(number.grain, other.grain), noise, limit)
+
+
+def _limit(one: Series | Measured, other: Series | Measured) -> Limit | Missing | None:
+    """Return how a quotient is bounded by the limits of both, if it can be."""
+    above, below = one.limit, other.limit.flipped if other.limit else None
+    if above and below and above.side is not below.side:
+        return Missing(f"both reach the end of what was tried; {above.cure} for both")
+    return above or below
+
+
+# --- Judges one check: whether the whole interval lies within its bounds, wholly outside, or neither.
+
+
+def check(one: Check, evidence: Evidence, needs_cpus: int) -> Checked:
+    """Return a check with what was measured and what that says."""
+    if one.figure.experiment:
+        return _by_facts(one, evidence)
+    found = measure(one, evidence)
+    if isinstance(found, Missing):
+        return Checked(one, Judgement.CANNOT_TELL, None, reason=found.reason)
+    crowded = _crowded(found, needs_cpus)
+    if crowded:
+        return Checked(one, Judgement.CANNOT_TELL, found.interval, reason=crowded, limit=_side(found))
+    return _bounded(one, found, evidence)
+
+
+def unit(one: Check) -> Unit:
+    """Return the unit a check's number is in."""
+    return Unit.RATIO if one.over else unit_of(one.figure.metric)
+
+
+def _crowded(found: Measured, needs_cpus: int) -> str:
+    """Return why too few CPUs were the server's own, or nothing."""
+    for cell, load in zip(found.cells, found.loads, strict=True):
+        for result in cell.runner.under(load):
+            if result.placement.own_cpus < needs_cpus:
+                every = len({*result.placement.server_cpus, *result.placement.load_cpus})
+                shared = " and shared with the generator" if result.placement.shared else ""
+                given = len(result.placement.server_cpus)
+                return (
+                    f"cannot be told on this machine: it needs {needs_cpus} CPUs for the server alone; here it had "
+                    f"{given} of {every}{shared}"
+                )
+    return ""
+
+
+def _bounded(one: Check, found: Measured, evidence: Evidence) -> Checked:
+    interval = found.interval
+    low = one.at_least if one.at_least is not None else -math.inf
+    high = one.at_most if one.at_most is not None else math.inf
+    inside = low <= interval.low and interval.high <= high
+    outside = interval.high < low or interval.low > high
+    judgement = Judgement.HOLDS if inside else Judgement.FAILS if outside else Judgement.CANNOT_TELL
+    reason = "" if judgement is not Judgement.CANNOT_TELL else _to_settle(one, found, evidence)
+    if found.limit and _open_end(judgement, found.limit, low, high, interval):
+        judgement = Judgement.CANNOT_TELL
+        reason = f"what was tried ends there: the number is {found.limit.side} this; {found.limit.cure}"
+    if judgement is Judgement.FAILS:
+        reason = f"all of {in_unit(interval, unit(one))} lies {_beyond(one, interval)}"
+    return Checked(one, judgement, interval, reason=reason, limit=_side(found))
+
+
+def _side(found: Measured) -> str:
+    return found.limit.side if found.limit else ""
+
+
+def _open_end(judgement: Judgement, limit: Limit, low: float, high: float, interval: Interval) -> bool:
+    """Return whether a number that may be larger (or smaller) than measured could still be judged otherwise."""
+    if judgement is Judgement.CANNOT_TELL:
+        return True
+    if limit.side is Side.AT_LEAST:
+        return not (interval.low >= low and high == math.inf) and not interval.low > high
+    return not (interval.high <= high and low == -math.inf) and not interval.high < low
+
+
+def _beyond(one: Check, interval: Interval) -> str:
+    """Return `below 1.5×` or `above 0.2×`."""
+    if one.at_least is not None and interval.high < one.at_least:
+        return f"below {in_unit(one.at_least, unit(one))}"
+    return f"above {in_unit(one.at_most, unit(one))}"
+
+
+def _to_settle(one: Check, found: Measured, evidence: Evidence) -> str:
+    """Return which bound lies within the interval, and how many more blocks would tell."""
+    bounds = [bound for bound in (one.at_least, one.at_most) if bound is not None]
+    within = [bound for bound in bounds if found.interval.low < bound < found.interval.high] or bounds
+    nearest = min(within, key=lambda bound: abs(bound - found.interval.mid))
+    told = f"the interval {in_unit(found.interval, unit(one))} reaches across {in_unit(nearest, unit(one))}"
+    if found.pair is None or found.comparison is None or nearest <= 0 or found.interval.mid <= 0:
+        return told
+    distance = abs(math.log(found.interval.mid / nearest))
+    cells = {(cell.question.name, cell.runner.label) for cell in found.cells}
+    seconds = sum(block_s(evidence.results, [label], question) for question, label in cells)
+    return f"{told}; {more_blocks(found.comparison, found.pair, distance, seconds)}"
+
+
+def _by_facts(one: Check, evidence: Evidence) -> Checked:
+    finding = evidence.finding(one.figure.experiment)
+    if isinstance(finding, Missing):
+        return Checked(one, Judgement.CANNOT_TELL, None, reason=finding.reason)
+    names = [one.figure.metric, *([one.over.metric] if one.over else [])]
+    facts: list[Fact] = []
+    for name in names:
+        if finding.facts.get(name) is None:
+            said = finding.sentence if finding.facts.get("timed_out") else f"it told no {name}"
+            reason = f"the experiment {finding.experiment.name}: {said}"
+            return Checked(one, Judgement.CANNOT_TELL, None, reason=reason)
+        facts.append(finding.facts[name])
+    if one.equals is not None:
+        judgement = Judgement.HOLDS if facts[0] == one.equals else Judgement.FAILS
+        found = {True: "yes", False: "no"}.get(facts[0]) if isinstance(facts[0], bool) else str(facts[0])
+        return Checked(one, judgement, None, found or "", finding.sentence)
+    return _by_number(one, facts, finding.sentence)
+
+
+def _by_number(one: Check, facts: Sequence[Fact], sentence: str) -> Checked:
+    if not all(isinstance(fact, int | float) for fact in facts):
+        shown = ", ".join(map(str, facts))
+        return Checked(one, Judgement.CANNOT_TELL, None, shown, f"no number was found, but {shown}")
+    numbers = [float(fact) for fact in facts if isinstance(fact, int | float)]
+    if len(numbers) == 2 and numbers[1] == 0:
+        return Checked(one, Judgement.CANNOT_TELL, None, reason="it would be divided by 0")
+    value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
+    holds = (one.at_least is None or value >= one.at_least) and (one.at_most is None or value <= one.at_most)
+    judgement = Judgement.HOLDS if holds else Judgement.FAILS
+    return Checked(one, judgement, Interval(value, value, value), reason=sentence)
+
+
+# --- Judges claims: one holds where all its checks hold, and does not hold here where any fails.
+
+
+def judge_claims(evidence: Evidence) -> tuple[Judged, ...]:
+    """Return every claim of the study with its judgement."""
+    return tuple(_judge(claim, evidence) for claim in evidence.study.claims)
+
+
+def _judge(claim: Claim, evidence: Evidence) -> Judged:
+    checked = tuple(check(one, evidence, claim.needs_cpus) for one in claim.checks)
+    judgement = _judgement(checked)
+    reason = sentence(_reason(judgement, checked))
+    return Judged(claim, judgement, checked, reason, tuple(map(sentence, contradictions(claim))))
+
+
+def _judgement(checked: Sequence[Checked]) -> Judgement:
+    kinds = {one.judgement for one in checked}
+    if Judgement.FAILS in kinds:
+        return Judgement.FAILS
+    return Judgement.HOLDS if kinds == {Judgement.HOLDS} else Judgement.CANNOT_TELL
+
+
+def _reason(judgement: Judgement, checked: Sequence[Checked]) -> str:
+    """Return why, by the first check that decides; each check has its own reason beside it."""
+    if not checked:
+        return "nothing here measures it"
+    if judgement is Judgement.HOLDS:
+        return (
+            "all that was checked holds"
+            if len(checked) > 1
+            else checked[0].reason or "what was checked holds"
+        )
+    why = [one for one in checked if one.judgement is judgement]
+    first = f"{why[0].check.about}: {why[0].reason}" if why[0].check.about else why[0].reason
+    return first if len(why) == 1 else f"{len(why)} of {len(checked)} checks; {first}"
+
+
+# --- Sets published tables beside what was measured here, figure by figure, without judging them.
+
+
+def tabulate(table: PublishedTable, evidence: Evidence) -> Compared:
+    """Return every figure of a published table with what was measured here, or why there is nothing."""
+    lines = [
+        Line(
+            row.of,
+            _called(row, evidence),
+            metric,
+            published,
+            tuple(
+                _here(Figure(metric, row.of, load), evidence) for load in row.loads or table.loads or ("",)
+            ),
+        )
+        for row in table.rows
+        for metric, published in zip(table.metrics, row.published, strict=True)
+    ]
+    return Compared(table.title, tuple(lines))
+
+
+def _here(figure: Figure, evidence: Evidence) -> Here:
+    driver = _driver(figure, evidence)
+    found = measure(Check(figure, None, None, None), evidence)
+    if isinstance(found, Missing):
+        return Here(figure.load, driver, None, found.reason)
+    return Here(figure.load, driver, found.interval, limit=found.limit.side if found.limit else "")
+
+
+def _driver(figure: Figure, evidence: Evidence) -> str:
+    """Return the generator of a figure's load."""
+    of_question, _, _ = figure.cell.partition("/")
+    question = next((one for one in evidence.study.questions if one.name == of_question), None)
+    loads = {load.label: load.driver for load in question.loads} if question else {}
+    return loads.get(figure.load, "velodrome")
+
+
+def _called(row: PublishedRow, evidence: Evidence) -> str:
+    """Return how the system reads in a table, or its cell where nothing is known of it."""
+    cell = evidence.cell(Figure("", row.of))
+    return row.of if isinstance(cell, Missing) else cell.runner.called

@@ -1,0 +1,514 @@
+"""Every figure that a claim or a diff may rest on: from a cell's measurements to a number block by block.
+
+`TAKING` at the end has them by name, as a study file writes them; `model/metric.py` says what each is and its unit.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+
+from velodrome.judge import field, histograms
+from velodrome.judge.field import Runner, failures
+from velodrome.judge.histograms import Histogram
+from velodrome.judge.statistics import NOISE, Known, Limit, Missing, Number, Series, Side, counted, share
+from velodrome.judge.words import blocks
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import FlagKind, Latency, Measurement, Severity
+from velodrome.model.profile import Profile
+from velodrome.model.quantity import Interval
+from velodrome.model.study import Question
+
+# --- One contestant in one question, as the figures of a claim see it: what may count, and why something may not.
+
+OURS = frozenset(
+    {
+        FlagKind.GENERATOR_SATURATED,
+        FlagKind.GENERATOR_LAGGED,
+        FlagKind.CPU_STEAL,
+        FlagKind.OTHER_LOAD,
+        FlagKind.DEBUG_BUILD,
+        FlagKind.FOREIGN_LISTENER,
+        FlagKind.UPSTREAM_LATE,
+        FlagKind.COMPANION_SATURATED,
+        FlagKind.CAPPED_BY_CONNECTIONS,
+    }
+)
+"""Flags that tell of the lab. The others tell of the server: a claim that it gives out rests on just these."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell with all its results."""
+
+    question: Question
+    runner: Runner
+    profiles: Sequence[Profile] = ()
+    bound_ms: float | None = None
+    """The p99 up to which a rate holds, where the check tells one."""
+
+    def valid(self, load: Load) -> list[Measurement] | Missing:
+        """Return what may count under a load, or why nothing may."""
+        found = self.runner.valid_under(load)
+        return found or self._why_none(load, self.runner.under(load))
+
+    def seen(self, load: Load) -> list[Measurement] | Missing:
+        """Return what was not spoilt by the lab itself, whatever became of the server."""
+        every = self.runner.under(load)
+        found = [one for one in every if not spoilt(one)]
+        return found or self._why_none(load, every)
+
+    def failures(self, load: Load) -> set[int]:
+        """Return the blocks in which nothing could be measured under a load."""
+        return {one.trial.block for one in self.runner.failed if one.trial.load.label == load.label}
+
+    def _why_none(self, load: Load, every: Sequence[Measurement]) -> Missing:
+        if every:
+            flags = [flag for one in every for flag in one.flags if flag.severity is Severity.INVALID]
+            where = blocks([one.trial.block for one in every])
+            return Missing(
+                f"{self.runner.called} under {load.label} was set aside ({where}): {flags[0].sentence}"
+            )
+        failed = [one for one in self.runner.failed if one.trial.load.label == load.label]
+        if failed:
+            return Missing(f"{self.runner.called} could not be measured: {failed[0].reason}")
+        return Missing(f"nothing of {self.runner.called} was run under {load.label}")
+
+
+@dataclass(frozen=True)
+class Taking:
+    """How a metric is taken of a cell under a load."""
+
+    take: Callable[[Cell, Load], Number]
+    prefers_open: bool = False
+    """Which loop shows it where the check does not say: the first open one, or the first closed one."""
+
+    def load(self, question: Question) -> Load:
+        """Return the load that shows the metric."""
+        kind = Open if self.prefers_open else Closed
+        return next((load for load in question.loads if isinstance(load.pace, kind)), question.loads[0])
+
+
+def spoilt(one: Measurement) -> bool:
+    """Return whether the lab itself, not the server, is why a measurement may not count."""
+    return bool(one.doubts & OURS)
+
+
+# --- Right answers a second, and how near they come to what arithmetic allows.
+
+KEPT_UP = 0.97
+NOISE_KEPT_UP = 0.01
+"""Of the rate of an open loop that a server keeps up with: it is the generator's, not the server's."""
+GENERATOR_ENDED = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.LITTLES_LAW})
+"""A generator without CPU leaves its connections waiting for itself, which Little's law then misses."""
+
+
+def throughput(cell: Cell, load: Load) -> Number:
+    """Right answers that arrived within the span, over its length.
+
+    Where the generator had no CPU left the server could have done more: that many is what it does at least.
+    """
+    bounded = [one for one in cell.runner.under(load) if _ended_by_generator(one)]
+    found = [*bounded, *cell.runner.valid_under(load)] if bounded else cell.valid(load)
+    if isinstance(found, Missing):
+        return found
+    if not any(one.load.answers for one in found):
+        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+    sample = field.rates(cell.runner.label, found, cell.question, load)
+    limit = Limit(Side.AT_LEAST, "give the generator more CPUs") if bounded else None
+    return Series(sample.values, sample.grain, _noise(load, sample.values.values()), limit)
+
+
+def _ended_by_generator(one: Measurement) -> bool:
+    return FlagKind.GENERATOR_SATURATED in one.doubts and one.doubts <= GENERATOR_ENDED
+
+
+def answered(cell: Cell, load: Load) -> Number:
+    """The same, also of measurements set aside because the server turned requests away or left them waiting."""
+    found = cell.seen(load)
+    if isinstance(found, Missing):
+        return found
+    values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
+    if not values:
+        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+    return Series(values, noise=_noise(load, values.values()))
+
+
+def _noise(load: Load, rates: Iterable[float]) -> float:
+    kept_up = isinstance(load.pace, Open) and min(rates) >= KEPT_UP * load.pace.rate
+    return NOISE_KEPT_UP if kept_up else NOISE
+
+
+def ceiling(cell: Cell, load: Load) -> Number:
+    """What Little's law allows: slots, or connections, over the time each is held. Known exactly."""
+    found = cell.runner.ceiling(cell.question, load)
+    if found is None:
+        return Missing(f"arithmetic bounds {cell.runner.called} by nothing under {load.label}")
+    return Known(Interval(found.rps, found.rps, found.rps))
+
+
+def of_ceiling(cell: Cell, load: Load) -> Number:
+    """Right answers a second over that."""
+    rate, limit = throughput(cell, load), ceiling(cell, load)
+    if isinstance(rate, Missing) or not isinstance(limit, Known):
+        return rate if isinstance(rate, Missing) else limit
+    assert isinstance(rate, Series)
+    values = {block: value / limit.interval.mid for block, value in rate.values.items()}
+    return replace(rate, values=values)
+
+
+def span(cell: Cell, load: Load) -> Number:
+    """Seconds that a load of so many requests took."""
+    if load.requests is None:
+        return Missing(f"{load.label} takes as long as it is told to")
+    found = cell.valid(load)
+    if isinstance(found, Missing):
+        return found
+    return Series({one.trial.block: one.load.duration_s for one in found})
+
+
+OF_THROUGHPUT = {
+    "throughput_rps": Taking(throughput),
+    "answered_rps": Taking(answered),
+    "span_s": Taking(span),
+    "ceiling_rps": Taking(ceiling),
+    "ceiling_share": Taking(of_ceiling),
+}
+
+
+# --- The highest rate that still holds: of the question's open loops, block by block.
+#
+# A rate holds where 97 % of it was answered right, the p99 from due stayed within a bound (that of the check, else four
+# times what the recipe waits) and under 1 % of the requests failed. The rates are a grid: the true limit lies between
+# the one that holds and the next, and its width is part of the number's uncertainty.
+
+ACHIEVED = 0.97
+WAITS = 4.0
+"""Times what the recipe waits by itself: from there on, requests wait for each other."""
+LEAST_BOUND_MS = 50.0
+"""For recipes that wait little or not at all."""
+ERRORS = 0.01
+
+
+def sustained(cell: Cell, load: Load) -> Number:
+    """Return the highest rate that holds in each block, of the open loops with that load's driver."""
+    loads = sorted(
+        (one for one in cell.question.loads if isinstance(one.pace, Open) and one.driver == load.driver),
+        key=_rate,
+    )
+    if not loads:
+        return Missing(f"{cell.question.name} has no open loop")
+    bound_ms = cell.bound_ms or max(WAITS * cell.question.recipe.wait_ms, LEAST_BOUND_MS)
+    held: dict[int, dict[float, bool]] = {}
+    for one in loads:
+        for result in cell.runner.under(one):
+            if not spoilt(result):
+                held.setdefault(result.trial.block, {})[_rate(one)] = holds(result, one, bound_ms)
+        for block in cell.failures(one):
+            held.setdefault(block, {})[_rate(one)] = False
+    if not held:
+        reason = cell.seen(loads[0])
+        return reason if isinstance(reason, Missing) else Missing(f"nothing of {cell.runner.called} was run")
+    return _series(held, [_rate(one) for one in loads])
+
+
+def holds(one: Measurement, load: Load, bound_ms: float) -> bool:
+    """Return whether a server kept up with an open loop."""
+    # Another generator may tell no more than its own latency; it is then all there is to hold a bound against.
+    p99 = one.load.due.p99 if load.driver == "velodrome" else one.load.sent.p99
+    return (
+        one.load.throughput_rps >= ACHIEVED * _rate(load)
+        and p99 is not None
+        and p99 <= bound_ms
+        and failures(one, load) < ERRORS * max(one.load.requests, 1)
+    )
+
+
+def _series(held: dict[int, dict[float, bool]], rates: list[float]) -> Series:
+    values, side = {}, None
+    for block, by_rate in held.items():
+        highest = max((rate for rate, held_it in by_rate.items() if held_it), default=None)
+        if highest is None:
+            values[block], side = min(by_rate), Side.AT_MOST
+            continue
+        values[block] = highest
+        if highest == max(by_rate) and side is not Side.AT_MOST:
+            side = Side.AT_LEAST
+    steps = [math.log(later / rate) for rate, later in pairwise(rates) if later > rate]
+    # Uniform between two rates of the grid: its standard deviation is the step over the root of 12.
+    grain = max(steps, default=0.0) / math.sqrt(12)
+    return Series(values, grain, limit=Limit(side, "ask other rates") if side else None)
+
+
+def _rate(load: Load) -> float:
+    assert isinstance(load.pace, Open)
+    return load.pace.rate
+
+
+OF_SUSTAINED = {"sustained_rps": Taking(sustained, prefers_open=True)}
+
+
+# --- Latency: from when requests were due, which a user waits, and from when they were sent, which is all that most
+# other load generators tell.
+#
+# A percentile is taken of each block and compared within the block; it is never averaged into one.
+
+NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.2, "p99": 0.3}
+"""Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
+NOISE_OF_EXTREMES = 0.3
+LEAST_NOISE = 0.005
+NOISE_OF_TAIL = {"p99_9": 0.4}
+"""The same beyond p99, which no claim rests on."""
+FLOOR_MS = {"mean": 0.08, "p50": 0.08, "p75": 0.1, "p90": 0.15, "p99": 1.0, "p99_9": 3.0}
+"""What waking up adds, and differs by, however short the latency is."""
+
+
+def from_due(part: str) -> Callable[[Cell, Load], Number]:
+    """Return what takes one part of the latency from due."""
+    return lambda cell, load: _taken(cell, load, part, lambda one: one.load.due, "due")
+
+
+def from_sent(part: str) -> Callable[[Cell, Load], Number]:
+    """Return what takes one part of the latency from sent."""
+    return lambda cell, load: _taken(cell, load, part, lambda one: one.load.sent, "sent")
+
+
+def as_told(part: str) -> Callable[[Cell, Load], Number]:
+    """Return what takes one part of the latency that a driver shows first: from due if it knows, else its own."""
+
+    def take(cell: Cell, load: Load) -> Number:
+        knows = any(one.load.due.p50 is not None for one in cell.runner.under(load))
+        return (from_due if knows else from_sent)(part)(cell, load)
+
+    return take
+
+
+def _taken(
+    cell: Cell, load: Load, part: str, latency: Callable[[Measurement], Latency], since: str
+) -> Number:
+    found = cell.valid(load)
+    if isinstance(found, Missing):
+        return found
+    values = {}
+    for one in found:
+        value: float | None = getattr(latency(one), part)
+        if value is not None and value > 0:
+            values[one.trial.block] = value
+    if not values:
+        other = (
+            "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
+        )
+        return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
+    return Series(values, noise=noise(cell.question, part, median(values.values())))
+
+
+def noise(question: Question, part: str, value_ms: float) -> float:
+    """Return how much two equal servers differ: what the recipe and the link wait is the same for both."""
+    waits_ms = question.recipe.wait_ms + (question.link.rtt_ms if question.link else 0.0)
+    return _presumed(part, value_ms, max(value_ms - waits_ms, 0.0) / value_ms)
+
+
+def noise_of(percentile: float, value_ms: float) -> float:
+    """Return the same of a server of which nothing is known but this latency, for any percentile."""
+    known = {50.0: "p50", 75.0: "p75", 90.0: "p90", 99.0: "p99", 100.0: "p99_9"}
+    return _presumed(next(part for most, part in known.items() if percentile <= most), value_ms, 1.0)
+
+
+def _presumed(part: str, value_ms: float, own: float) -> float:
+    shares = NOISE_OF | NOISE_OF_TAIL
+    return math.hypot(shares[part] * own, FLOOR_MS[part] / value_ms, LEAST_NOISE)
+
+
+def slowest(cell: Cell, load: Load) -> Number:
+    """The longest latency from sent: of a longer span longer, and of one request alone."""
+    found = cell.valid(load)
+    if isinstance(found, Missing):
+        return found
+    return _series_latency({one.trial.block: one.load.sent.max for one in found}, load, "slowest request")
+
+
+def by_histogram(
+    part: str, what: Callable[[Histogram], float | None], told: str
+) -> Callable[[Cell, Load], Number]:
+    """Return what takes a number from the histogram of latencies from sent, or as the driver tells it."""
+
+    def take(cell: Cell, load: Load) -> Number:
+        found = cell.valid(load)
+        if isinstance(found, Missing):
+            return found
+        values = {
+            one.trial.block: what(histograms.decode(one.load.hdr_sent))
+            if one.load.hdr_sent
+            else getattr(one.load.sent, part, None)
+            for one in found
+        }
+        return _series_latency(values, load, told)
+
+    return take
+
+
+def _series_latency(values: Mapping[int, float | None], load: Load, told: str) -> Number:
+    there = {block: value for block, value in values.items() if value}
+    if not there:
+        return Missing(f"{load.driver} told no {told} under {load.label}")
+    return Series(there, noise=NOISE_OF_EXTREMES)
+
+
+OF_LATENCY = {
+    **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in NOISE_OF if part != "p75"},
+    **{f"{part}_service_ms": Taking(from_sent(part), prefers_open=True) for part in NOISE_OF},
+    **{f"{part}_told_ms": Taking(as_told(part), prefers_open=True) for part in ("p50", "p99")},
+    "max_service_ms": Taking(slowest, prefers_open=True),
+    "min_service_ms": Taking(
+        by_histogram("min", lambda one: one.min_ms, "fastest request"), prefers_open=True
+    ),
+    "stdev_service_ms": Taking(
+        by_histogram("stdev", lambda one: one.stdev_ms, "deviation"), prefers_open=True
+    ),
+}
+
+
+# --- What the server used: CPU for each right answer, CPUs kept busy, memory.
+
+NOISE_CPU = 0.05
+NOISE_CPU_ASLEEP = 0.3
+"""Of a server that is busy for less than half of the time: it pays for waking up, by the mood of the machine."""
+BUSY = 0.5
+NOISE_MEMORY = 0.02
+"""Standard deviations of the log ratio of two equal servers (docs/method.md, «Claims»)."""
+
+
+def _of_cpu(value: Callable[[Measurement], float | None]) -> Callable[[Cell, Load], Number]:
+    def noise(measured: Sequence[Measurement]) -> float:
+        return NOISE_CPU if median(map(_cpus, measured)) >= BUSY else NOISE_CPU_ASLEEP
+
+    return _of_server(value, noise, "CPU")
+
+
+def _of_server(
+    value: Callable[[Measurement], float | None], noise: Callable[[Sequence[Measurement]], float], what: str
+) -> Callable[[Cell, Load], Number]:
+    def take(cell: Cell, load: Load) -> Number:
+        found = cell.valid(load)
+        if isinstance(found, Missing):
+            return found
+        values = {one.trial.block: told for one in found if (told := value(one))}
+        if not values:
+            return Missing(f"{cell.runner.called} told no {what} under {load.label}")
+        return Series(values, noise=noise(found))
+
+    return take
+
+
+def _cpus(one: Measurement) -> float:
+    return one.server.cpu_s / one.load.duration_s
+
+
+OF_COST = {
+    "cpu_us": Taking(_of_cpu(lambda one: one.cpu_us_per_request)),
+    "cpu_share": Taking(_of_cpu(_cpus)),
+    "memory_bytes": Taking(_of_server(lambda one: float(one.memory_bytes), lambda _: NOISE_MEMORY, "memory")),
+}
+
+
+# --- How requests ended, and what the listening socket went through.
+#
+# These rest on measurements that are set aside as well, unless the lab itself was why: a claim that clients are turned
+# away is shown by the very flag that keeps the measurement out of a ranking.
+
+
+def _errors(cell: Cell, load: Load) -> Number:
+    """Requests without a right answer, of all requests of all blocks."""
+    return _share(cell, load, lambda one: failures(one, load))
+
+
+def _outcome(kind: str) -> Callable[[Cell, Load], Number]:
+    return lambda cell, load: _share(cell, load, lambda one: one.load.outcomes.get(kind, 0))
+
+
+def _share(cell: Cell, load: Load, count: Callable[[Measurement], int]) -> Number:
+    found = cell.seen(load)
+    if isinstance(found, Missing):
+        return found
+    asked = sum(one.load.requests for one in found)
+    return share(min(sum(count(one) for one in found), asked), asked)
+
+
+def _failed(cell: Cell, load: Load) -> Number:
+    """Blocks in which the server could not be measured at all, or gave no right answer, of all blocks."""
+    measured = cell.runner.under(load)
+    silent = {one.trial.block for one in measured if not one.load.answers and not one.load.ok}
+    every = cell.failures(load) | {one.trial.block for one in measured}
+    if not every:
+        return Missing(f"nothing of {cell.runner.called} was run under {load.label}")
+    return counted([float(block in cell.failures(load) | silent) for block in sorted(every)])
+
+
+def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
+    def take(cell: Cell, load: Load) -> Number:
+        found = cell.seen(load)
+        if isinstance(found, Missing):
+            return found
+        told = [getattr(one.queue, part) for one in found]
+        if all(one is None for one in told):
+            return Missing(f"this system does not tell {what}")
+        return counted([float(one) for one in told if one is not None])
+
+    return take
+
+
+OF_OUTCOMES = {
+    "error_share": Taking(_errors),
+    "reset_share": Taking(_outcome("reset")),
+    "refused_share": Taking(_outcome("refused")),
+    "timeout_share": Taking(_outcome("timeout")),
+    "failed_share": Taking(_failed),
+    "listen_overflows": Taking(_queue("overflows", "how often a listen queue overflowed")),
+    "listen_peak": Taking(_queue("peak", "how full a listen queue was")),
+}
+
+
+# --- What profiles tell: how much of the time the server waits, and how deep its stack is when it does not.
+
+
+def _of_profile(take: Callable[[Profile], Number]) -> Callable[[Cell, Load], Number]:
+    def taken(cell: Cell, _load: Load) -> Number:
+        if not cell.profiles:
+            return Missing(f"no profile of {cell.runner.called} was taken in {cell.question.name}")
+        last = cell.profiles[-1]
+        if last.failed:
+            return Missing(f"{cell.runner.called} could not be profiled: {last.failed}")
+        return take(last)
+
+    return taken
+
+
+def _idle(profile: Profile) -> Number:
+    if profile.idle_share is None:
+        return Missing("the profile does not tell how much was idle")
+    return share(round(profile.idle_share * profile.samples), profile.samples)
+
+
+def _depth(value: float | None) -> Number:
+    """Depth is the code's, not the machine's: it is taken as exact."""
+    return Known(Interval(value, value, value)) if value is not None else Missing("the profile has no depth")
+
+
+OF_PROFILES = {
+    "idle_share": Taking(_of_profile(_idle)),
+    "depth_mean": Taking(_of_profile(lambda profile: _depth(profile.depth_mean))),
+    "depth_max": Taking(_of_profile(lambda profile: _depth(profile.depth_max))),
+}
+
+
+# --- All metrics by name: each with how it is taken.
+
+TAKING: Mapping[str, Taking] = {
+    **OF_THROUGHPUT,
+    **OF_SUSTAINED,
+    **OF_LATENCY,
+    **OF_COST,
+    **OF_OUTCOMES,
+    **OF_PROFILES,
+}

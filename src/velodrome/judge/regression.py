@@ -1,0 +1,456 @@
+"""From the figures of both sides to the answer of a diff: regression, improvement, no difference, or insufficient data.
+
+    diff(runs(before, after, stacks), asked(["p99 +10%"], [], []))
+
+A difference is a *regression* where it is surely on the worse side of equality, all figures of the diff considered, and
+beyond the margin by its estimate. It is *none* where its whole interval lies within the margin (two one-sided tests:
+Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). All else is insufficient data. `docs/diff.md`
+explains the method; its statistics are in `statistics.py`.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from velodrome.judge.before_after import Compared, Failing, Pairing, Sides, compared, failing, looked_at
+from velodrome.judge.statistics import (
+    CONFIDENCE,
+    MOST_BLOCKS,
+    Estimate,
+    Missing,
+    Restlessness,
+    estimate,
+    holm,
+)
+from velodrome.judge.words import listed, sentence
+from velodrome.model.condition import Threshold, threshold
+from velodrome.model.condition import margins as read_margins
+from velodrome.model.difference import DIFF_METRICS, Change, Diff, Difference, Gate
+from velodrome.model.errors import ThresholdError
+from velodrome.model.quantity import Interval, duration, grouped, percent
+
+LEVEL = 1 - CONFIDENCE
+REACH_OF_RUNS = 4.5
+"""So many times their drift is what two runs that were not interleaved can tell at all, with few blocks."""
+WIDEST = 0.5
+"""A margin beyond this says nothing that anybody wants to know."""
+
+
+class Likely(Protocol):
+    """A difference of a figure, with what tells how sure it is."""
+
+    @property
+    def shown(self) -> Interval:
+        """As a reader sees it: after over before; of failures after less before."""
+
+    @property
+    def share(self) -> Interval:
+        """By which share after is more than before."""
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it."""
+
+    def chance(self, share: float = 0.0) -> float:
+        """Return how often blocks differ so much by chance alone, if the true difference is `share`."""
+
+    def more_blocks(self, half_below: float, level: float = LEVEL) -> int | None:
+        """Return how many more blocks narrow half the interval, as a log ratio, so far; None: none would."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A figure of both sides, not yet judged."""
+
+    difference: Difference
+    """All of it but the answer."""
+    figure: Compared | Failing
+
+    @property
+    def least(self) -> float:
+        """The least difference that it makes sense to ask for, as a share."""
+        if isinstance(self.figure, Failing):
+            return 0.0
+        two = self.figure.two
+        return two.noise if two.paired else REACH_OF_RUNS * two.noise * two.drift
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A difference, with what it rests on: thresholds are judged by that too."""
+
+    difference: Difference
+    likely: Likely
+
+    @property
+    def worse(self) -> Interval:
+        """The difference with more being worse: of what should be high, the share that was lost."""
+        return worse(self.difference.metric, self.likely.share)
+
+
+def worse(metric: str, share: Interval) -> Interval:
+    """Return a difference with more being worse."""
+    if DIFF_METRICS[metric].more_is_better:
+        return Interval(-share.high, -share.mid, -share.low)
+    return share
+
+
+def decide(found: Sequence[Found], margins: Mapping[str, float], looks: int = 1) -> list[Decided]:
+    """Return what became of every figure. `margins` are those that the user set, by metric.
+
+    `looks` is how often this race was looked at, this time included (`looks`).
+    """
+    machine = Restlessness.of([one.figure.two for one in found if isinstance(one.figure, Compared)])
+    likely = [_likely(one.figure, machine) for one in found]
+    in_all = [min(1.0, chance * looks) for chance in holm([one.chance() for one in likely])]
+    return [
+        _decided(one, sure, chance, _margin(one, margins), len(found) * looks)
+        for one, sure, chance in zip(found, likely, in_all, strict=True)
+    ]
+
+
+def _likely(figure: Compared | Failing, machine: Restlessness) -> Estimate | Failing:
+    return estimate(figure.two, machine, figure.bundle) if isinstance(figure, Compared) else figure
+
+
+def _margin(one: Found, margins: Mapping[str, float]) -> float:
+    """Return from where on a difference counts: as asked, or that of the metric, or the least that makes sense."""
+    metric = one.difference.metric
+    return margins.get(metric) or max(DIFF_METRICS[metric].margin, min(one.least, WIDEST))
+
+
+def _decided(one: Found, likely: Estimate | Failing, in_all: float, margin: float, family: int) -> Decided:
+    share = worse(one.difference.metric, likely.share)
+    known = replace(
+        one.difference,
+        margin=margin,
+        interval=likely.shown,
+        chance=likely.chance(),
+        chance_in_all=in_all,
+    )
+    if not likely.enough:
+        return Decided(_insufficient(known, likely, share, family), likely)
+    if in_all < LEVEL and abs(share.mid) > margin and not share.low <= 0 <= share.high:
+        change = Change.REGRESSION if share.mid > 0 else Change.IMPROVEMENT
+        return Decided(replace(known, change=change), likely)
+    if -margin < share.low and share.high < margin:
+        return Decided(replace(known, change=Change.SAME), likely)
+    return Decided(_insufficient(known, likely, share, family), likely)
+
+
+def _insufficient(known: Difference, likely: Estimate | Failing, share: Interval, family: int) -> Difference:
+    """Return how many more blocks would tell, if the difference stays what it is; or why none would."""
+    middle = abs(math.log1p(max(share.mid, -0.99)))
+    if abs(share.mid) > known.margin:
+        more = likely.more_blocks(middle, LEVEL / family)
+    else:
+        more = likely.more_blocks(math.log1p(known.margin) - middle)
+    reason = "" if more is not None else hopeless(likely, abs(share.mid), known.margin)
+    return replace(known, change=Change.INSUFFICIENT, more_blocks=more, reason=reason)
+
+
+def hopeless(likely: Likely, share: float, bound: float) -> str:
+    """Return why no number of blocks that anybody waits for tells on which side of a bound a difference is."""
+    if isinstance(likely, Failing):
+        return "too few requests failed, or were asked, to tell it from chance; load longer"
+    if not likely.enough:
+        return "five blocks at least must be valid, of both sides together"
+    if isinstance(likely, Estimate) and likely.drift:
+        return (
+            "two runs that were not interleaved cannot tell it, however long: the machine drifts between them"
+        )
+    if abs(share - bound) < bound / 2:
+        return f"it is so near to {bound * 100:.3g} % that even {MOST_BLOCKS} blocks would not tell"
+    return f"it varies so much that even {MOST_BLOCKS} blocks would not tell; load longer, or allow it more"
+
+
+# --- Thresholds: whether a figure became worse by more than is allowed, in each cell that shows it.
+#
+# One is broken where the difference is surely beyond it, all thresholds considered (Holm); it holds where the whole
+# interval stays within; else it cannot be told, and never passes by luck.
+
+
+def gates(
+    thresholds: Sequence[Threshold],
+    decided: Sequence[Decided],
+    untold: Sequence[Difference],
+    looks: int = 1,
+) -> tuple[Gate, ...]:
+    """Return what became of every threshold, wherever its metric was looked at.
+
+    `untold` are differences without figures: these cannot be told, unless they are clear without.
+    """
+    asked = [
+        (threshold, one)
+        for threshold in thresholds
+        for one in decided
+        if one.difference.metric == threshold.metric
+    ]
+    alone = [one.likely.chance(_share(threshold)) for threshold, one in asked]
+    chances = [min(1.0, chance * looks) for chance in holm(alone)]
+    found = [
+        _gate(threshold, one, chance, len(asked) * looks)
+        for (threshold, one), chance in zip(asked, chances, strict=True)
+    ]
+    found += [
+        Gate(threshold, one, False if one.change is Change.REGRESSION else None, one.reason)
+        for threshold in thresholds
+        for one in untold
+        if one.metric == threshold.metric
+    ]
+    return tuple(found)
+
+
+def _share(threshold: Threshold) -> float:
+    return -threshold.share if DIFF_METRICS[threshold.metric].more_is_better else threshold.share
+
+
+def _gate(threshold: Threshold, one: Decided, chance: float, family: int) -> Gate:
+    share, bound = one.worse, threshold.share
+    if share.high < bound and one.likely.enough:
+        return Gate(threshold, one.difference, True, "")
+    if chance < LEVEL and share.low > bound and one.likely.enough:
+        return Gate(threshold, one.difference, False, "")
+    beyond = share.mid > bound
+    distance = abs(math.log1p(max(share.mid, -0.99)) - math.log1p(bound))
+    more = one.likely.more_blocks(distance, LEVEL / family if beyond else LEVEL)
+    if more is None:
+        return Gate(threshold, one.difference, None, sentence(hopeless(one.likely, share.mid, bound)))
+    return Gate(threshold, one.difference, None, "", more)
+
+
+# --- The answer of a whole diff in a sentence, and what a reader must know beside it.
+
+DRIFT = (
+    "These runs were not interleaved, and a machine drifts between two runs: that it may have become faster or slower "
+    "is in every interval, and no repeat takes it out. Two revisions raced against each other tell far smaller "
+    "differences."
+)
+
+
+def overall(differences: Sequence[Difference]) -> Change:
+    """Return the answer of all: one regression is enough."""
+    changes = {one.change for one in differences}
+    for change in (Change.REGRESSION, Change.IMPROVEMENT):
+        if change in changes:
+            return change
+    return Change.SAME if changes == {Change.SAME} else Change.INSUFFICIENT
+
+
+def said(change: Change, differences: Sequence[Difference], block_s: float) -> str:
+    """Return the answer as a sentence or two."""
+    of = {one: [each for each in differences if each.change is one] for one in Change}
+    parts = []
+    if change is Change.REGRESSION:
+        parts.append(f"Regression: {listed([_moved(one) for one in of[change]], most=4)}.")
+    if of[Change.IMPROVEMENT]:
+        opening = "Improvement" if change is Change.IMPROVEMENT else "Improved"
+        parts.append(f"{opening}: {listed([_moved(one) for one in of[Change.IMPROVEMENT]], most=4)}.")
+    if change is Change.SAME:
+        parts.append(f"No difference beyond {_margins(differences)}.")
+    elif of[Change.SAME]:
+        count = len(of[Change.SAME])
+        parts.append(f"{count} of {len(differences)} figures do not differ beyond their margin.")
+    if of[Change.INSUFFICIENT] or not differences:
+        parts.append(_insufficient_summing(of[Change.INSUFFICIENT], len(differences), block_s))
+    return " ".join(parts)
+
+
+def _moved(one: Difference) -> str:
+    """Return `p99 of gunicorn · gthread +21 % under open-300`."""
+    if one.interval is None:
+        return f"{one.called} under {one.load} ({one.reason})"
+    return f"{one.metric} of {one.called} {change_of(one)} under {one.load}"
+
+
+def change_of(one: Difference) -> str:
+    """Return by how much after differs from before: `+21 %`; of failures in points of the requests."""
+    if one.interval is None:
+        return ""
+    if one.metric == "errors":
+        return f"{_signed(one.interval.mid * 100, 2)} points"
+    return f"{_signed((one.interval.mid - 1) * 100, 0 if abs(one.interval.mid - 1) >= 0.0995 else 1)} %"
+
+
+def _signed(value: float, places: int) -> str:
+    text = grouped(value, places)
+    return text if text.startswith("−") else f"+{text}"
+
+
+def _margins(differences: Sequence[Difference]) -> str:
+    """Return `5 % (p50 10 %, p99 30 %)`: the least margin, and those that are wider."""
+    widest: dict[str, float] = {}
+    for one in differences:
+        if one.metric != "errors":
+            widest[one.metric] = max(widest.get(one.metric, 0.0), one.margin)
+    if not widest:
+        return "the margin of errors"
+    least = min(widest.values())
+    wider = [
+        f"{metric} {percent(widest[metric])}" for metric in DIFF_METRICS if widest.get(metric, least) > least
+    ]
+    return percent(least) + (f" ({', '.join(wider)})" if wider else "")
+
+
+def _insufficient_summing(found: Sequence[Difference], of: int, block_s: float) -> str:
+    if not found:
+        return "Insufficient data: nothing was measured on both sides."
+    named = listed(list(dict.fromkeys(one.metric for one in found)))
+    opening = f"Insufficient data for {len(found)} of {of} figures ({named})"
+    more = [one.more_blocks for one in found if one.more_blocks is not None]
+    if not more:
+        return f"{opening}: {found[0].reason.rstrip('.')}."
+    most, word = max(more), "block" if max(more) == 1 else "blocks"
+    tell = f"{most} more {word} needed" + (f" ({duration(most * block_s)})" if block_s else "")
+    rest = len(found) - len(more)
+    return f"{opening}: {tell}{f'; {rest} of them no number of blocks would tell' if rest else ''}."
+
+
+def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:
+    """Return what a reader must know of all figures together."""
+    told = [one for one in differences if one.chance is not None]
+    found = []
+    if told and not sides.paired:
+        found.append(DRIFT)
+    unsure = [one for one in told if one.change is Change.INSUFFICIENT and (one.chance or 0.0) < 0.05]
+    if unsure:
+        verb = "looks" if len(unsure) == 1 else "look"
+        found.append(
+            f"{len(unsure)} of {len(told)} figures {verb} different by {'its' if len(unsure) == 1 else 'their'} own "
+            "interval; of so many looked at, one of twenty does by chance, so that is not called a change."
+        )
+    return found
+
+
+# --- From both sides to the whole answer; needs no machine, no run and no clock.
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user sets over a diff."""
+
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """By metric."""
+    metrics: tuple[str, ...] = ()
+    """Only these; empty: all. Fewer are told apart sooner."""
+    thresholds: tuple[Threshold, ...] = ()
+
+
+EVERYTHING = Asked()
+
+
+def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
+    """Return what changed between two sides."""
+    found = [one for pairing in sides.pairings for one in figures(pairing, sides.paired, asked)]
+    untold = [one for one in found if isinstance(one, Difference)]
+    decided = decide([one for one in found if isinstance(one, Found)], asked.margins, sides.looks)
+    every = sorted((*(one.difference for one in decided), *untold), key=_place)
+    change = overall(every)
+    return Diff(
+        before=sides.before,
+        after=sides.after,
+        paired=sides.paired,
+        change=change,
+        sentence=said(change, every, sides.block_s),
+        differences=tuple(every),
+        gates=gates(asked.thresholds, decided, untold, sides.looks),
+        set_aside=sides.set_aside,
+        notes=(*notes(every, sides), *sides.notes),
+        environment=sides.environment,
+        block_s=sides.block_s,
+    )
+
+
+def _place(one: Difference) -> tuple[str, str, str, int]:
+    return one.question, one.contestant, one.load, list(DIFF_METRICS).index(one.metric)
+
+
+def figures(pairing: Pairing, paired: bool, asked: Asked) -> Iterator[Found | Difference]:
+    """Yield the figures of one cell under one load, and the differences that have none."""
+    if any(pairing.broken):
+        yield _by_failure(pairing)
+        return
+    named = {*asked.metrics, *(one.metric for one in asked.thresholds)}
+    for metric in looked_at(pairing.before.question, pairing.load):
+        if asked.metrics and metric not in named:
+            continue
+        figure: Compared | Failing | Missing
+        if metric == "errors":
+            figure = failing(pairing.before, pairing.after, pairing.load)
+        else:
+            figure = compared(metric, pairing.before, pairing.after, pairing.load, paired)
+        if metric not in named and _no_news(metric, figure):
+            continue
+        blank = _blank(pairing, metric)
+        if isinstance(figure, Missing):
+            yield replace(blank, reason=figure.reason)
+        else:
+            yield Found(_with_values(blank, figure), figure)
+
+
+def _no_news(metric: str, figure: Compared | Failing | Missing) -> bool:
+    """Whether nobody misses a figure that was not asked for: no request failed, or too few were made for p99.9."""
+    if isinstance(figure, Failing):
+        return not figure.any
+    return isinstance(figure, Missing) and metric in {"p99.9", "errors"}
+
+
+def _blank(pairing: Pairing, metric: str) -> Difference:
+    """Return a difference of which nothing is known yet."""
+    runner = pairing.after.runner
+    return Difference(
+        question=pairing.question,
+        contestant=runner.label,
+        called=runner.called,
+        load=pairing.load.label,
+        metric=metric,
+        before=None,
+        after=None,
+        change=Change.INSUFFICIENT,
+        margin=DIFF_METRICS[metric].margin,
+    )
+
+
+def _with_values(blank: Difference, figure: Compared | Failing) -> Difference:
+    if isinstance(figure, Failing):
+        before, after = figure.shares
+        return replace(blank, before=before, after=after, blocks=(len(figure.before), len(figure.after)))
+    design, size = figure.two.design, figure.bundle
+    return replace(
+        blank,
+        before=figure.before,
+        after=figure.after,
+        blocks=(design.before * size, design.after * size),
+    )
+
+
+def _by_failure(pairing: Pairing) -> Difference:
+    """Return the difference of a cell of which one side cannot be measured, by its own fault."""
+    before, after = pairing.broken
+    blank = _blank(pairing, "throughput")
+    if before and after:
+        return replace(blank, reason=f"neither side could be measured: {after}")
+    if after:
+        return replace(
+            blank, after=0.0, change=Change.REGRESSION, reason=f"after, it could not be measured: {after}"
+        )
+    return replace(
+        blank, before=0.0, change=Change.IMPROVEMENT, reason=f"only before it could not be measured: {before}"
+    )
+
+
+# --- What a user sets over a diff, from the texts they wrote.
+
+
+def asked(thresholds: Sequence[str], margins: Sequence[str], metrics: Sequence[str]) -> Asked:
+    """Return it. Raises ThresholdError."""
+    for name in metrics:
+        if name not in DIFF_METRICS:
+            raise ThresholdError(name, f"it is not compared; these are: {', '.join(DIFF_METRICS)}")
+    worse = {name: "-" if metric.more_is_better else "+" for name, metric in DIFF_METRICS.items()}
+    return Asked(
+        margins=read_margins(margins, worse),
+        metrics=tuple(metrics),
+        thresholds=tuple(threshold(text, worse) for text in thresholds),
+    )

@@ -1,0 +1,740 @@
+"""Every estimate, interval and test of the judge, as pure functions on numbers.
+
+    Comparison(samples).pair("granian", "uvicorn").ratio     a race: intervals that hold for all contestants at once
+    estimate(Two(before, after), machine).chance()           a diff: how often chance alone looks like this
+    holm(chances)                                            many figures looked at together
+    more_blocks(comparison, pair, share)                     how long until it is settled
+
+In reading order: how sure an interval is and what noise looks like; the comparison of a field of contestants; a number
+of one cell block by block (what claims and diffs compare); how many more blocks it takes; the tests of a diff.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import log
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Of scipy only its special functions: `scipy.stats` takes a second to import, and calls these.
+from scipy import special
+
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.quantity import Interval, duration
+
+CONFIDENCE = 0.95
+
+
+def student_t(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """Return how many standard errors wide half an interval is: Student's t, two-sided."""
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))
+
+
+def beyond_t(t: float, freedom: float) -> float:
+    """Return how often Student's t is at least so far from 0, on either side."""
+    return float(2 * special.stdtr(freedom, -abs(t)))
+
+
+def median_of_chi2(freedom: float) -> float:
+    """Return the median of the chi-squared distribution, by which a median of variances is made unbiased."""
+    return float(2 * special.gammaincinv(freedom / 2, 0.5))
+
+
+def largest_ratio(freedom: float, other: float) -> float:
+    """Return what the ratio of two estimates of one variance stays under (F distribution)."""
+    return float(special.fdtri(freedom, other, CONFIDENCE))
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """Return the interval of a share by Wilson's score (E. B. Wilson, JASA 22, 1927): right near 0 and 1 too.
+
+    As Newcombe writes it (Statistics in Medicine 17, 1998, pages 857 to 872). `of` is above 0.
+    """
+    part = count / of
+    z = float(special.ndtri(0.5 + 0.5 * CONFIDENCE))
+    scale = 2 * (of + z**2)
+    center = (2 * of * part + z**2) / scale
+    half = z / scale * math.sqrt(4 * of * part * (1 - part) + z**2)
+    return 0.0 if count == 0 else center - half, 1.0 if count == of else center + half
+
+
+# --- What is left of values when all that is known of them is taken away, as a distribution that noise is drawn from.
+
+FEWEST = 24
+"""Under this many, residuals say too little of the shape of their distribution, and normal ones are drawn."""
+
+
+def shape(residuals: Iterable[NDArray[np.float64]]) -> tuple[float, ...]:
+    """Return all of them, both signs, with variance 1; empty where they are too few to resample."""
+    pool = np.concatenate([*residuals, np.zeros(0)])
+    size = float(np.sqrt(np.mean(pool**2))) if pool.size else 0.0
+    if pool.size < FEWEST or size < 1e-9:
+        return ()
+    pool = np.sort(np.round(pool / size, 3))
+    return tuple(float(one) for one in np.concatenate([pool, -pool]))
+
+
+# --- Compares contestants block by block: ratios with intervals that hold for all of them at once.
+#
+# The method and its sources are told in `docs/method.md`, «Comparing». In short: values are compared as logs, within
+# blocks; the spread of a pair is what it shows itself, moderated by what the other contestants show and by what two
+# equal servers are known to differ by; and the width of an interval comes from a bootstrap of the whole comparison, the
+# choice of the best included, because the best of ten equal ones always looks better.
+
+NOISE = 0.037
+"""Standard deviation, from block to block, of the ratio of two equal servers (docs/method.md, 24 blocks)."""
+NOISE_DF = 4.0
+"""How many degrees of freedom that knowledge is given: about as much as five blocks of one's own."""
+SHARED_DF = 8.0
+"""How many the spread of the other contestants is given at most: contestants need not be equally noisy."""
+_WORLDS = 4000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One contestant: its value in each valid block, all above 0."""
+
+    label: str
+    values: Mapping[int, float]
+    grain: float = 0.0
+    """Standard deviation, as a share of the value, that counting whole requests alone gives it."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One contestant over another."""
+
+    ratio: Interval
+    spread: float
+    """Standard deviation of the log ratio from block to block, moderated."""
+    blocks: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the interval leaves out equality."""
+        return self.ratio.low > 1 or self.ratio.high < 1
+
+
+@dataclass
+class Comparison:
+    """All contestants of one question in one quantity. At least one, each with at least one block."""
+
+    samples: Sequence[Sample]
+    noise: float = NOISE
+    _logs: dict[str, dict[int, float]] = field(init=False)
+    _own: dict[str, float] = field(init=False)
+    _shape: tuple[float, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._logs = {
+            sample.label: {block: math.log(value) for block, value in sample.values.items()}
+            for sample in self.samples
+        }
+        self._grains = {sample.label: sample.grain for sample in self.samples}
+        residuals = _residuals(self._logs)
+        self._own = {label: float(np.mean(found**2)) for label, found in residuals.items() if found.size > 1}
+        self._shape = shape(residuals.values())
+
+    def alone(self, label: str) -> Interval:
+        """Return the value of one contestant over its blocks, with the interval its own spread deserves."""
+        logs = np.array(list(self._logs[label].values()))
+        noise = (self.noise**2) / 2 + self._grains[label] ** 2
+        variance = _moderated([(NOISE_DF, noise), (len(logs) - 1.0, _variance(logs))])
+        half = critical_of_field(1, len(logs), NOISE_DF) * math.sqrt(variance / len(logs))
+        return _interval(float(logs.mean()), half)
+
+    def pair(self, label: str, other: str) -> Pair | None:
+        """Return `label` over `other`, over the blocks both have; None when they share none."""
+        mine, theirs = self._logs[label], self._logs[other]
+        ratios = np.array([mine[block] - theirs[block] for block in mine if block in theirs])
+        if not ratios.size:
+            return None
+        shared_df, shared = self._shared(label, other)
+        grain = self._grains[label] ** 2 + self._grains[other] ** 2
+        prior_df = NOISE_DF + shared_df
+        prior = _moderated([(NOISE_DF, self.noise**2), (shared_df, shared)])
+        own_df, own = ratios.size - 1.0, _variance(ratios)
+        variance = _moderated([(prior_df, prior + grain), (own_df, own)])
+        if own_df and own > (prior + grain) * largest_ratio(own_df, prior_df):
+            # Clearly noisier than the field: what the others show says nothing about this pair.
+            variance = own
+        width = critical_of_field(len(self.samples), ratios.size, prior_df, self._shape)
+        half = width * math.sqrt(variance / ratios.size)
+        return Pair(_interval(float(ratios.mean()), half), math.sqrt(variance), ratios.size)
+
+    def half_width(self, pair: Pair, blocks: int) -> float:
+        """Return what half the interval of a pair, as a log ratio, would be with that many blocks."""
+        return (
+            critical_of_field(len(self.samples), blocks, NOISE_DF + SHARED_DF)
+            * pair.spread
+            / math.sqrt(blocks)
+        )
+
+    def _shared(self, label: str, other: str) -> tuple[float, float]:
+        """Return degrees of freedom and variance that the rest of the field lends to a pair.
+
+        The median, so that one contestant that runs wild does not widen the intervals of all others; it is
+        divided by the median of its own distribution to be unbiased.
+        """
+        rest = [own for name, own in self._own.items() if name not in (label, other)]
+        if len(rest) < 3:
+            return 0.0, 0.0
+        df = float(np.median([len(logs) for logs in self._logs.values()])) - 1
+        if df < 1:
+            return 0.0, 0.0
+        return min(SHARED_DF, df * len(rest)), 2 * float(np.median(rest)) * df / median_of_chi2(df)
+
+
+@lru_cache(maxsize=512)
+def critical_of_field(contestants: int, blocks: int, prior_df: float, shape: tuple[float, ...] = ()) -> float:
+    """Return how many standard errors wide half an interval must be to hold for a whole field of equals.
+
+    Draws worlds in which all contestants are equal, picks the best in each as the judge does, and takes the
+    95th percentile of the largest |t| between the best and any other. Each world has its own true variance,
+    drawn around the known one with `prior_df` degrees of freedom. With one contestant it is the t of its
+    mean, with two that of their difference (Student's, for normal noise); with more it grows like Tukey's
+    range.
+    """
+    draw = np.random.default_rng(20_071)
+    scale = np.sqrt(prior_df / draw.chisquare(prior_df, (_WORLDS, 1, 1)))
+    size = (_WORLDS, contestants, blocks)
+    noise = draw.choice(np.array(shape), size) if shape else draw.standard_normal(size)
+    noise = noise * scale / (1 if contestants == 1 else math.sqrt(2))
+    best = noise.mean(axis=2).argmax(axis=1)
+    gaps = noise if contestants == 1 else noise[np.arange(_WORLDS), best][:, None, :] - noise
+    variance = gaps.var(axis=2, ddof=1) if blocks > 1 else np.zeros(gaps.shape[:2])
+    moderated = (prior_df + (blocks - 1) * variance) / (prior_df + blocks - 1)
+    t = np.abs(gaps.mean(axis=2)) * math.sqrt(blocks) / np.sqrt(moderated)
+    return float(np.quantile(t.max(axis=1), CONFIDENCE))
+
+
+def _residuals(logs: Mapping[str, Mapping[int, float]]) -> dict[str, NDArray[np.float64]]:
+    """Return what is left of each value after its contestant's level and its block's: a two-way fit.
+
+    Scaled so that their mean square is the variance of one value (the fit takes degrees of freedom away).
+    """
+    cells = [(label, block, value) for label, values in logs.items() for block, value in values.items()]
+    labels, blocks = list(logs), sorted({block for _, block, _ in cells})
+    design = np.zeros((len(cells), len(labels) + len(blocks)))
+    for row, (label, block, _) in enumerate(cells):
+        design[row, labels.index(label)] = 1
+        design[row, len(labels) + blocks.index(block)] = 1
+    values = np.array([value for _, _, value in cells])
+    fit, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
+    left = values - design @ fit
+    df = len(cells) - int(rank)
+    left = left * math.sqrt(len(cells) / df) if df > 0 else np.zeros(len(cells))
+    return {
+        label: np.array([left[row] for row, cell in enumerate(cells) if cell[0] == label if df > 0])
+        for label in labels
+    }
+
+
+def _moderated(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the mean of variances, each weighted by its degrees of freedom (Smyth 2004, formula of s̃²)."""
+    return sum(df * variance for df, variance in parts) / sum(df for df, _ in parts)
+
+
+def _variance(values: NDArray[np.float64]) -> float:
+    return float(values.var(ddof=1)) if values.size > 1 else 0.0
+
+
+def _interval(middle: float, half: float) -> Interval:
+    return Interval(math.exp(middle - half), math.exp(middle), math.exp(middle + half))
+
+
+# --- A number of a cell, before it is compared: block by block, once with what is known of it, or missing.
+
+
+class Side(StrEnum):
+    """Where the true number lies, seen from the one measured."""
+
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number is where the measuring ended, not where the server did."""
+
+    side: Side
+    cure: str
+    """What would let it reach further."""
+
+    @property
+    def flipped(self) -> "Limit":
+        """Return the same of one over the number."""
+        return replace(self, side=Side.AT_MOST if self.side is Side.AT_LEAST else Side.AT_LEAST)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A number in each block, all above 0; compared block by block."""
+
+    values: Mapping[int, float]
+    grain: float = 0.0
+    """Standard deviation, as a share of the value, that counting alone, or a grid, gives it."""
+    noise: float = NOISE
+    """Standard deviation of the log ratio of two equal servers, where repeats cannot tell it."""
+    limit: Limit | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A number that blocks do not pair: a share of a count, a fact, a profile."""
+
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why there is no number."""
+
+    reason: str
+
+
+Number = Series | Known | Missing
+
+
+def share(count: int, of: int) -> Known | Missing:
+    """Return a share with its interval (`wilson`)."""
+    if of <= 0:
+        return Missing("nothing was asked")
+    low, high = wilson(count, of)
+    return Known(Interval(low, count / of, high))
+
+
+def counted(values: list[float]) -> Known | Missing:
+    """Return a count of events over blocks: its mean, and the fewest and most seen in a block."""
+    if not values:
+        return Missing("no block tells it")
+    return Known(Interval(min(values), sum(values) / len(values), max(values)))
+
+
+# --- How many more blocks would settle how small a difference, and how long they would take.
+
+TARGETS = (0.03, 0.05, 0.1, 0.2)
+MOST_BLOCKS = 60
+"""Nobody waits for more: a coarser difference is offered instead."""
+START_S = 1.0
+"""Start and stop of a server, where the times of trials cannot tell."""
+
+
+def to_settle(comparison: Comparison, pair: Pair, block_s: float) -> str:
+    """Return «6 more blocks (2 min) would settle a difference of 3 %», or nothing where that is settled."""
+    for target in TARGETS:
+        needed = _blocks(comparison, pair, log(1 + target))
+        if needed is None:
+            continue
+        more = needed - pair.blocks
+        if more <= 0:
+            return ""
+        blocks = f"{more} more block{'' if more == 1 else 's'} ({duration(more * block_s)})"
+        return f"{blocks} would settle a difference of {target * 100:.0f} %"
+    return (
+        f"even {MOST_BLOCKS} blocks would not settle a difference of {TARGETS[-1] * 100:.0f} % here: the "
+        "machine is too restless; use a quieter one, or longer spans"
+    )
+
+
+def more_blocks(comparison: Comparison, pair: Pair, distance: float, block_s: float) -> str:
+    """Return how many more blocks would tell a ratio from a bound that is `distance` away, in logs."""
+    needed = _blocks(comparison, pair, distance)
+    if needed is None:
+        return f"it is so near that even {MOST_BLOCKS} blocks would not tell"
+    more = max(needed - pair.blocks, 1)
+    return f"{more} more block{'' if more == 1 else 's'} ({duration(more * block_s)}) would tell"
+
+
+def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], question: str) -> float:
+    """Return the seconds a block of these contestants in this question takes, by when its trials began."""
+    gaps = _gaps(results)
+    per_trial = median(gaps) if gaps else None
+    loads = {
+        (result.trial.load.label): result.trial.load
+        for result in results
+        if result.trial.question == question
+    }
+    told = START_S + sum(load.warmup_s + load.duration_s for load in loads.values())
+    return len(labels) * (max(told, per_trial * len(loads)) if per_trial else told)
+
+
+def _blocks(comparison: Comparison, pair: Pair, half: float) -> int | None:
+    """Return the fewest blocks with which half the interval, in logs, is narrower, None if too many."""
+    low, high = 1, MOST_BLOCKS
+    if comparison.half_width(pair, high) > half:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if comparison.half_width(pair, middle) <= half:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _gaps(results: Sequence[Measurement | Failed]) -> list[float]:
+    times = []
+    for result in results:
+        try:
+            times.append(datetime.fromisoformat(result.started_at).timestamp())
+        except ValueError:
+            continue
+    times.sort()
+    # Longer ones are pauses between a run and its resumption, not trials.
+    return [later - earlier for earlier, later in pairwise(times) if 0 < later - earlier < 600]
+
+
+# --- Many figures are looked at in one diff: by chance alone one of twenty looks like a change.
+#
+# Sture Holm, «A Simple Sequentially Rejective Multiple Test Procedure», Scandinavian Journal of Statistics 6, 1979:
+# whatever the figures have to do with each other (those of one cell have much), the chance that any of them is called a
+# change where nothing changed stays under the level.
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Return each chance as it is among all of them: compared with the level, it keeps that level for the family."""
+    order = sorted(range(len(chances)), key=lambda index: chances[index])
+    found = [0.0] * len(chances)
+    largest = 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, chances[index] * (len(chances) - rank)))
+        found[index] = largest
+    return found
+
+
+# --- A race that goes on until its answer is settled looks at it several times, and each look could err.
+#
+# It looks after 4 blocks, and again each time there are twice as many. A change is called one where its chance stays
+# under the level divided by the number of looks (Bonferroni's inequality; with so few looks little is lost to closer
+# ones, such as Pocock, «Group Sequential Methods in the Design and Analysis of Clinical Trials», Biometrika 64, 1977).
+
+FIRST_LOOK = 4
+LAST_LOOK = 64
+
+
+def next_look(blocks: int) -> int:
+    """Return after how many blocks a race is looked at that has so many."""
+    at = FIRST_LOOK
+    while at <= blocks:
+        at *= 2
+    return min(at, LAST_LOOK)
+
+
+def looks(blocks: int) -> int:
+    """Return how often a race that ended with so many blocks was looked at, that last time included."""
+    at, count = FIRST_LOOK, 1
+    while at < blocks:
+        at, count = at * 2, count + 1
+    return count
+
+
+# --- How large a difference looks by chance alone: a bootstrap of worlds in which nothing changed.
+#
+# Each world has a true noise of its own, drawn around the presumed one, because that is not known exactly; its blocks
+# are drawn from what is left of this machine's blocks (residuals, both signs), or are normal where these are too few.
+# In each the same statistic is taken as of the measurements: the mean difference over its standard error (bootstrap-t:
+# Efron and Tibshirani, «An Introduction to the Bootstrap», 1993, chapters 12 and 16).
+
+WORLDS = 25_000
+"""The smallest chance that can be told is one over these: enough for a thousand figures looked at together."""
+_AT_ONCE = 2_000_000
+"""Numbers drawn at once."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """How many blocks there are of both sides, and what is known of their noise beside them."""
+
+    before: int
+    after: int
+    drift: float = 0.0
+    """What the machine drifted by between two runs, over the presumed noise; 0: interleaved in one, block by block."""
+    prior_df: float = NOISE_DF
+    """Degrees of freedom of the presumed noise; 0: these blocks alone tell it."""
+
+    @property
+    def paired(self) -> bool:
+        """Whether blocks are compared one by one."""
+        return not self.drift
+
+    @property
+    def own_df(self) -> int:
+        """Degrees of freedom that the blocks themselves give their noise."""
+        return self.before - 1 if self.paired else self.before + self.after - 2
+
+
+def by_chance(t: float, design: Design, shape: tuple[float, ...] = ()) -> float:
+    """Return in which share of worlds without a difference the statistic is at least as far from 0 as `t`.
+
+    With a shape of the noise, the larger of that by the shape and that by normal noise.
+    """
+    found = (
+        (1 + WORLDS - int(np.searchsorted(_statistics(design, one), abs(t)))) / (WORLDS + 1)
+        for one in {(), shape}
+    )
+    return min(1.0, max(found))
+
+
+def critical_of_difference(chance: float, design: Design, shape: tuple[float, ...] = ()) -> float:
+    """Return how many standard errors a difference reaches by chance in a share of worlds."""
+    return max(float(np.quantile(_statistics(design, one), 1 - chance)) for one in {(), shape})
+
+
+@lru_cache(maxsize=128)
+def _statistics(design: Design, shape: tuple[float, ...]) -> NDArray[np.float64]:
+    """Return the statistic's distance from 0 in every world, sorted."""
+    draw = np.random.default_rng(20_071)
+    blocks = design.before if design.paired else design.before + design.after
+    at_once = max(1, _AT_ONCE // blocks)
+    parts = [_drawn(design, shape, min(at_once, WORLDS - done), draw) for done in range(0, WORLDS, at_once)]
+    return np.sort(np.concatenate(parts))
+
+
+def _drawn(
+    design: Design, shape: tuple[float, ...], worlds: int, draw: np.random.Generator
+) -> NDArray[np.float64]:
+    prior = design.prior_df
+
+    def values(blocks: int) -> NDArray[np.float64]:
+        size = (worlds, blocks)
+        return draw.choice(np.array(shape), size) if shape else draw.standard_normal(size)
+
+    def true_noise(df: float = prior) -> NDArray[np.float64]:
+        return np.sqrt(df / draw.chisquare(df, worlds)) if df else np.ones(worlds)
+
+    if design.paired:
+        ratios = values(design.before) * true_noise()[:, None]
+        spread = _moderated_worlds(_squares(ratios), design, 1.0)
+        return _over(ratios.mean(axis=1), np.sqrt(spread / design.before))
+    # One value has half the variance of a ratio of two; the drift is told as a multiple of the noise of a ratio.
+    noise = true_noise()[:, None] * np.sqrt(0.5)
+    before, after = values(design.before) * noise, values(design.after) * noise
+    drift = design.drift * draw.standard_normal(worlds) * true_noise(NOISE_DF)
+    spread = _moderated_worlds(_squares(before) + _squares(after), design, 0.5)
+    error = np.sqrt(spread * (1 / design.before + 1 / design.after) + design.drift**2)
+    return _over(after.mean(axis=1) - before.mean(axis=1) + drift, error)
+
+
+def _over(difference: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far from 0, in standard errors; blocks that agree to the last digit are as far as can be."""
+    found = np.full(difference.shape, np.inf)
+    np.divide(np.abs(difference), error, out=found, where=error > 0)
+    return found
+
+
+def _squares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    squares: NDArray[np.float64] = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return squares
+
+
+def _moderated_worlds(squares: NDArray[np.float64], design: Design, presumed: float) -> NDArray[np.float64]:
+    """Return the variance as `estimate` takes it: the presumed one and the blocks' own, each by its weight."""
+    return (design.prior_df * presumed + squares) / (design.prior_df + design.own_df)
+
+
+# --- The difference of one figure: after over before, as a log ratio with its standard error.
+#
+# Paired by block where both were interleaved in one run: what blocks share cancels. Unpaired where they are two stored
+# runs: the machine drifted between them by nobody knows how much, and no number of blocks tells it; it is presumed to
+# have drifted by as much as two equal servers differ, and this stays however many blocks there are.
+#
+# The noise is what the blocks show, moderated by the presumed one (Smyth 2004, see `docs/method.md`), which is scaled
+# up where this machine is more restless than presumed in most of its figures (`Restlessness`), and never down.
+
+_LARGEST = 100.0
+"""A log ratio; no number is so much larger than another."""
+LEAST_DF = 3
+"""Degrees of freedom that the blocks themselves must give before anything is told of a figure: four blocks of a race.
+
+Some servers are fast or slow from start to start (threads that share the interpreter's lock: by 40 %), whatever is
+presumed of them: of two or three blocks all may look alike by chance.
+"""
+_FEWEST_TO_TELL = 3
+"""Figures that are needed before the machine is called more restless than presumed."""
+
+
+@dataclass(frozen=True)
+class Two:
+    """One figure in the blocks of both sides."""
+
+    before: Series
+    after: Series
+    drift: float = 0.0
+    """What the machine is presumed to drift by between two runs, over the noise; 0: both are of one, interleaved."""
+
+    @property
+    def paired(self) -> bool:
+        """Whether blocks are compared one by one."""
+        return not self.drift
+
+    @property
+    def noise(self) -> float:
+        """Presumed standard deviation of the log ratio in one block."""
+        return max(self.before.noise, self.after.noise)
+
+    @property
+    def grain(self) -> float:
+        """The variance that counting alone adds to it."""
+        return self.before.grain**2 + self.after.grain**2
+
+    @cached_property
+    def ratios(self) -> NDArray[np.float64]:
+        """Log ratios of the blocks that both have; of runs that are not paired, none."""
+        mine, theirs = self.after.values, self.before.values
+        shared = [block for block in sorted(mine) if block in theirs] if self.paired else []
+        return np.array([math.log(mine[block] / theirs[block]) for block in shared])
+
+    @cached_property
+    def design(self) -> Design:
+        """How many blocks there are to compare."""
+        if self.paired:
+            return Design(len(self.ratios), len(self.ratios))
+        return Design(len(self.before.values), len(self.after.values), self.drift)
+
+    @cached_property
+    def middle(self) -> float:
+        """The log ratio."""
+        if self.paired:
+            return float(self.ratios.mean())
+        return float(_logs(self.after.values).mean() - _logs(self.before.values).mean())
+
+    @cached_property
+    def residuals(self) -> NDArray[np.float64]:
+        """What is left of each ratio after the mean; of unpaired runs of each value, as large as of a ratio."""
+        if self.paired:
+            return _left(self.ratios)
+        both = [_left(_logs(side.values)) for side in (self.before, self.after)]
+        return np.concatenate(both) * math.sqrt(2)
+
+    @cached_property
+    def own(self) -> float:
+        """The variance of a block's log ratio, by these blocks alone; 0 where one block cannot tell."""
+        df = self.design.own_df
+        return float((self.residuals**2).sum()) / df if df > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How far after is from before, and how sure that is."""
+
+    two: Two
+    spread: float
+    """Standard deviation of a block's log ratio, moderated."""
+    drift: float
+    """Standard deviation of what the machine did between two runs; 0 within one."""
+    design: Design
+    shape: tuple[float, ...] = ()
+    bundle: int = 1
+    """So many blocks make one value."""
+
+    @property
+    def error(self) -> float:
+        """Standard error of the log ratio."""
+        return self._error(self.design)
+
+    def _error(self, design: Design) -> float:
+        if design.paired:
+            return self.spread / math.sqrt(design.before)
+        blocks = (1 / design.before + 1 / design.after) / 2
+        return math.sqrt(self.spread**2 * blocks + self.drift**2)
+
+    @cached_property
+    def shown(self) -> Interval:
+        """After over before, with the interval of this figure alone."""
+        half = critical_of_difference(1 - CONFIDENCE, self.design, self.shape) * self.error
+        half = min(half, _LARGEST)
+        middle = self.two.middle
+        return Interval(math.exp(middle - half), math.exp(middle), math.exp(middle + half))
+
+    @property
+    def share(self) -> Interval:
+        """By which share after is more than before."""
+        return Interval(self.shown.low - 1, self.shown.mid - 1, self.shown.high - 1)
+
+    def chance(self, share: float = 0.0) -> float:
+        """Return how often blocks differ so much by chance alone, if after truly is so much more than before."""
+        distance = self.two.middle - math.log1p(share)
+        return by_chance(distance / self.error, self.design, self.shape)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough to tell anything of it."""
+        return self.design.own_df >= LEAST_DF
+
+    def more_blocks(self, half_below: float, level: float = 1 - CONFIDENCE) -> int | None:
+        """Return how many more blocks narrow half the interval, as a log ratio, so far; None: too many for anybody."""
+        if self.drift:
+            return None
+        least = max(self.design.before, LEAST_DF + 1)
+        for blocks in range(least, MOST_BLOCKS // self.bundle + 1):
+            if self._half_width(blocks, level) < half_below:
+                return max(blocks - self.design.before, 1) * self.bundle
+        return None
+
+    def _half_width(self, blocks: int, level: float) -> float:
+        """Return what half the interval would be with so many blocks on both sides; noise taken as normal."""
+        design = Design(blocks, blocks, prior_df=self.design.prior_df)
+        df = max(design.prior_df + design.own_df, 1)
+        return float(special.stdtrit(df, 1 - level / 2)) * self._error(design)
+
+
+@dataclass(frozen=True)
+class Restlessness:
+    """How this machine's noise is to the presumed one, by all figures of a diff together."""
+
+    factor: float
+    """Of variances; at least 1."""
+    shape: tuple[float, ...]
+    """Of what is left of all blocks; empty where they are too few."""
+
+    @staticmethod
+    def of(figures: Sequence[Two]) -> "Restlessness":
+        """Return it; the median, so that one figure that runs wild does not blur all others."""
+        told = [one for one in figures if one.design.own_df > 1]
+        if len(told) < _FEWEST_TO_TELL:
+            return Restlessness(1.0, ())
+        df = float(np.median([one.design.own_df for one in told]))
+        middle = float(np.median([one.own / _presumed(one) for one in told]))
+        factor = max(1.0, middle * df / median_of_chi2(df))
+        scaled = [one.residuals / math.sqrt(_moderated_estimating(one, factor)) for one in told]
+        return Restlessness(factor, shape(scaled))
+
+
+def estimate(two: Two, machine: Restlessness, bundle: int = 1) -> Estimate:
+    """Return the difference of a figure on this machine. There is at least one block to compare."""
+    presumed, design = _presumed(two) * machine.factor, two.design
+    variance = _moderated_estimating(two, machine.factor)
+    own_df = design.own_df
+    if own_df > 1 and two.own > presumed * largest_ratio(own_df, NOISE_DF):
+        # Clearly noisier than presumed: what is presumed says nothing about this figure.
+        design = Design(design.before, design.after, design.drift, 0.0)
+        variance = two.own
+    drift = two.drift * math.sqrt(presumed)
+    return Estimate(two, math.sqrt(variance), drift, design, machine.shape, bundle)
+
+
+def _presumed(two: Two) -> float:
+    return two.noise**2 + two.grain
+
+
+def _moderated_estimating(two: Two, factor: float) -> float:
+    own_df = two.design.own_df
+    return float((NOISE_DF * _presumed(two) * factor + own_df * two.own) / (NOISE_DF + own_df))
+
+
+def _logs(values: Mapping[int, float]) -> NDArray[np.float64]:
+    logs: NDArray[np.float64] = np.log(np.array(list(values.values())))
+    return logs
+
+
+def _left(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what is left of values after their mean."""
+    left: NDArray[np.float64] = values - values.mean()
+    return left

@@ -1,0 +1,535 @@
+"""What happened in a trial: facts only. Units are in the names; what could not be told is None.
+
+In reading order: the flags; which requests failed; what the machine, the server, the load generator, the network and
+the companions saw; a trial that failed, and one that was measured.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from velodrome.model.trial import Trial
+
+# --- Why a measurement may not be what it seems.
+
+
+class FlagKind(StrEnum):
+    """What was seen. `docs/method.md` tells how each is found and what it does to a verdict."""
+
+    GENERATOR_SATURATED = "generator-saturated"
+    GENERATOR_LAGGED = "generator-lagged"
+    LITTLES_LAW = "littles-law"
+    ERRORS = "errors"
+    NOT_STATIONARY = "not-stationary"
+    CPU_STEAL = "cpu-steal"
+    OTHER_LOAD = "other-load"
+    LISTEN_QUEUE_OVERFLOWED = "listen-queue-overflowed"
+    SERVER_DIED = "server-died"
+    SERVER_RESTARTED = "server-restarted"
+    DEBUG_BUILD = "debug-build"
+    CAPPED_BY_CONNECTIONS = "capped-by-connections"
+    TOO_SHORT = "too-short"
+    CONNECTIONS_NEVER_IN = "connections-never-in"
+    IDLE_WORKERS_BURN = "idle-workers-burn"
+    UNEQUAL_WORKERS = "unequal-workers"
+    ANSWERED_BEFORE_READ = "answered-before-read"
+    FOREIGN_LISTENER = "foreign-listener"
+    UPSTREAM_LATE = "upstream-late"
+    COMPANION_SATURATED = "companion-saturated"
+    LINK_LATE = "link-late"
+    LINK_FULL = "link-full"
+    SWAPPED = "swapped"
+    CLOSED_UNREAD = "closed-unread"
+    LENGTH_NOT_TOLD = "length-not-told"
+    BARE_LINE_ENDS = "bare-line-ends"
+    IDLE_NOT_HELD = "idle-not-held"
+    HUNG_ON_STOP = "hung-on-stop"
+    BRIEF = "brief"
+    ANSWERS_UNCHECKED = "answers-unchecked"
+
+    @property
+    def of_the_moment(self) -> bool:
+        """Whether it tells of the machine at that moment and of nothing that was measured: once more may be well."""
+        return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED}
+
+
+class Severity(StrEnum):
+    """`INVALID` sets the measurement aside: it never wins a ranking. `NOTE` is told beside the number."""
+
+    INVALID = "invalid"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One reason, the facts it was found by, and what to do about it."""
+
+    kind: FlagKind
+    severity: Severity
+    sentence: str
+    advice: str
+    facts: Mapping[str, float | int | str] = field(default_factory=dict)
+
+
+# --- Which of a load's requests failed, and which were only under way when it ended.
+#
+# `counts` is a `velodrome/load/1` document or a part of it that has `requests`, `ok` and `outcomes`; `loop` is `open`
+# or `closed`.
+
+UNTIMED = ("refused", "reset", "bad_protocol")
+"""Outcomes of requests that are in no histogram: how soon somebody is turned away says nothing of answers."""
+
+
+def under_way(counts: Mapping[str, Any], loop: str) -> int:
+    """Return how many requests of a closed loop were still under way at its end.
+
+    It asks again until the end, so it always ends with some; they are younger than the time-out, and of a slow server
+    they may be half of all. In an open loop each was due at its time and had as long as the others, and the drain.
+    """
+    return int(counts["outcomes"].get("unfinished", 0)) if loop == "closed" else 0
+
+
+def failed(counts: Mapping[str, Any], loop: str) -> int:
+    """Return how many requests failed: all without a right answer but those that were under way."""
+    return int(counts["requests"]) - int(counts["ok"]) - under_way(counts, loop)
+
+
+def untimed(counts: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many requests have no latency, by what became of them."""
+    return {name: count for name in UNTIMED if (count := counts["outcomes"].get(name, 0))}
+
+
+# --- What the machine saw over the measured span: the listening socket, everything else that ran, who ran where.
+
+
+@dataclass(frozen=True)
+class QueueFacts:
+    """The listening socket over the measured span."""
+
+    peak: int | None
+    limit: int | None
+    overflows: int | None
+    drops: int | None
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """The rest of the machine over the measured span; seconds of CPU."""
+
+    steal_s: float | None
+    other_cpu_s: float | None
+    """Used by processes that are not server, generator, upstream or velodrome itself."""
+    busiest_other: str = ""
+    """Name of the other process that used most, when it used a tenth of a CPU or more."""
+    swapped_bytes: int | None = None
+    """Moved from and to swap space by the whole machine."""
+    closed_unread: int | None = None
+    """Connections that any process closed with data unread in them, which resets them (`TCPAbortOnClose`)."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Who ran where and how it was enforced."""
+
+    server_cpus: tuple[int, ...]
+    load_cpus: tuple[int, ...]
+    upstream_cpus: tuple[int, ...]
+    shared: bool
+    """Whether server and generator share a CPU."""
+    enforced_by: str
+    """`cgroup v1`, `cgroup v2`, `affinity and rlimits`, or `nothing`."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def own_cpus(self) -> int:
+        """How many CPUs the server has to itself."""
+        return len({*self.server_cpus} - {*self.load_cpus, *self.upstream_cpus})
+
+
+# --- What the server used over the measured span, and how it answered before.
+
+
+@dataclass(frozen=True)
+class WorkerUse:
+    """One process of the server over the measured span."""
+
+    pid: int
+    cpu_s: float
+    connections: int | None
+    """Established connections at mid-span."""
+
+
+@dataclass(frozen=True)
+class ServerSample:
+    """The whole process tree of the server at one moment."""
+
+    at_s: float
+    cpu_s: float
+    """Since the start of the measured span."""
+    rss_bytes: int
+    threads: int
+    processes: int
+    fds: int | None
+    listen_queue: int | None
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """The whole process tree of the server over the measured span."""
+
+    cpu_s: float
+    cpu_user_s: float
+    cpu_sys_s: float
+    rss_peak_bytes: int
+    pss_peak_bytes: int | None
+    threads_peak: int
+    fds_peak: int | None
+    switches_voluntary: int | None
+    switches_involuntary: int | None
+    workers: tuple[WorkerUse, ...]
+    samples: tuple[ServerSample, ...]
+    boot_s: float
+    """From start to the first right answer."""
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """How the server wrote the head of one answer before the load."""
+
+    length_told: bool
+    """Whether its end can be known without the end of the connection: a length, or chunks."""
+    line_ends: str
+    """`CRLF`, or `LF` if any line ends without a carriage return."""
+
+
+# --- What the load generator tells of a trial.
+
+OUTCOMES = ("ok", "refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol", "unfinished")
+
+
+def ended_rps(answered_rps: float, duration_s: float, errors: int, outcomes: Mapping[str, int]) -> float:
+    """Return how many requests came to an end within a span, right or wrong, per second of it.
+
+    `answered_rps` are the right ones, `errors` those of its seconds that ended otherwise, time-outs among them.
+    """
+    wrong = max(errors - outcomes.get("timeout", 0), 0)
+    return answered_rps + wrong / duration_s if duration_s else 0.0
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds."""
+
+    mean: float | None
+    p50: float | None
+    p75: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+    max: float | None
+    stdev: float | None = None
+    """Standard deviation, where a generator tells it and no histogram to take it from."""
+
+
+UNTOLD = Latency(None, None, None, None, None, None, None, None)
+"""Of a generator that does not tell these."""
+
+
+@dataclass(frozen=True)
+class LoadSecond:
+    """What the generator saw in one second of the measured span; latencies from when requests were due."""
+
+    at_s: float
+    requests: int
+    ok: int
+    errors: int
+    in_flight: int
+    """At the end of the second."""
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """What became of the requests that fell due in one step of a schedule, whenever they were answered."""
+
+    at_s: float
+    duration_s: float
+    rate: float
+    """Asked at its begin, requests per second."""
+    to_rate: float
+    """At its end; equal but in a ramp."""
+    requests: int
+    ok: int
+    throughput_rps: float
+    """Right answers that arrived in it, per second."""
+    due: Latency
+    sent: Latency
+    lag_p99_ms: float | None
+    """Of the generator itself."""
+
+
+@dataclass(frozen=True)
+class LoadFacts:
+    """What the generator reports (velodrome's own: schema `velodrome/load/1`, see `docs/results.md`).
+
+    Other generators tell less. What one does not tell is None (of latencies: each, of series: empty); it is
+    neither guessed nor made of something else.
+    """
+
+    requests: int
+    ok: int
+    """Right answers, as far as the generator looks: see `checks`."""
+    duration_s: float
+    throughput_rps: float
+    """Right answers that arrived within the measured span, per second of it."""
+    outcomes: Mapping[str, int]
+    due: Latency
+    sent: Latency
+    """From when requests were sent; of another generator by its own definition, see `latency_is`."""
+    lag: Latency
+    """How late the generator itself sent: milliseconds from due to sent while a connection was free."""
+    connections_asked: int
+    connections_opened: int | None
+    connections_reopened: int | None
+    connections_answered: int | None
+    """Connections that got at least one answer."""
+    mean_in_flight: float | None
+    """Requests in flight, averaged over the measured span from samples taken independently of latency."""
+    generator_cpu_s: float
+    generator_cpu_user_s: float
+    generator_cpu_sys_s: float
+    generator_transport: str
+    """Empty: not told."""
+    generator_saturated: bool
+    engine_flags: tuple[str, ...]
+    series: tuple[LoadSecond, ...]
+    hdr_due: str | None
+    """HdrHistogram V2, compressed, base64; values in nanoseconds."""
+    hdr_sent: str | None
+    examples: tuple[str, ...] = ()
+    """The first few failures, as text the server may have chosen: escape before showing."""
+
+    @property
+    def answers(self) -> float:
+        """Right answers that arrived within the span; `ok` are those to requests sent in it, whenever they came."""
+        return self.throughput_rps * self.duration_s
+
+    @property
+    def ended_rps(self) -> float:
+        """Requests that came to an end within the span, right or wrong, per second of it."""
+        errors = sum(one.errors for one in self.series)
+        return ended_rps(self.throughput_rps, self.duration_s, errors, self.outcomes)
+
+    steps: tuple[LoadStep, ...] = ()
+    """Of a schedule, each that began."""
+    answered_before_read: int | None = None
+    """Answers that were complete before their request was wholly sent."""
+    resent: int | None = None
+    """Requests that were sent again, as the server closed their idle connection at the moment they were sent."""
+    first_due: Latency | None = None
+    """Until the first message, of answers that have several; else None."""
+    first_sent: Latency | None = None
+    at_once: int | None = None
+    """Messages to a room that a closed loop kept on their way; else None: connections × streams."""
+    deliveries: int | None = None
+    """Of messages to a room: how often a member got one; else None."""
+    delivery_due: Latency | None = None
+    """Until each delivery; a request is done with the last."""
+    delivery_sent: Latency | None = None
+    streams_without_room: int = 0
+    """Of the requests asked to be carried at once, those that the server does not allow on its connections."""
+    generator_threads: int = 1
+    generator_debug: bool = False
+    """Whether the generator was built without optimisation."""
+    driver: str = "velodrome"
+    """Name of the generator, as `Load.driver` says it."""
+    driver_version: str = ""
+    """Of another generator than velodrome's own."""
+    driver_command: tuple[str, ...] = ()
+    """Its command line as executed, of another generator than velodrome's own."""
+    driver_notes: tuple[str, ...] = ()
+    """How it did not do quite what was asked, as sentences: rounded time-outs, a warm-up of its own."""
+    latency_is: str = ""
+    """What `sent` is, when another generator defines it: `service time`, `time from connecting`. Empty: as here."""
+    latency_corrected: bool = False
+    """Whether the generator put latencies in that it thinks it missed (wrk): its mean is then no mean of requests."""
+    checks: str = ""
+    """What another generator looks at to call an answer right: `the HTTP status`. Empty: status and body."""
+    blind: bool = False
+    """Whether the generator cannot tell a failure from a right answer: `ok` then counts both."""
+
+
+# --- What the network between generator and server carried over the measured span.
+
+
+@dataclass(frozen=True)
+class WayFacts:
+    """One direction of a link over the measured span; packets as they would be on a wire."""
+
+    packets: int
+    """Sent into it."""
+    bytes: int
+    """From the IP header on."""
+    lost: int | None
+    """By chance, as asked for; None: counted with those dropped."""
+    dropped: int
+    """Because the queue before the bottleneck was full."""
+
+
+@dataclass(frozen=True)
+class LinkFacts:
+    """The network between generator and server over the measured span."""
+
+    joined_by: str
+    """`relay`, velodrome's own, or `netem`, the kernel's."""
+    congestion: str
+    """Congestion control of TCP, as a connection told it."""
+    rtt_ms: float
+    """Of a handshake before the load."""
+    there: WayFacts
+    """Generator to server."""
+    back: WayFacts
+    retransmitted: int | None
+    """Segments that TCP of both ends sent again."""
+    overrun: int
+    """Packets the link itself lost, because it did not keep up. None should be."""
+    late_p50_ms: float | None
+    """How much later than asked packets came out, at most; None: netem does not tell."""
+    late_p99_ms: float | None
+    late_max_ms: float | None
+    hdr_late: str = ""
+    """HdrHistogram V2, compressed, base64; values in nanoseconds."""
+    cpu_s: float | None = None
+    """CPU of the relay; None: netem's is the kernel's."""
+    realtime: bool | None = None
+    """Whether the relay had priority over everything else on its CPU."""
+
+
+# --- What stood beside the server and its load: the third party, databases, idle connections.
+
+
+@dataclass(frozen=True)
+class UpstreamFacts:
+    """The simulated third party over the measured span."""
+
+    requests: int
+    cpu_s: float
+    late_p50_ms: float | None
+    late_p99_ms: float | None
+
+
+@dataclass(frozen=True)
+class IdleFacts:
+    """Connections that were to be held open beside the load, nothing ever sent on them (`Load.idle`)."""
+
+    asked: int
+    opened: int
+    """Before the load."""
+    accepted: int | None
+    """Of these, how many the server had taken in when the load began; the others lay in its listen queue."""
+    still_open: int
+    """When the load had ended: what the server neither ended nor reset."""
+
+
+@dataclass(frozen=True)
+class CompanionFacts:
+    """A real server beside the one under test, such as a database, over the measured span."""
+
+    name: str
+    """As recipes name it, e.g. `mariadb`."""
+    version: str
+    """As it tells itself."""
+    cpu_s: float | None
+    """All its processes together; None where it runs elsewhere, on behalf of the user."""
+
+
+# --- A trial that could not be measured: a result too.
+
+
+class FailureKind(StrEnum):
+    """At which point a trial became impossible."""
+
+    INSTALL = "install"
+    UNAVAILABLE = "unavailable"
+    START = "start"
+    NEVER_ANSWERED = "never-answered"
+    WRONG_ANSWER = "wrong-answer"
+    DIED = "died"
+    LOAD = "load"
+    STOP = "stop"
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether something of the machine was missing, so that no server of it was started."""
+        return self in (FailureKind.INSTALL, FailureKind.UNAVAILABLE)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A trial that could not be measured: a result too."""
+
+    trial: Trial
+    started_at: str
+    failure: FailureKind
+    reason: str
+    """One or two sentences: what happened and what to do."""
+    last_lines: tuple[str, ...] = ()
+    """The end of the server's output; escape before showing."""
+
+
+# --- A trial that was measured, with all that was told of it.
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A trial that ran to its end."""
+
+    trial: Trial
+    started_at: str
+    """ISO 8601, UTC."""
+    load: LoadFacts
+    server: ServerFacts
+    queue: QueueFacts
+    host: HostFacts
+    placement: Placement
+    flags: tuple[Flag, ...]
+    upstream: UpstreamFacts | None = None
+    command: tuple[str, ...] = ()
+    """The server's command line as executed."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Installed in the server's environment: name to version."""
+    python: str = ""
+    """Version of the server's interpreter."""
+    last_lines: tuple[str, ...] = ()
+    """The end of the server's output, kept when it died or did not stop; escape before showing."""
+    idle: IdleFacts | None = None
+    """None: none were asked for."""
+    companions: tuple[CompanionFacts, ...] = ()
+    link: LinkFacts | None = None
+    """None: loopback."""
+    form: AnswerForm | None = None
+    """None: not looked at, as the answer is not a body over HTTP/1.1."""
+
+    @property
+    def doubts(self) -> frozenset[FlagKind]:
+        """The kinds of flag that set it aside."""
+        return frozenset(flag.kind for flag in self.flags if flag.severity is Severity.INVALID)
+
+    @property
+    def valid(self) -> bool:
+        """Whether no flag sets it aside."""
+        return not self.doubts
+
+    @property
+    def cpu_us_per_request(self) -> float | None:
+        """Server CPU per right answer, microseconds; both over the measured span."""
+        return self.server.cpu_s * 1e6 / self.load.answers if self.load.answers else None
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most memory the server had: shared pages once where that can be told."""
+        return self.server.pss_peak_bytes or self.server.rss_peak_bytes

@@ -1,1 +1,0 @@
-"""What an OpenAPI document is made of: references, values, operations."""

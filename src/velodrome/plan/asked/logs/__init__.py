@@ -1,1 +1,0 @@
-"""What an access log is made of: its lines, when they were written, and what was asked in them."""
