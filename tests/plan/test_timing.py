@@ -5,7 +5,7 @@ from tests.plan.made import KNOWN, STACKS
 
 from velodrome.guest import catalog
 from velodrome.plan.findings import Known
-from velodrome.plan.matrix import LOAD_S, START_S, STOP_S, session_s, lay_out, race_s
+from velodrome.plan.matrix import LOAD_S, START_S, STOP_S, lay_out, race_s, session_s
 from velodrome.plan.study_file import load_study, parse
 
 

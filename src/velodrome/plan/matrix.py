@@ -211,7 +211,7 @@ COMMON_RPS = 3000.0
 
 
 def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
-    """Return the seconds one heat will take, all included."""
+    """Return the seconds one server session will take, all included."""
     companions = COMPANION_S * len(heat.trials[0].recipe.companions)
     loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
     return START_S + STOP_S + companions + loads
