@@ -149,7 +149,7 @@ def test_its_users_version_of_a_server_is_told_only_what_it_knows() -> None:
 
 def test_an_app_on_an_old_interpreter_stands() -> None:
     try:
-        python = str(find("3.8").path)
+        python = str(find_interpreter("3.8").path)
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
     said = AppSpec("plain:application", python, str(SHOP))
