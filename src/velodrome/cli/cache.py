@@ -53,9 +53,9 @@ def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
 def verify() -> None:
     """Compare every file kept with its hash; exit with code 1 if one differs."""
     from velodrome.report import listing  # noqa: PLC0415
-    from velodrome.run.environments import verifying  # noqa: PLC0415
+    from velodrome.run.environments import guest_tree  # noqa: PLC0415
 
-    found = list(verifying.verified())
+    found = list(guest_tree.verified())
     damages = [damage for _, damage in found if damage is not None]
     print("\n".join(listing.verified(len(found), damages)))
     if damages:

@@ -33,7 +33,7 @@ from velodrome.model.errors import (
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
-from velodrome.run.apps import commands, fingerprints, inspect
+from velodrome.run.apps import commands, fingerprints
 from velodrome.run.apps.inspect import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
@@ -110,7 +110,7 @@ def looked(asked: AppSpec, within: Sequence[str] = ()) -> tuple[App, Found]:
     requests = in_full(asked)
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
     masked(requests, [name for name, _ in asked.headers])
-    found = looking.look(named)
+    found = inspect.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
     return _app(asked, named, found, thirds, requests), found

@@ -68,7 +68,7 @@ def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
         for one in found:
             follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
         rehearse(comparison, lab, follower.said, None if spec.wait else 0.0)
-        version = interpreter.find(found[0].python).version
+        version = interpreter.find_interpreter(found[0].python).version
         yield race.Race(comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait)
 
 
