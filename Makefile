@@ -5,6 +5,9 @@
 # make lock       renew the hashed requirement files (host and every stack)
 # make bench      the engine beside its peers
 # make dev        only the set-up: .venv with velodrome in it, engine built
+# make unit       the tests that start no process
+# make wheel      one wheel for this machine's system, in dist/
+# make installed-test   the wheel, installed where no compiler is found
 
 # The first interpreter that is new enough; name another with PYTHON=...
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(p) -c 'import sys; sys.version_info >= (3, 11) and print(sys.executable)' 2>/dev/null)))
@@ -18,10 +21,10 @@ PYTEST := $(BIN)/python -m pytest
 .DEFAULT_GOAL := help
 # With -j, cargo and the programs under test would look for a job server that is not theirs.
 unexport MAKEFLAGS MFLAGS
-.PHONY: help dev race test test-all rust-tests lint checks lock bench
+.PHONY: help dev race unit test test-all wheel installed-test rust-tests lint checks lock bench
 
 help:
-	@sed -n 's/^# //p' Makefile | head -n 7
+	@sed -n 's/^# //p' Makefile | head -n 10
 
 dev: $(VENV)/.built
 
@@ -53,10 +56,21 @@ test: $(BEFORE_TESTS)
 	$(PYTEST) $(AT_ONCE) -m "not measured and not exhaustive"
 	$(PYTEST) -m "measured and not exhaustive"
 
+unit: dev
+	$(PYTEST) $(AT_ONCE) -m unit
+
 test-all: $(BEFORE_TESTS)
 	cargo test --quiet --workspace -- --include-ignored
 	$(PYTEST) $(AT_ONCE) -m "not measured"
 	$(PYTEST) -m measured
+
+# The engine is compiled once for `dev` and for this: same profile, same features.
+wheel: dev
+	rm -rf dist
+	$(BIN)/maturin build --quiet --release --locked --out dist
+
+installed-test: $(if $(WHEEL),dev,wheel)
+	VELODROME_WHEEL=$(abspath $(or $(WHEEL),$$(ls dist/*.whl))) $(PYTEST) tests/test_installed.py
 
 # Built, not run: `make -j2 lint test` builds the engine beside this, and tests when nothing else is done.
 rust-tests:

@@ -10,7 +10,7 @@ import pytest
 from velodrome.model import secrets
 from velodrome.run.machine import measuring_lock
 
-pytest_plugins = ["tests.restless"]
+pytest_plugins = ["tests.kinds", "tests.restless"]
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration
 pytest_plugins = ["pytester"]
 
 CONFTEST = """

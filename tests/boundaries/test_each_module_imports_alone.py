@@ -8,6 +8,8 @@ import pytest
 
 import velodrome
 
+pytestmark = pytest.mark.integration
+
 FOUND = [
     module
     for module in pkgutil.walk_packages(velodrome.__path__, "velodrome.")

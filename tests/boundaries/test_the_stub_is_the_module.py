@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.integration
 def test_the_stub_is_the_module() -> None:
     command = [
         sys.executable,

@@ -5,6 +5,7 @@ A process that is started elsewhere may import what lies in the folder velodrome
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,8 @@ NAMES_A_PYTHON: Mapping[str, str] = {
 }
 NAMES_A_MODULE: Mapping[str, str] = {
     WORDED: "the one place",
-    "run/apps/looking.py": "the app's own process, in the app's folder",
+    "run/apps/inspect.py": "the app's own process, in the app's folder",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
-    "report/deployment.py": "text to paste",
     "cli/_load_options.py": "an option of velodrome's own",
     "run/drivers/h2load.py": "an option of h2load's",
     "run/drivers/oha.py": "an option of oha's",
@@ -55,19 +55,18 @@ STARTS: Mapping[str, str] = {
     WORDED: "velodrome's own modules",
     "run/machine/limits.py": "a probe, as python.py words it",
     "run/environments/interpreter.py": "asks an interpreter, as python.py words it; uv",
-    "run/environments/theirs.py": "asks an app's interpreter, as python.py words it",
-    "run/environments/cpu_turn.py": "times an interpreter, as python.py words it",
-    "run/environments/uv.py": "uv, in a folder of velodrome's",
+    "run/environments/environment.py": "times an interpreter, as python.py words it",
+    "run/environments/installing.py": "uv, in a folder of velodrome's",
     "run/experiments/programs.py": "a guest's program, as python.py words it",
     "run/experiments/running.py": "an experiment, as python.py words it",
     "run/companions/asking.py": "a guest's program, as python.py words it",
     "run/companions/database.py": "launch.py, as python.py words it",
     "run/companions/launch.py": "a database's own programs, in its folder",
     "run/servers.py": "a server, in its app's folder or an empty one",
-    "run/apps/looking.py": "the app's own process, in the app's folder",
+    "run/apps/inspect.py": "the app's own process, in the app's folder",
     "run/apps/commands.py": "the commands that a user has typed, in the app's folder",
     "run/apps/revisions.py": "git, without hooks",
-    "run/drivers/tool.py": "asks another load generator for its version",
+    "run/drivers/foreign.py": "asks another load generator for its version",
     "run/drivers/foreign_process.py": "another load generator, in an empty folder",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
 }
@@ -134,6 +133,11 @@ def aliases(node: ast.ImportFrom) -> set[str]:
     return {alias.name for alias in node.names}
 
 
+@cache
+def trees() -> Mapping[str, ast.AST]:
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in FILES}
+
+
 @pytest.mark.parametrize(
     ("what", "permitted"),
     [(names_a_python, NAMES_A_PYTHON), (names_a_module, NAMES_A_MODULE), (starts, STARTS)],
@@ -141,8 +145,7 @@ def aliases(node: ast.ImportFrom) -> set[str]:
 )
 def test_only_the_files_that_are_named_here_do(what: object, permitted: Mapping[str, str]) -> None:
     assert callable(what)
-    trees = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in FILES}
-    assert {name for name, tree in trees.items() if what(tree)} == set(permitted)
+    assert {name for name, tree in trees().items() if what(tree)} == set(permitted)
 
 
 @pytest.mark.parametrize(

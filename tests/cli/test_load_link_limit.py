@@ -20,11 +20,11 @@ from tests.run.racing import short_race
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.model.load import Closed, Link, Load, Open
 from velodrome.model.measurement import FlagKind, Measurement
-from velodrome.model.trial import Contestant, Heat
+from velodrome.model.trial import Contestant, Session
 from velodrome.run import link as site
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.link import Site, entered
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.session import run_alone
 
 SERVER = Path(__file__).with_name("limit_server.py")
 pytestmark = [pytest.mark.measured, NEEDS_LINK]
@@ -121,7 +121,7 @@ def test_a_trial_notes_that_its_link_carried_all_it_can(load: Load, is_full: boo
         link=Link(1.0, jitter_ms=0.01, rate_mbit=8.0),
     )
     lab = replace(short_race.lab(choose), start_seconds=5.0)
-    (result,) = run_heat(Heat((trial,)), lab)
+    (result,) = run_alone(Session((trial,)), lab)
     assert isinstance(result, Measurement)
     assert result.link is not None
     assert result.link.joined_by == "relay"

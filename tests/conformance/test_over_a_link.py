@@ -9,10 +9,10 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.measurement import Measurement
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.session import run_alone
 
 pytestmark = [NEEDS_LINK, pytest.mark.measured]
 
@@ -29,7 +29,7 @@ def lab() -> Lab:
 def measured(recipe: str, load: Load, lab: Lab, stack: str = STACK) -> Measurement:
     asked: Recipe = catalog.recipes()[recipe]
     trial = Trial("link", recipe, asked, Contestant(stack), load, Limits(), 0, link=FAR)
-    (result,) = run_heat(Heat((trial,)), lab)
+    (result,) = run_alone(Session((trial,)), lab)
     assert isinstance(result, Measurement), result
     assert result.load.outcomes["ok"] == result.load.requests - result.load.outcomes.get("unfinished", 0)
     assert result.link is not None

@@ -179,7 +179,7 @@ def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait
         profiles=laid_out.profiles,
     )
     with giving(folder):
-        racing.run(plan, lab, Quiet(), lambda heat: timing.heat_s(heat, lab.stacks))
+        racing.run(plan, lab, Quiet(), lambda heat: timing.session_s(heat, lab.stacks))
     return read(folder)
 
 

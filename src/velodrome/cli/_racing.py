@@ -25,9 +25,9 @@ from velodrome.run.account import giving
 from velodrome.run.drivers import choosing
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race, store
+from velodrome.run.racing.plan import seat
 from velodrome.usecases.studies import Trust, known
 
 RUNS = Path("runs")
@@ -141,7 +141,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
     with giving(where), RaceView(sys.stdout) as view:
         view.started(
             asked,
-            placement=facts.place(lab.cpus, asked.limits),
+            placement=seat(asked.limits, lab).placement,
             python=options.python or platform.python_version(),
             trials=sum(len(heat.trials) for heat in laid_out.heats),
             seconds=timing.race_s(laid_out.heats, stacks),
@@ -157,7 +157,7 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
             laid_out.experiments,
             laid_out.profiles,
         )
-        ended = race.run(plan, lab, view, lambda heat: timing.heat_s(heat, stacks))
+        ended = race.run(plan, lab, view, lambda heat: timing.session_s(heat, stacks))
         # A part of a race that is gone on with says nothing of the rest.
         finished = "" if options.only and options.resume else ended.how
         verdict, paths = judge.judged(where, stacks, finished=finished)

@@ -94,7 +94,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Heat:
+class Session:
     """Trials that one start of one server carries, in this order: they differ in nothing but their load."""
 
     trials: tuple[Trial, ...]

@@ -6,7 +6,7 @@ one before it has ended. So a machine that gets slower in the course of a race g
 `grid` is the matrix of a tuning: every stack that can serve, with the values of its knobs that make sense on so many
 CPUs: gunicorn-gthread[threads=16,workers=2], uvicorn[workers=2], …
 
-`heat_s` and `race_s` estimate the time before anything runs, right to about a fifth on an idle machine.
+`session_s` and `race_s` estimate the time before anything runs, right to about a fifth on an idle machine.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from velodrome.model.errors import NothingSelectedError
 from velodrome.model.littles_law import Ceiling, ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.study import Question, Study, matches
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import Candidate
 
 
@@ -39,7 +39,7 @@ class Matrix:
     """What a study comes to, in the order it is run."""
 
     experiments: tuple[Experiment, ...]
-    heats: tuple[Heat, ...]
+    heats: tuple[Session, ...]
     profiles: tuple[Trial, ...]
     """One of each cell of the questions that ask for profiles."""
     left_out: tuple[LeftOut, ...]
@@ -125,8 +125,8 @@ def _pairs(
     return pairs, left_out
 
 
-def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Heat:
-    return Heat(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
+def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
+    return Session(tuple(_trial(study, pair, load, block, python) for load in study.loads(*pair)))
 
 
 def _trial(study: Study, pair: tuple[Question, Contestant], load: Load, block: int, python: str) -> Trial:
@@ -153,7 +153,10 @@ REFINED: Mapping[str, tuple[int, ...]] = {"backlog": (128, 2048), "keepalive": (
 
 def grid(stacks: Iterable[Stack], cpus: int) -> tuple[Candidate, ...]:
     """Return all candidates on so many CPUs, in the order of stacks and knobs."""
-    return tuple(one for stack in stacks for one in _of(stack, cpus))
+    every = list(stacks)
+    names = {stack.name for stack in every}
+    # What a variant would be is among the settings of the stack that it is a variant of.
+    return tuple(one for stack in every if stack.variant_of not in names for one in _of(stack, cpus))
 
 
 def candidate(stack: Stack, knobs: Mapping[str, KnobValue]) -> Candidate:
@@ -207,16 +210,16 @@ COMMON_RPS = 3000.0
 """Of a Python server on one CPU, where nothing else bounds it."""
 
 
-def heat_s(heat: Heat, stacks: Mapping[str, Stack]) -> float:
-    """Return the seconds one heat will take, all included."""
+def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
+    """Return the seconds one server session will take, all included."""
     companions = COMPANION_S * len(heat.trials[0].recipe.companions)
     loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
     return START_S + STOP_S + companions + loads
 
 
-def race_s(heats: Iterable[Heat], stacks: Mapping[str, Stack]) -> float:
+def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
     """Return the seconds that heats take one after the other."""
-    return sum(heat_s(heat, stacks) for heat in heats)
+    return sum(session_s(heat, stacks) for heat in heats)
 
 
 def _load_s(trial: Trial, stack: Stack | None) -> float:

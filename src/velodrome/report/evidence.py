@@ -18,8 +18,7 @@ from velodrome.model import quantity
 from velodrome.model.measurement import Failed, Measurement, ServerSample, Severity
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import names
-from velodrome.report.sparkline import Block, sparkline
-from velodrome.report.svg import style_of
+from velodrome.report.charts import Block, sparkline, style_of
 from velodrome.report.terminal import repeat
 from velodrome.report.typeset import aligned_figures, plural, visible
 

@@ -38,11 +38,12 @@ from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoSe
 from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
 from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
+from velodrome.run.racing.plan import planned
 from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure
 
 LAST_LINES = 8
@@ -100,7 +101,7 @@ def standing(
     )
     with ExitStack() as running:
         try:
-            booted = boot(trial, lab, running)
+            booted = boot(planned(Session((trial,)), lab), lab, running)
         except ImpossibleError as error:
             raise refused(app, contestant.label, error.kind, error.reason, error.last_lines) from error
         yield booted
@@ -302,7 +303,7 @@ class Bench:
             self._number += 1
             # Another number, another seed of arrivals.
             trial = replace(self.trial, load=load, block=self._number)
-            with host_beside(trial.limits, self._lab):
+            with host_beside(booted.placed):
                 found = measure(trial, booted, self._lab, also)
             if booted.server.exit() is not None:
                 self.stop()
@@ -321,7 +322,7 @@ class Bench:
     def _serving(self) -> Booted:
         if self._booted is None:
             try:
-                self._booted = boot(self.trial, self._lab, self._running)
+                self._booted = boot(planned(Session((self.trial,)), self._lab), self._lab, self._running)
             except ImpossibleError as why:
                 self._running.close()
                 label, app = self.trial.contestant.label, self.trial.app

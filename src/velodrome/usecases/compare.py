@@ -18,8 +18,8 @@ from velodrome.model.trial import Contestant
 from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
+from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps as unread_settings
 from velodrome.usecases.apps import stacks_for
 from velodrome.usecases.bench import Refused, most_telling, standing, warning
@@ -88,7 +88,7 @@ def laid_out(apps: Sequence[App], terms: Terms, lab: Lab) -> Comparison:
 
     Raises UnknownNameError or NoStackFitsError.
     """
-    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(seat(terms.limits, lab).placement.server_cpus)
     by_app = [
         tuple(
             contestant(lab.stacks[name], cpus, terms.workers) for name in stacks_for(app, lab, terms.stacks)

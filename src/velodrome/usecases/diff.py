@@ -24,9 +24,9 @@ from velodrome.plan import matrix as timing
 from velodrome.run.account import giving
 from velodrome.run.apps.revisions import Revision
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts
 from velodrome.run.racing import race, store
 from velodrome.run.racing.opening import Follower
+from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps, compare
 from velodrome.usecases.compare import Terms
 from velodrome.usecases.load_blocks import common
@@ -46,7 +46,7 @@ def laid_out(asked: apps.Asked, revisions: Sequence[Revision], terms: Terms, lab
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
-    cpus = len(facts.place(lab.cpus, terms.limits).server_cpus)
+    cpus = len(seat(terms.limits, lab).placement.server_cpus)
     contestants = tuple(compare.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = found[0].path.partition(":")[0]
     return Study(
@@ -118,7 +118,7 @@ def raced(
 def _run(plan: race.Race, lab: Lab, follower: Follower) -> None:
     try:
         with giving(plan.out):
-            race.run(plan, lab, follower, lambda heat: timing.heat_s(heat, lab.stacks))
+            race.run(plan, lab, follower, lambda heat: timing.session_s(heat, lab.stacks))
     except RaceInterruptedError as error:
         cure = f"Tell what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error

@@ -16,10 +16,10 @@ from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import NothingAnsweredError, UsageError
 from velodrome.model.load import Closed, Link, Load, Open
 from velodrome.model.measurement import Failed
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.session import run_alone
 from velodrome.usecases.apps import Asked, commands_around, lab_for, look, named, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
 from velodrome.usecases.terms import read, refuse_count, refuse_rate
@@ -122,7 +122,7 @@ def load_app(asked: Asked, terms: Terms, on: On = DEFAULT) -> Blocks:
             for number, each in enumerate(loads)
         ]
         found = []
-        with closing(run_heat(Heat(tuple(trials)), lab)) as results:
+        with closing(run_alone(Session(tuple(trials)), lab)) as results:
             for one in results:
                 if isinstance(one, Failed):
                     raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)

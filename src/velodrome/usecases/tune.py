@@ -33,8 +33,8 @@ from velodrome.model.tuning import (
 )
 from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
-from velodrome.run.machine import facts as placement
 from velodrome.run.racing.opening import Preparing, opened
+from velodrome.run.racing.plan import seat
 from velodrome.usecases.bench import Bench, Refused, most_telling, not_served
 from velodrome.usecases.compare import MOST_WRONG
 from velodrome.usecases.load_blocks import common_first
@@ -244,7 +244,7 @@ def tune(asked: Asked, lab: Lab, follower: Follower, wait_s: float | None = 0.0)
     limits = asked.trial.limits
     # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
     template = replace(asked.trial, limits=Limits(limits.cpus))
-    cpus = len(placement.place(lab.cpus, template.limits).server_cpus)
+    cpus = len(seat(template.limits, lab).placement.server_cpus)
     every = grid(common_first(asked.stacks), cpus)
     firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in every}
     most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(every)))

@@ -10,17 +10,17 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, Query, Recipe, Write
 from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.session import run_alone
 
 ASKING = Recipe("asking", "asks Redis", (Query(3, "redis"), Write(1, "redis"), Body(84)))
 SHORT = Load(Closed(4), 0.3)
 
 
-def heat(recipe: Recipe, stack: str = "uvicorn-h11") -> Heat:
-    return Heat((Trial("study", "q", recipe, Contestant(stack), SHORT, Limits(), 0),))
+def heat(recipe: Recipe, stack: str = "uvicorn-h11") -> Session:
+    return Session((Trial("study", "q", recipe, Contestant(stack), SHORT, Limits(), 0),))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def lab() -> Lab:
 
 
 def test_the_database_runs_beside_the_server_and_what_it_used_is_told(lab: Lab) -> None:
-    (result,) = run_heat(heat(ASKING), lab)
+    (result,) = run_alone(heat(ASKING), lab)
     if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
@@ -43,7 +43,7 @@ def test_the_database_runs_beside_the_server_and_what_it_used_is_told(lab: Lab) 
 
 
 def test_a_third_party_over_grpc_is_started_as_well(lab: Lab) -> None:
-    (result,) = run_heat(heat(catalog.recipe("greeting-200ms"), "starlette-uvicorn-grpc"), lab)
+    (result,) = run_alone(heat(catalog.recipe("greeting-200ms"), "starlette-uvicorn-grpc"), lab)
     assert isinstance(result, Measurement), result
     assert result.load.ok > 0
     (peer,) = result.companions
@@ -53,7 +53,7 @@ def test_a_third_party_over_grpc_is_started_as_well(lab: Lab) -> None:
 def test_a_missing_database_is_a_row_that_says_so(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VELODROME_MONGODB", raising=False)
     recipe = Recipe("asking", "asks MongoDB", (Query(3, "mongodb"), Body(84)))
-    (result,) = run_heat(heat(recipe), lab)
+    (result,) = run_alone(heat(recipe), lab)
     assert isinstance(result, Failed)
     assert result.failure is FailureKind.UNAVAILABLE
     assert "MongoDB is not available" in result.reason
@@ -72,13 +72,13 @@ def test_a_server_for_another_recipe_has_no_client_of_a_database(lab: Lab) -> No
 @NEEDS_LINK
 def test_behind_a_link_a_database_of_ours_is_asked_and_one_outside_is_not(lab: Lab) -> None:
     (trial,) = heat(ASKING).trials
-    far = Heat((replace(trial, link=Link(2.0)),))
-    (result,) = run_heat(far, lab)
+    far = Session((replace(trial, link=Link(2.0)),))
+    (result,) = run_alone(far, lab)
     if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result
     assert result.load.ok > 0
-    (result,) = run_heat(far, replace(lab, databases={"redis": "redis://127.0.0.1:6379/0"}))
+    (result,) = run_alone(far, replace(lab, databases={"redis": "redis://127.0.0.1:6379/0"}))
     assert isinstance(result, Failed)
     assert result.failure is FailureKind.UNAVAILABLE
     assert "reaches only what velodrome starts itself; leave out the link, or the URL" in result.reason
@@ -89,7 +89,7 @@ def test_a_database_that_uses_up_its_cpus_sets_the_figures_aside(lab: Lab) -> No
     recipe = Recipe("heavy", "changes every row", (Write(4096, "postgresql"), Body(84)))
     load = Load(Closed(8), 2.0, warmup_s=0.5)
     trial = Trial("study", "q", recipe, Contestant("uvicorn-h11"), load, Limits(), 0)
-    (result,) = run_heat(Heat((trial,)), lab)
+    (result,) = run_alone(Session((trial,)), lab)
     if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)
     assert isinstance(result, Measurement), result

@@ -15,7 +15,7 @@ from velodrome.model.errors import LinkRefusedError
 from velodrome.model.load import Closed, Link, Load
 from velodrome.model.measurement import Failed, FailureKind, LoadFacts, Measurement, Placement
 from velodrome.model.results import Result
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run import link as relay
 from velodrome.run import servers
 from velodrome.run.drivers.choosing import choose
@@ -23,7 +23,8 @@ from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
 from velodrome.run.lab import Lab
 from velodrome.run.machine import netlink
 from velodrome.run.racing import opening
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.plan import plan_of
+from velodrome.run.racing.session import run_alone
 
 FAR = Link(20.0)
 SHORT = Load(Closed(2), duration_s=0.5)
@@ -46,8 +47,8 @@ def only(results: Iterator[Result]) -> Result:
 
 @NEEDS_LINK
 def test_a_link_adds_its_round_trip_and_tells_of_itself(lab: Lab) -> None:
-    near = only(run_heat(Heat((trial(link=None),)), lab))
-    far = only(run_heat(Heat((trial(),)), lab))
+    near = only(run_alone(Session((trial(link=None),)), lab))
+    far = only(run_alone(Session((trial(),)), lab))
     assert isinstance(near, Measurement)
     assert isinstance(far, Measurement)
     assert near.link is None
@@ -87,7 +88,7 @@ def test_the_server_is_in_a_network_of_its_own_and_is_watched_there(lab: Lab) ->
         return Looking(placed, seed)
 
     longer = replace(trial(), load=replace(SHORT, duration_s=1.3))
-    result = only(run_heat(Heat((longer,)), replace(lab, driver=looking)))
+    result = only(run_alone(Session((longer,)), replace(lab, driver=looking)))
     assert isinstance(result, Measurement)
     assert seen == [()]
     assert [worker.connections for worker in result.server.workers] == [2]
@@ -116,7 +117,7 @@ def test_a_relay_that_dies_under_load_is_a_failure_with_its_reason(lab: Lab) -> 
         return Killing(placed, seed)
 
     jittery = trial(link=replace(FAR, jitter_ms=1.0))  # which is the relay's, also where the kernel has netem
-    failed = only(run_heat(Heat((jittery,)), replace(lab, driver=killing)))
+    failed = only(run_alone(Session((jittery,)), replace(lab, driver=killing)))
     assert isinstance(failed, Failed)
     assert failed.failure is FailureKind.LOAD
     assert "rtt20ms-jitter1ms" in failed.reason
@@ -141,12 +142,12 @@ def test_where_no_link_can_be_had_its_trials_fail_and_a_race_of_nothing_else_is_
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relay, "TUN", "/dev/net/nonesuch")
-    near, far = (Heat((trial(link=link),)) for link in (None, Link(20.0, jitter_ms=1.0)))
-    failed = only(run_heat(far, lab))
+    near, far = (Session((trial(link=link),)) for link in (None, Link(20.0, jitter_ms=1.0)))
+    failed = only(run_alone(far, lab))
     assert isinstance(failed, Failed)
     assert failed.failure is FailureKind.UNAVAILABLE
     assert failed.reason.startswith("a link cannot be created here: ")
     assert failed.reason.endswith("Or run without a link")
     with pytest.raises(LinkRefusedError):
-        opening.refuse_impossible(far.trials, lab)
-    opening.refuse_impossible((*near.trials, *far.trials), lab)
+        opening.refuse_impossible(plan_of("far", [far], lab))
+    opening.refuse_impossible(plan_of("both", [near, far], lab))

@@ -12,7 +12,7 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.load import Closed, Limits, Load
 from velodrome.model.measurement import Failed, FlagKind, Measurement
 from velodrome.model.results import Result
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.machine.limits import hierarchies
 from velodrome.run.supervision import scratch
@@ -26,9 +26,9 @@ def hostile_lab() -> Lab:
     return replace(short_race.lab(), where=hierarchies(), start_seconds=10.0, stop_seconds=0.5)
 
 
-def trials(does: str, *loads: Load, recipe: Recipe = made.HELLO, limits: Limits | None = None) -> Heat:
+def trials(does: str, *loads: Load, recipe: Recipe = made.HELLO, limits: Limits | None = None) -> Session:
     contestant = Contestant("hostile", {"does": does})
-    return Heat(
+    return Session(
         tuple(
             Trial("study", recipe.name, recipe, contestant, load, limits or Limits(), 0)
             for load in loads or (SHORT,)

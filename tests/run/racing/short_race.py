@@ -23,11 +23,11 @@ from velodrome.model.load import Closed, Limits, Link, Load
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
-from velodrome.model.trial import Contestant, Heat, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import AS_PINNED, Environment
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.lab import DriverOf, Lab
 from velodrome.run.racing.race import Race, run
 
@@ -44,7 +44,7 @@ def bare(
     stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
 ) -> Environment:
     """No environment at all: targets need none."""
-    interpreter = find(python)
+    interpreter = find_interpreter(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)
 
 
@@ -53,9 +53,9 @@ def study(recipe: Recipe = made.HELLO, blocks: int = 2, budget_s: float | None =
     return Study("short", "A short race", (question,), CONTESTANTS, blocks=blocks, budget_s=budget_s)
 
 
-def heats(of: Study, limits: Limits | None = None) -> tuple[Heat, ...]:
+def heats(of: Study, limits: Limits | None = None) -> tuple[Session, ...]:
     return tuple(
-        Heat(
+        Session(
             tuple(
                 Trial(
                     of.name,

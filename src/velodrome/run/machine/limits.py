@@ -9,7 +9,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from velodrome.model.errors import LimitError, StartRefusedError
@@ -43,6 +43,12 @@ class Bounds:
     account: Path | None = None
     """A group that holds the server alone and accounts for its CPU."""
     notes: tuple[str, ...] = ()
+
+    def fresh(self) -> "Bounds":
+        """Return the same bounds by control groups of a new name: those of one server are never another's."""
+        name = group_name()
+        groups = tuple(Group(str(Path(one.path).with_name(name)), one.settings) for one in self.groups)
+        return replace(self, groups=groups, account=self.account.with_name(name) if self.account else None)
 
 
 def hierarchies(

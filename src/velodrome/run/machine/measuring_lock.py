@@ -45,7 +45,7 @@ def alone(
     it is: what it does, its process and its user. Raises BusyError, LockError, CacheError. The kernel lets go of the
     lock when its holder dies, however that dies.
     """
-    path = file or _shared()
+    path = file or lock_file()
     number = _taken(path, wait_s, on_wait)
     try:
         said = f"{what[:LONGEST_WHAT]}, process {os.getpid()} of {_user(os.geteuid())}".replace("\n", " ")
@@ -59,7 +59,8 @@ def alone(
         os.close(number)
 
 
-def _shared() -> Path:
+def lock_file() -> Path:
+    """Return the file whose lock holds the machine: of this user's velodromes, or of all users', as it is set up."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else cache.folder("") / NAME
 

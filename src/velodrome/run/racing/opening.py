@@ -2,7 +2,7 @@
 
 with opened(trials, lab, "capacity of hello", follower) as lab:
     with ExitStack() as running:
-        booted = boot(trials[0], lab, running)
+        booted = boot(planned(Session(trials[:1]), lab), lab, running)
 
 `Follower` is whoever shows a race while it is prepared and runs.
 """
@@ -16,27 +16,27 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from velodrome.guest import catalog
-from velodrome.guest.recipe import Query, Recipe, Write
+from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model.app import App
 from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import VelodromeError
 from velodrome.model.load import Limits
+from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
-from velodrome.model.trial import Trial
-from velodrome.run import cache
-from velodrome.run import link as site
+from velodrome.model.trial import Session, Trial
+from velodrome.run import cache, link
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.companion import Companion, Ground
-from velodrome.run.environments import cpu_turn
+from velodrome.run.environments import environment
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.installing import telling
 from velodrome.run.faults import refusals, told
-from velodrome.run.lab import Lab, OverlayOf
-from velodrome.run.machine import facts, limits
+from velodrome.run.lab import Lab
+from velodrome.run.machine import limits
 from velodrome.run.machine.measuring_lock import alone
+from velodrome.run.racing.plan import PlannedEnvironment, RunPlan, databases_of, plan_of, seat
 from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.undisturbed import stoppable
 
@@ -45,14 +45,14 @@ class Preparing(Protocol):
     """Whoever is told what is done before anything is measured."""
 
     def preparing(self, text: str) -> None:
-        """Told what is done before the first heat, and while waiting for another velodrome; by any thread."""
+        """Told what is done before the first session, and while waiting for another velodrome; by any thread."""
 
 
 class Follower(Preparing, Protocol):
     """Whoever shows a race. All are called on the thread that called `run`, but `preparing`."""
 
     def heat_started(self, label: str, seconds_left: float | None) -> None:
-        """Told `question/contestant` of the heat that begins, and how long it and the rest will take."""
+        """Told `question/contestant` of the server session that begins, and how long it and the rest will take."""
 
     def experiment_started(self, experiment: Experiment) -> None:
         """Told the experiment that begins."""
@@ -71,43 +71,42 @@ class Follower(Preparing, Protocol):
 
 
 Made = Environment | VelodromeError
-Pairs = tuple[tuple[str, str], ...]
-Wanted = tuple[str, str, Pairs, Pairs]
-"""What an environment is made of: stack, interpreter (empty: velodrome's own), versions, databases with drivers."""
-Over = tuple[str, str]
-"""What an overlay is made of: stack, and the interpreter of the app it lies over."""
 
 
-def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, follower: Preparing) -> Lab:
-    """Make all environments first, two at a time: an installation beside a measurement would be measured too.
+def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
+    """Make all environments of a plan, two at a time: an installation beside a measurement would be measured too.
 
-    `experiments` are the names of the stacks that experiments start. Returns the lab with what was made; a
-    failed one fails the trials of its stack, when their turn comes.
+    Returns the lab with what was made; one that failed fails the trials of its stack, when their turn comes.
     """
-    wanted: dict[Wanted, tuple[str, Recipe | None]] = {
-        _wants(trial): (trial.contestant.label, trial.recipe)
-        for trial in trials
-        if trial.app is None and _servable(trial, lab)
-    }
-    wanted |= {(stack, "", (), ()): (stack, None) for stack in experiments}
-    made: dict[Wanted, Made] = {}
+    made: dict[PlannedEnvironment, Made] = {}
 
-    def make(key: Wanted, label: str, served: Recipe | None) -> None:
-        follower.preparing(f"environment of {label}")
-        stack, python, packages, _ = key
+    def make(wanted: PlannedEnvironment) -> None:
+        follower.preparing(wanted.label if wanted.over else f"environment of {wanted.label}")
+        stack = lab.stacks[wanted.stack]
         try:
             with telling(follower.preparing):
-                made[key] = lab.environment(lab.stacks[stack], python or None, dict(packages), served)
+                made[wanted] = (
+                    lab.overlay(stack, wanted.app)
+                    if wanted.app is not None
+                    else lab.environment(stack, wanted.python or None, dict(wanted.packages), wanted.recipe)
+                )
         except Exception as error:  # it fails the trials of this stack alone
-            made[key] = _told(error, follower)
+            made[wanted] = _told(error, follower)
 
-    def look_up(
+    def found(wanted: PlannedEnvironment) -> Environment:
+        there = made[wanted]
+        if isinstance(there, VelodromeError):
+            raise there
+        return there
+
+    def environment(
         stack: Stack, python: str | None, packages: Mapping[str, str], served: Recipe | None = None
     ) -> Environment:
-        found = made[stack.name, python or "", tuple(sorted(packages.items())), _databases(served)]
-        if isinstance(found, VelodromeError):
-            raise found
-        return found
+        versions = tuple(sorted(packages.items()))
+        return found(PlannedEnvironment(stack.name, python or "", versions, databases_of(served)))
+
+    def overlay(stack: Stack, app: App) -> Environment:
+        return found(PlannedEnvironment(stack.name, app.python, over=True))
 
     def install(name: str, companion: Companion) -> None:
         follower.preparing(f"what asks {name} for its first row")
@@ -117,47 +116,18 @@ def prepared(trials: Sequence[Trial], experiments: Sequence[str], lab: Lab, foll
         except Exception as error:  # said again, as the reason of the trials that it fails
             _told(error, follower)
 
-    overlays, overlay = _overlays(trials, lab, follower)
     kinds = companions.known()
-    asked = dict.fromkeys(name for _, served in wanted.values() if served for name in served.companions)
+    served = [one.recipe for one in plan.environments if one.recipe is not None]
+    databases = dict.fromkeys(name for recipe in served for name in recipe.companions)
     _two_at_a_time(
         [
-            *(partial(install, name, kinds[name]) for name in asked),
-            *(partial(make, key, *what) for key, what in wanted.items() if key[0] in lab.stacks),
-            *overlays,
+            *(partial(install, name, kinds[name]) for name in databases),
+            *(partial(make, wanted) for wanted in plan.environments),
         ]
     )
     cache.tidy(follower.preparing)
-    turn_ns = _calibrated(trials, made.values(), lab)
-    return replace(lab, environment=look_up, overlay=overlay, turn_ns=turn_ns)
-
-
-def _overlays(
-    trials: Sequence[Trial], lab: Lab, follower: Preparing
-) -> tuple[list[Callable[[], None]], OverlayOf]:
-    """Return what makes the overlays of apps, and what looks up those that were made."""
-    wanted = {
-        (trial.contestant.stack, trial.app.python): trial.app
-        for trial in trials
-        if trial.app is not None and trial.contestant.stack in lab.stacks
-    }
-    made: dict[Over, Made] = {}
-
-    def make(key: Over, app: App) -> None:
-        follower.preparing(f"{key[0]} beside {app.path}")
-        try:
-            with telling(follower.preparing):
-                made[key] = lab.overlay(lab.stacks[key[0]], app)
-        except Exception as error:  # it fails the trials of this stack alone
-            made[key] = _told(error, follower)
-
-    def look_up(stack: Stack, app: App) -> Environment:
-        found = made[stack.name, app.python]
-        if isinstance(found, VelodromeError):
-            raise found
-        return found
-
-    return [partial(make, key, app) for key, app in wanted.items()], look_up
+    turn_ns = _calibrated(plan, made.values(), lab)
+    return replace(lab, environment=environment, overlay=overlay, turn_ns=turn_ns)
 
 
 def _told(error: Exception, follower: Preparing) -> VelodromeError:
@@ -168,29 +138,12 @@ def _told(error: Exception, follower: Preparing) -> VelodromeError:
     return found
 
 
-def _wants(trial: Trial) -> Wanted:
-    contestant = trial.contestant
-    packages = tuple(sorted(contestant.packages.items()))
-    return contestant.stack, trial.interpreter, packages, _databases(trial.recipe)
-
-
-def _databases(served: Recipe | None) -> Pairs:
-    steps = served.every_step if served else ()
-    return tuple(sorted({(one.database, one.driver) for one in steps if isinstance(one, Query | Write)}))
-
-
-def _servable(trial: Trial, lab: Lab) -> bool:
-    """Whether there is anything to install for: a pair that cannot be served is told when its turn comes."""
-    stack = lab.stacks.get(trial.contestant.stack)
-    return stack is not None and catalog.serves(stack, trial.recipe) is None
-
-
-def _calibrated(trials: Sequence[Trial], made: Iterable[Made], lab: Lab) -> dict[str, str]:
-    """Ask each interpreter once how fast it computes, while nothing else runs, if any recipe computes."""
-    if not any(trial.recipe.cpu_us for trial in trials):
+def _calibrated(plan: RunPlan, made: Iterable[Made], lab: Lab) -> dict[str, str]:
+    """Measure once how fast each interpreter computes, while nothing else runs, if any recipe computes."""
+    if not any(trial.recipe.cpu_us for trial in (*plan.trials, *plan.profiles)):
         return {}
     by_version = {one.version: one for one in made if isinstance(one, Environment)}
-    return {version: cpu_turn.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
+    return {version: environment.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
 
 
 def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
@@ -237,38 +190,43 @@ def opened(
     KeyboardInterrupt as Ctrl-C does. Raises LimitError, LinkRefusedError, BusyError; an environment that cannot be made
     fails the boot of its trials.
     """
-    refuse_impossible(trials, lab)
+    plan = plan_of(what, [Session((trial,)) for trial in trials], lab)
+    with held(plan, follower, wait_s):
+        yield prepared(plan, proven(plan, lab), follower)
+
+
+@contextmanager
+def held(plan: RunPlan, follower: Preparing, wait_s: float | None = 0.0) -> Iterator[None]:
+    """Hold the machine for a plan, free of what killed velodromes left. Raises as `opened` does."""
+    refuse_impossible(plan)
 
     def waiting(holder: str) -> None:
         follower.preparing(f"waiting for another velodrome ({holder})")
 
-    with alone(what, wait_s, waiting), stoppable():
+    with alone(plan.what, wait_s, waiting), stoppable():
         swept(follower)
-        yield prepared(trials, (), proven(trials, lab), follower)
+        yield
 
 
-def refuse_impossible(trials: Sequence[Trial], lab: Lab) -> None:
-    """Tell what is impossible before anything is prepared or measured. Raises LimitError or LinkRefusedError.
+def refuse_impossible(plan: RunPlan) -> None:
+    """Try what this machine may refuse of a plan before anything is prepared or measured. Raises LinkRefusedError.
 
     Where some trials have a link and others have none, the others go on and these fail, each with the reason.
     """
-    for asked in {trial.limits for trial in trials}:
-        placed = facts.place(lab.cpus, asked)
-        limits.bounds(asked, placed.server_cpus, lab.where)
-    links = [trial.link for trial in trials]
+    links = [trial.link for trial in plan.trials]
     if links and all(links):
-        site.refuse_impossible(link for link in links if link)
+        link.refuse_impossible(one for one in links if one)
 
 
-def proven(trials: Sequence[Trial], lab: Lab) -> Lab:
+def proven(plan: RunPlan, lab: Lab) -> Lab:
     """Find out which control groups may really be used, unless the lab was told."""
-    if lab.where or not trials:
+    if lab.where or not plan.sessions:
         return lab
-    every = {trial.limits for trial in trials}
+    every = [one.seat.limits for one in plan.sessions]
     cpus = next((one.cpus for one in every if one.cpus is not None), None)
     memory = next((one.memory_bytes for one in every if one.memory_bytes is not None), None)
     asked = Limits(cpus, memory)
-    return replace(lab, where=limits.proven(asked, facts.place(lab.cpus, asked).server_cpus))
+    return replace(lab, where=limits.proven(asked, seat(asked, lab).placement.server_cpus))
 
 
 def swept(follower: Preparing) -> None:
@@ -280,9 +238,8 @@ def swept(follower: Preparing) -> None:
 
 
 @contextmanager
-def host_beside(asked: Limits, lab: Lab) -> Iterator[None]:
+def host_beside(placed: Placement) -> Iterator[None]:
     """Keep velodrome itself (sampler, output of the server) off the server's CPUs where there are others."""
-    placed = facts.place(lab.cpus, asked, facts.cores(lab.cpus))
     if placed.shared or not hasattr(os, "sched_setaffinity"):
         yield
         return

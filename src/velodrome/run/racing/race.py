@@ -1,10 +1,10 @@
-"""A race: experiments, then the heats of a study in order, then profiles; each result on the disk before the next.
+"""A race: experiments, the server sessions of a study in order, profiles; each result on the disk before the next.
 
 finished = run(race, lab, follower)      # Ctrl-C: RaceInterruptedError; what was finished is kept
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,17 +16,14 @@ from velodrome.model.errors import RaceInterruptedError
 from velodrome.model.measurement import Failed
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
-from velodrome.model.trial import Heat, Trial
-from velodrome.run.experiments.choosing import settings_of
-from velodrome.run.experiments.experiment import stacks_of
+from velodrome.model.trial import Session, Trial
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts
-from velodrome.run.machine.measuring_lock import alone
-from velodrome.run.racing.opening import Follower, host_beside, prepared, proven, refuse_impossible, swept
-from velodrome.run.racing.session import run_heat
+from velodrome.run.racing.opening import Follower, held, host_beside, prepared, proven
+from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of
+from velodrome.run.racing.session import run_session
 from velodrome.run.racing.store import Store
-from velodrome.run.supervision.undisturbed import stoppable
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Race:
     """What to run and where to write it: plain data."""
 
     study: Study
-    heats: tuple[Heat, ...]
+    sessions: tuple[Session, ...]
     out: Path
     resume: bool = False
     redo: bool = False
@@ -42,9 +39,9 @@ class Race:
     wait_s: float | None = 0.0
     """How long to wait for another velodrome to end; None: as long as it takes."""
     experiments: tuple[Experiment, ...] = ()
-    """Run before the heats."""
+    """Run before the sessions."""
     profiles: tuple[Trial, ...] = ()
-    """Taken after the heats, where the lab takes profiles."""
+    """Taken after the sessions, where the lab takes profiles."""
 
 
 @dataclass(frozen=True)
@@ -58,32 +55,57 @@ class Finished:
     """`complete` or `budget spent`."""
 
 
+def plan_of_race(
+    race: Race,
+    lab: Lab,
+    estimate_s: Callable[[Session], float] | None = None,
+    before: Results | None = None,
+) -> RunPlan:
+    """Return what a race will start, in order; starts nothing. `before` is what its file holds already.
+
+    Raises LimitError.
+    """
+    there = {result.trial.key for result in before.trials} if before else set()
+    left = [Session(tuple(t for t in one.trials if t.key not in there)) for one in race.sessions]
+    experiments = [finding.experiment for finding in before.findings] if before else []
+    profiles = {profile.trial.key for profile in before.profiles} if before else set()
+    return plan_of(
+        f"study {race.study.name}",
+        [one for one in left if one.trials],
+        lab,
+        estimate_s,
+        experiments=[one for one in race.experiments if one not in experiments],
+        profiles=[trial for trial in race.profiles if lab.profile and trial.key not in profiles],
+        budget_s=race.study.budget_s,
+    )
+
+
 def run(
-    race: Race, lab: Lab, follower: Follower, estimate_s: Callable[[Heat], float] | None = None
+    race: Race, lab: Lab, follower: Follower, estimate_s: Callable[[Session], float] | None = None
 ) -> Finished:
-    """Run all that the file does not hold yet. `estimate_s`: how long a heat should take, if known.
+    """Run all that the file does not hold yet. `estimate_s`: how long a session should take, if known.
 
     Raises RaceInterruptedError on Ctrl-C, SIGTERM or SIGHUP, BusyError, LimitError, OutputError, and for a resume
     ResultsError or StudyChangedError. A stack's failure is a result and raises nothing.
     """
-    trials = [trial for heat in race.heats for trial in heat.trials]
-    refuse_impossible(trials, lab)
-    total = len(trials)
-    with alone(f"study {race.study.name}", race.wait_s, _tell_wait(follower)), stoppable():
-        swept(follower)
+    whole = plan_of_race(race, lab, estimate_s)
+    total = len(whole.trials)
+    with held(whole, follower, race.wait_s):
         store, before = _open(race)
         done = len(before.trials)
         with store:
             try:
                 _retell(before, follower)
-                lab = _prepared(race, proven(trials, lab), follower)
-                _experiment(race, before, store, lab, follower)
-                schedule = Scheduler(race.heats, race.study.budget_s, before.trials, estimate_s)
+                lab = proven(whole, lab)
+                plan = plan_of_race(race, lab, estimate_s, before)
+                lab = prepared(plan, lab, follower)
+                _experiment(plan, store, lab, follower)
+                schedule = Scheduler(plan)
                 for result in schedule.results(lab, follower):
                     store.append(result)
                     done += 1
                     follower.finished(result)
-                _profile(race, before, store, lab, follower)
+                _profile(plan, store, lab, race.out, follower)
             except KeyboardInterrupt:
                 raise RaceInterruptedError(str(store.path), done, total) from None
     return Finished(store.path, done, total, schedule.how)
@@ -99,36 +121,21 @@ def _retell(before: Results, follower: Follower) -> None:
         follower.profiled(profile)
 
 
-def _prepared(race: Race, lab: Lab, follower: Follower) -> Lab:
-    trials = [trial for heat in race.heats for trial in heat.trials]
-    named = [stack for one in race.experiments for stack in stacks_of(settings_of(one))]
-    return prepared([*trials, *race.profiles], named, lab, follower)
+def _experiment(plan: RunPlan, store: Store, lab: Lab, follower: Follower) -> None:
+    for experiment in plan.experiments:
+        follower.experiment_started(experiment)
+        finding = run_experiment(experiment, lab)
+        store.append(finding)
+        follower.found(finding)
 
 
-def _experiment(race: Race, before: Results, store: Store, lab: Lab, follower: Follower) -> None:
-    done = [finding.experiment for finding in before.findings]
-    for experiment in race.experiments:
-        if experiment not in done:
-            follower.experiment_started(experiment)
-            finding = run_experiment(experiment, lab)
-            store.append(finding)
-            follower.found(finding)
-
-
-def _profile(race: Race, before: Results, store: Store, lab: Lab, follower: Follower) -> None:
-    done = {profile.trial.key for profile in before.profiles}
-    if lab.profile is None:
-        return
-    for trial in race.profiles:
-        if trial.key not in done:
+def _profile(plan: RunPlan, store: Store, lab: Lab, out: Path, follower: Follower) -> None:
+    for trial in plan.profiles:
+        if lab.profile is not None:
             follower.profile_started(trial)
-            profile = lab.profile(trial, lab, race.out)
+            profile = lab.profile(trial, lab, out)
             store.append(profile)
             follower.profiled(profile)
-
-
-def _tell_wait(follower: Follower) -> Callable[[str], None]:
-    return lambda holder: follower.preparing(f"waiting for another velodrome ({holder})")
 
 
 def _open(race: Race) -> tuple[Store, Results]:
@@ -156,56 +163,39 @@ def _now() -> str:
 
 
 class Scheduler:
-    """Which heats are left, how long they take, and whether the budget allows another block."""
+    """Runs the sessions of a plan in order, as long as the budget allows another block."""
 
-    def __init__(
-        self,
-        heats: Sequence[Heat],
-        budget_s: float | None,
-        before: Sequence[Result],
-        estimate_s: Callable[[Heat], float] | None,
-    ) -> None:
-        """`before` are results that are there already; `estimate_s` tells how long a heat should take."""
-        self.budget_s, self.estimate_s = budget_s, estimate_s or _rough_s
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
         self.how = "complete"
-        keys = {result.trial.key for result in before}
-        left = [Heat(tuple(t for t in heat.trials if t.key not in keys)) for heat in heats]
-        self.heats = [heat for heat in left if heat.trials]
         self._began = time.monotonic()
         self._estimated_s = self._took_s = 0.0
 
     def results(self, lab: Lab, follower: Follower) -> Iterator[Result]:
-        """Yield the result of each trial that is left, in order, until the budget is spent."""
-        block = self._block(self.heats[0]) if self.heats else 0
-        for number, heat in enumerate(self.heats):
-            left = self.heats[number:]
-            if self._block(heat) != block:
-                block = self._block(heat)
-                if self._over_budget(one for one in left if self._block(one) == block):
+        """Yield the result of each trial, in order, until the budget is spent."""
+        sessions = self.plan.sessions
+        block = sessions[0].block if sessions else 0
+        for number, session in enumerate(sessions):
+            left = sessions[number:]
+            if session.block != block:
+                block = session.block
+                if self._over_budget(one for one in left if one.block == block):
                     self.how = "budget spent"
                     return
             began = time.monotonic()
-            follower.heat_started(heat.trials[0].cell, self._seconds(left))
-            with closing(run_heat(heat, lab)) as results, host_beside(heat.trials[0].limits, lab):
+            follower.heat_started(session.cell, self._seconds(left))
+            with closing(run_session(session, lab)) as results, host_beside(session.seat.placement):
                 yield from results
-            self._estimated_s += self.estimate_s(heat)
+            self._estimated_s += session.seconds
             self._took_s += time.monotonic() - began
 
-    @staticmethod
-    def _block(heat: Heat) -> int:
-        return heat.trials[0].block
-
-    def _seconds(self, heats: Iterable[Heat]) -> float:
-        """Return how long heats will take: as estimated, times how wrong the estimate was so far."""
+    def _seconds(self, sessions: Iterable[PlannedSession]) -> float:
+        """Return how long sessions will take: as estimated, times how wrong the estimate was so far."""
         pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
-        return sum(self.estimate_s(heat) for heat in heats) * pace
+        return sum(one.seconds for one in sessions) * pace
 
-    def _over_budget(self, block: Iterable[Heat]) -> bool:
-        """Whether a block would end after the budget. Never asked of the first: no answer is worth less."""
-        if self.budget_s is None:
+    def _over_budget(self, block: Iterable[PlannedSession]) -> bool:
+        """Whether a block would end after the budget. Never checked of the first: no answer is worth less."""
+        if self.plan.budget_s is None:
             return False
-        return time.monotonic() - self._began + self._seconds(block) > self.budget_s
-
-
-def _rough_s(heat: Heat) -> float:
-    return 1.5 + sum(trial.load.warmup_s + trial.load.duration_s for trial in heat.trials)
+        return time.monotonic() - self._began + self._seconds(block) > self.plan.budget_s

@@ -1,16 +1,15 @@
 """A server session: one server starts, its trials run, it stops; each gives a measurement or a failure, no exception.
 
-    for result in run_heat(heat, lab):
+    for result in run_session(plan, lab):
         store.append(result)
 
-`boot` starts what the server needs, in order: environment, placement, limits, link, what runs beside (companions, third
+`boot` starts what the plan says, in order: environment, limits, link, what runs beside (companions, third
 parties), port, server; it returns once the server has given a right answer. Then, for each load: rest, warm-up,
 measured span, flags. A server that dies under load gives a measurement flagged `server-died` (never ranked) if it had
 answered anything, else `Failed(DIED)`; the trials that remain get a fresh server.
 """
 
 import os
-import zlib
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -49,12 +48,11 @@ from velodrome.model.measurement import (
     UpstreamFacts,
 )
 from velodrome.model.results import Result
-from velodrome.model.trial import Heat, Trial
-from velodrome.run import servers, third_party, validity
+from velodrome.model.trial import Session, Trial
+from velodrome.run import answer_check, calls, servers, third_party, validity
 from velodrome.run.apps import serving as apps
-from velodrome.run.asking import answer_form
-from velodrome.run.calls import described_call
-from velodrome.run.clients import acquaintance, idle
+from velodrome.run.clients import idle
+from velodrome.run.clients import idle as acquaintance
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.choosing import Beside
 from velodrome.run.companions.companion import Ground
@@ -63,10 +61,9 @@ from velodrome.run.environments.environment import Environment
 from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
 from velodrome.run.link import Loopback, Site, between, entered
-from velodrome.run.machine import facts as placement
-from velodrome.run.machine import limits
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.measuring.sampler import Sampler
+from velodrome.run.racing.plan import PlannedSession, planned, seed_of
 from velodrome.run.servers import NotReady, Ready, Server, Serving, Stopped
 from velodrome.run.third_party import Upstream
 
@@ -90,20 +87,20 @@ class Booted:
 
 
 class ImpossibleError(Exception):
-    """The heat cannot go on: kind, sentence, last lines."""
+    """The session cannot go on: kind, sentence, last lines."""
 
     def __init__(self, kind: FailureKind, reason: str, last_lines: tuple[str, ...] = ()) -> None:
         self.kind, self.reason, self.last_lines = kind, secrets.mask(reason), last_lines
         super().__init__(self.reason)
 
 
-def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
-    """Start what the trial needs; `running` ends it. Raises ImpossibleError."""
+def boot(plan: PlannedSession, lab: Lab, running: ExitStack) -> Booted:
+    """Start what a session needs, where and as planned; `running` ends it. Raises ImpossibleError."""
+    trial, placed = plan.trials[0], plan.seat.placement
     stack = _stack(trial, lab)
     try:
         environment = made_for(trial, stack, lab)
-        placed = placement.place(lab.cpus, trial.limits, placement.cores(lab.cpus))
-        bounds = limits.bounds(trial.limits, placed.server_cpus, lab.where)
+        bounds = plan.seat.bounds.fresh()
         site = running.enter_context(between(trial.link, placed.load_cpus, seed_of(trial)))
         with entered(site.server):  # whatever the server talks to is in its network
             ground = Ground(
@@ -138,9 +135,8 @@ def boot(trial: Trial, lab: Lab, running: ExitStack) -> Booted:
     with entered(site.client):
         ready = _await(server, plain, trial, lab)
         form = _form(plain, trial, stack, lab)
-        acquaintance.make(server.url, serving.workers or 1)
-    notes = placed.notes + bounds.notes + site.notes
-    placed = replace(placed, enforced_by=bounds.enforced_by, notes=notes)
+        acquaintance.meet_server(server.url, serving.workers or 1)
+    placed = replace(placed, notes=placed.notes + site.notes)
     return Booted(
         server,
         environment,
@@ -195,7 +191,7 @@ def _third_parties(trial: Trial, lab: Lab, placed: Placement, running: ExitStack
 def _target(url: str, trial: Trial, stack: Stack) -> Target:
     if trial.app is not None and trial.app.proto:
         metadata = trial.app.requests[0].headers
-        return Target(url, headers=metadata, call=described_call.of_app(trial.app))
+        return Target(url, headers=metadata, call=calls.call_of_app(trial.app))
     if trial.app is not None:
         return Target.of_requests(url, trial.app.requests)
     right = catalog.interface(stack.interface).answer(trial.recipe)
@@ -207,7 +203,7 @@ def _form(target: Target, trial: Trial, stack: Stack, lab: Lab) -> AnswerForm | 
     ends_in_body = bool(trial.recipe.steps) and isinstance(trial.recipe.steps[-1], Body)
     if catalog.interface(stack.interface).protocol != "http" or not ends_in_body:
         return None
-    return answer_form.seen(target, lab.start_seconds + trial.recipe.wait_ms / 1000)
+    return answer_check.answer_form(target, lab.start_seconds + trial.recipe.wait_ms / 1000)
 
 
 def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> Ready:
@@ -235,32 +231,38 @@ def _kind(error: Exception) -> FailureKind:
     return FailureKind.UNAVAILABLE if isinstance(error, missing) else FailureKind.START
 
 
-def seed_of(trial: Trial) -> int:
-    """Return the seed of arrivals: the same for all contestants of a block, another in the next block."""
-    return zlib.crc32(f"{trial.study}/{trial.question}/{trial.load.label}/{trial.block}".encode()) or 1
-
-
 NO_SUCH_LOAD = (DriverMissingError, DriverTooOldError, UnfitLoadError)
 """Found out before anything is loaded: the load cannot be had here, and no fault is anybody's."""
 
 
-def run_heat(heat: Heat, lab: Lab) -> Generator[Result, None, None]:
+def run_alone(session: Session, lab: Lab) -> Generator[Result, None, None]:
+    """Run one session by itself, planned on the spot; as `run_session`."""
+    try:
+        plan = planned(session, lab)
+    except LimitError as error:
+        for trial in session.trials:
+            yield Failed(trial, _now(), FailureKind.UNAVAILABLE, sentence(error))
+        return
+    yield from run_session(plan, lab)
+
+
+def run_session(plan: PlannedSession, lab: Lab) -> Generator[Result, None, None]:
     """Yield one result for each trial, in order, as soon as it is certain.
 
     Close the iterator (`contextlib.closing`) to stop everything early.
     """
-    waiting = deque(heat.trials)
+    waiting = deque(plan.trials)
     while waiting:
-        yield from _one_server(waiting, lab)
+        yield from _one_server(plan, waiting, lab)
 
 
-def _one_server(waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
+def _one_server(plan: PlannedSession, waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
     """Run as many trials as one server carries: all of them, unless it dies."""
     started_at = _now()
     last: Trial | None = None
     try:
         with ExitStack() as running:
-            booted = boot(waiting[0], lab, running)
+            booted = boot(replace(plan, trials=tuple(waiting)), lab, running)
             while True:
                 last = waiting.popleft()
                 result = measure(last, booted, lab)

@@ -1,0 +1,350 @@
+"""The run plan: what is started, where, within which limits, over which link, in which order, and for how long.
+
+plan = plan_of("study hello", sessions, lab, estimate_s)      # starts nothing; raises LimitError
+print("\n".join(plan.lines()))
+json.dumps(plan.document())
+
+It is worked out once, before anything is started, and does not change: `opening` makes its environments, `race` runs
+its sessions in order, and `session.boot` starts a server where and as the plan says.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from velodrome.guest import catalog
+from velodrome.guest.recipe import Query, Recipe, Write
+from velodrome.model import quantity
+from velodrome.model.app import App
+from velodrome.model.claim import Experiment
+from velodrome.model.load import Limits
+from velodrome.model.measurement import Placement
+from velodrome.model.trial import Session, Trial
+from velodrome.run.account import acting
+from velodrome.run.experiments.experiment import settings_of, stacks_of
+from velodrome.run.lab import Lab
+from velodrome.run.machine import facts, limits, measuring_lock
+from velodrome.run.machine.limits import Bounds
+
+SCHEMA = "velodrome/plan/1"
+THIRD_PARTY = "simulated third party"
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a server, its generator and its third party run, and how the server is held to its limits."""
+
+    limits: Limits
+    placement: Placement
+    bounds: Bounds
+
+
+def seat(asked: Limits, lab: Lab) -> Seat:
+    """Return the seat of a server with these limits on the CPUs of a lab. Raises LimitError where there is none."""
+    placed = facts.place(lab.cpus, asked, facts.cores(lab.cpus))
+    held = limits.bounds(asked, placed.server_cpus, lab.where)
+    notes = placed.notes + held.notes
+    return Seat(
+        asked,
+        Placement(
+            placed.server_cpus,
+            placed.load_cpus,
+            placed.upstream_cpus,
+            placed.shared,
+            enforced_by=held.enforced_by,
+            notes=notes,
+        ),
+        held,
+    )
+
+
+@dataclass(frozen=True)
+class PlannedEnvironment:
+    """What servers run in, made before anything is measured."""
+
+    stack: str
+    python: str
+    """Its interpreter; empty: velodrome's own."""
+    packages: Pairs = ()
+    """Versions instead of the pinned."""
+    databases: Pairs = ()
+    """Databases with their drivers, whose clients it brings."""
+    label: str = field(default="", compare=False)
+    recipe: Recipe | None = field(default=None, compare=False)
+    app: App | None = field(default=None, compare=False)
+    """The app whose environment the stack lies over; None: an environment of velodrome's own."""
+    over: bool = False
+    """Whether it lies over an app's."""
+
+    @classmethod
+    def of(cls, trial: Trial, lab: Lab) -> "PlannedEnvironment | None":
+        """Return what a trial's server runs in; None: it cannot be served, which is reported in its turn."""
+        contestant, app = trial.contestant, trial.app
+        stack = lab.stacks.get(contestant.stack)
+        if stack is None:
+            return None
+        if app is not None:
+            return cls(stack.name, app.python, label=f"{stack.name} beside {app.path}", app=app, over=True)
+        if catalog.serves(stack, trial.recipe) is not None:
+            return None
+        packages = tuple(sorted(contestant.packages.items()))
+        databases = databases_of(trial.recipe)
+        return cls(stack.name, trial.interpreter, packages, databases, contestant.label, trial.recipe)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "stack": self.stack,
+            "python": self.python or None,
+            "packages": dict(self.packages),
+            "databases": [name for name, _ in self.databases],
+            "app": self.app.path if self.app else None,
+        }
+
+
+def databases_of(served: Recipe | None) -> Pairs:
+    """Return the databases that a recipe queries, each with its driver."""
+    steps = served.every_step if served else ()
+    return tuple(sorted({(one.database, one.driver) for one in steps if isinstance(one, Query | Write)}))
+
+
+@dataclass(frozen=True)
+class PlannedSession:
+    """One server from its start to its stop, with the loads it carries in order."""
+
+    trials: tuple[Trial, ...]
+    seat: Seat
+    seconds: float
+    """How long it should take, all included."""
+
+    @property
+    def block(self) -> int:
+        """Number of the repeat it belongs to, from 0."""
+        return self.trials[0].block
+
+    @property
+    def cell(self) -> str:
+        """`question/contestant`."""
+        return self.trials[0].cell
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """What is started beside the server: databases by name, simulated third parties by what names them."""
+        recipe, app = self.trials[0].recipe, self.trials[0].app
+        thirds = [one.variable for one in app.third_parties] if app else []
+        return (*recipe.companions, *([THIRD_PARTY] if recipe.calls_upstream else ()), *thirds)
+
+    def where(self) -> str:
+        """Return in words on which CPUs it runs, within which limits, over which link."""
+        placed, link = self.seat.placement, self.trials[0].link
+        words = [
+            f"server on CPU {_cpus(placed.server_cpus)}",
+            f"load on CPU {_cpus(placed.load_cpus)}",
+            *([f"services on CPU {_cpus(placed.upstream_cpus)}"] if self.services else ()),
+        ]
+        if self.seat.limits.memory_bytes is not None:
+            words.append(f"memory {quantity.memory(self.seat.limits.memory_bytes)}")
+        words += [f"held by {placed.enforced_by}", f"link {link.label}" if link else "loopback"]
+        return ", ".join(words)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        first, placed, held = self.trials[0], self.seat.placement, self.seat.limits
+        return {
+            "block": self.block,
+            "question": first.question,
+            "contestant": first.contestant.label,
+            "stack": first.contestant.stack,
+            "app": first.app.path if first.app else None,
+            "python": (first.app.python if first.app else first.interpreter) or None,
+            "loads": [_load(trial) for trial in self.trials],
+            "cpus": {
+                "server": list(placed.server_cpus),
+                "load": list(placed.load_cpus),
+                "services": list(placed.upstream_cpus),
+                "shared": placed.shared,
+            },
+            "limits": {
+                "cpus": held.cpus,
+                "memory_bytes": held.memory_bytes,
+                "enforced_by": placed.enforced_by,
+            },
+            "link": first.link.label if first.link else None,
+            "services": list(self.services),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def _load(trial: Trial) -> dict[str, Any]:
+    load = trial.load
+    return {
+        "key": trial.key,
+        "load": load.label,
+        "driver": load.driver,
+        "warmup_s": load.warmup_s,
+        "duration_s": load.duration_s,
+        "requests": load.requests,
+    }
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Everything that will be started, in order."""
+
+    what: str
+    """`study hello`: what others who wait for the machine are told."""
+    sessions: tuple[PlannedSession, ...]
+    environments: tuple[PlannedEnvironment, ...]
+    """Made beforehand, two at a time."""
+    experiments: tuple[Experiment, ...] = ()
+    """Run before the sessions."""
+    profiles: tuple[Trial, ...] = ()
+    """Taken after the sessions."""
+    budget_s: float | None = None
+    """No block begins that would end after it; None: no budget."""
+    cpus: tuple[int, ...] = ()
+    """Those that velodrome may use."""
+    lock: str = ""
+    """File that keeps the machine from another velodrome meanwhile."""
+    user: str = ""
+    """Whom servers run as; empty: as velodrome does."""
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All that is measured, in order."""
+        return tuple(trial for one in self.sessions for trial in one.trials)
+
+    @property
+    def seconds(self) -> float:
+        """How long the sessions should take one after the other; environments and experiments not included."""
+        return sum(one.seconds for one in self.sessions)
+
+    def lines(self) -> list[str]:
+        """Return it as text, line by line, for people."""
+        blocks = {one.block for one in self.sessions}
+        counted = [
+            _many(len(self.sessions), "server session"),
+            _many(len(self.trials), "load"),
+            _many(len(blocks), "block"),
+        ]
+        found = [f"{self.what}: {', '.join(counted)}, about {quantity.duration(self.seconds)}"]
+        if self.budget_s is not None:
+            budget = quantity.duration(self.budget_s)
+            found.append(f"budget {budget}: no block begins that would end after it")
+        found.append(f"CPUs {_cpus(self.cpus)}; lock {self.lock}; servers run as {self.user or 'this user'}")
+        found += ["", "environments, made first, two at a time:"]
+        found += [f"  {_environment(one)}" for one in self.environments]
+        found += [f"experiment {one.name}" for one in self.experiments]
+        places = {one.where() for one in self.sessions}
+        if len(places) == 1:
+            found += ["", f"each session: {self.sessions[0].where()}"]
+        block = None
+        for number, one in enumerate(self.sessions, 1):
+            if one.block != block:
+                block = one.block
+                found += ["", f"block {block + 1}"]
+            loads = ", ".join(_brief(trial) for trial in one.trials)
+            beside = f", with {', '.join(one.services)}" if one.services else ""
+            where = f"; {one.where()}" if len(places) > 1 else ""
+            seconds = quantity.duration(one.seconds)
+            found.append(f"  {number}. {one.cell}: {loads}{beside}{where}, {seconds}")
+        if self.profiles:
+            found += ["", f"then {_many(len(self.profiles), 'profile')}:"]
+            found += [f"  {trial.cell}: {trial.load.label}" for trial in self.profiles]
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data, to be written as JSON."""
+        return {
+            "schema": SCHEMA,
+            "what": self.what,
+            "seconds": round(self.seconds, 1),
+            "budget_s": self.budget_s,
+            "cpus": list(self.cpus),
+            "lock": self.lock,
+            "user": self.user or None,
+            "environments": [one.document() for one in self.environments],
+            "experiments": [one.name for one in self.experiments],
+            "sessions": [one.document() for one in self.sessions],
+            "profiles": [trial.key for trial in self.profiles],
+        }
+
+
+def _brief(trial: Trial) -> str:
+    load = trial.load
+    length = f"{load.requests:,} requests" if load.requests is not None else f"{load.duration_s:g} s"
+    return f"{load.label} ({load.warmup_s:g} s warm-up, {length})"
+
+
+def _environment(planned: PlannedEnvironment) -> str:
+    python = planned.python or "velodrome's own Python"
+    packages = "".join(f", {name} {version}" for name, version in planned.packages)
+    return f"{planned.label or planned.stack} on {python}{packages}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _cpus(cpus: Sequence[int]) -> str:
+    return ", ".join(map(str, cpus))
+
+
+def rough_s(session: Session) -> float:
+    """Return about how long a session takes, where nobody knows better."""
+    return 1.5 + sum(trial.load.warmup_s + trial.load.duration_s for trial in session.trials)
+
+
+def planned(session: Session, lab: Lab) -> PlannedSession:
+    """Return the plan of one session by itself. Raises LimitError."""
+    return PlannedSession(session.trials, seat(session.trials[0].limits, lab), rough_s(session))
+
+
+def plan_of(
+    what: str,
+    sessions: Iterable[Session],
+    lab: Lab,
+    estimate_s: Callable[[Session], float] | None = None,
+    *,
+    experiments: Sequence[Experiment] = (),
+    profiles: Sequence[Trial] = (),
+    budget_s: float | None = None,
+) -> RunPlan:
+    """Return the plan of sessions in this order. Starts nothing; raises LimitError for limits that cannot be held.
+
+    `estimate_s` says how many seconds a session should take.
+    """
+    estimate_s = estimate_s or rough_s
+    every = tuple(sessions)
+    seats = {asked: seat(asked, lab) for asked in dict.fromkeys(one.trials[0].limits for one in every)}
+    account = acting()
+    return RunPlan(
+        what,
+        tuple(PlannedSession(one.trials, seats[one.trials[0].limits], estimate_s(one)) for one in every),
+        tuple(dict.fromkeys(_environments(every, experiments, profiles, lab))),
+        tuple(experiments),
+        tuple(profiles),
+        budget_s,
+        lab.cpus,
+        str(measuring_lock.lock_file()),
+        account.name if account else "",
+    )
+
+
+def _environments(
+    sessions: Sequence[Session], experiments: Sequence[Experiment], profiles: Sequence[Trial], lab: Lab
+) -> Iterator[PlannedEnvironment]:
+    for trial in (*(one.trials[0] for one in sessions), *profiles):
+        if (found := PlannedEnvironment.of(trial, lab)) is not None:
+            yield found
+    for experiment in experiments:
+        for name in stacks_of(settings_of(experiment)):
+            if name in lab.stacks:
+                yield PlannedEnvironment(name, "", label=name)
+
+
+def seed_of(trial: Trial) -> int:
+    """Return the seed of arrivals: the same for all contestants of a block, another in the next block."""
+    return zlib.crc32(f"{trial.study}/{trial.question}/{trial.load.label}/{trial.block}".encode()) or 1
