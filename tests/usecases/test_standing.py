@@ -11,6 +11,7 @@ import psutil
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.model.app import App, Content, Request
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, InterpreterNotFoundError
 from velodrome.model.load import Limits

@@ -33,7 +33,7 @@ from velodrome.model.errors import (
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
-from velodrome.run.apps import commands, fingerprints
+from velodrome.run.apps import commands, fingerprints, inspect
 from velodrome.run.apps.inspect import Found, Named
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
