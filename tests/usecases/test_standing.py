@@ -11,11 +11,11 @@ import psutil
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
-from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.model.app import App, Content, Request
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, InterpreterNotFoundError
 from velodrome.model.load import Limits
 from velodrome.model.trial import Contestant
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.usecases.apps import AppSpec, lab_for, look, stacks_for
 from velodrome.usecases.bench import Bench, standing, trial_of
 from velodrome.usecases.compare import laid_out, rehearse
