@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.conformance.answering import check, check_connection, check_nothing_is_left
 from tests.conformance.booted import booted
-from tests.conformance.test_every_stack import check, check_connection, check_nothing_is_left
 from tests.conformance.wire import Wire
 
 from velodrome.guest import catalog, plugins

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.conformance.answering import check_nothing_is_left
 from tests.conformance.booted import Booted, booted
 from tests.conformance.grpc_wire import ask, call
-from tests.conformance.test_every_stack import check_nothing_is_left
 from tests.conformance.wire import Wire
 
 from velodrome.guest import catalog

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.conformance.answering import ask_once, check_nothing_is_left
 from tests.conformance.booted import Booted, booted
 from tests.conformance.grpc_wire import ask as ask_by_grpc
 from tests.conformance.grpc_wire import call
-from tests.conformance.test_every_stack import ask_once, check_nothing_is_left
 
 from velodrome.guest import catalog, client
 from velodrome.guest.client import Client

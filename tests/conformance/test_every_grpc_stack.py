@@ -9,10 +9,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.conformance.answering import check_nothing_is_left
 from tests.conformance.booted import Booted, booted
 from tests.conformance.dealing import RECIPES, marks
 from tests.conformance.grpc_wire import CHAT, Told, ask, call
-from tests.conformance.test_every_stack import check_nothing_is_left
 
 from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import SAY_HELLO, greeting

@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.conformance.answering import ask_once, check, check_connection, check_nothing_is_left
 from tests.conformance.booted import Booted, booted
 from tests.conformance.dealing import RECIPES, marks
-from tests.conformance.wire import Answer, Wire
+from tests.conformance.wire import Wire
 
 from velodrome.guest import catalog
-from velodrome.guest.recipe import Body, Recipe, Sleep, Stream
+from velodrome.guest.recipe import Body, Recipe, Sleep
 from velodrome.guest.stack import Stack
 
 STACKS = {
@@ -67,6 +68,7 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
     knobs = {"workers": 3} if "workers" in stack.knobs else {}
     slots = stack.slots(stack.settings(knobs)) or TOGETHER
     with booted(stack, recipe, python_of(stack), tree, upstream, tmp_path, knobs) as server:
+        said = server.output().count("\n")  # some say much when they start
         at_least_s = 0.1 * math.ceil(TOGETHER / slots)
         until = time.monotonic() + WORKERS_S
         # Again and again: workers start one after the other, share unevenly, and this machine may be busy.
@@ -77,7 +79,7 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
                 break
             told = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
             assert time.monotonic() < until, f"{told}\n{server.output()}"
-        assert server.output().count("\n") < TOGETHER / 2, f"it logs each request:\n{server.output()}"
+        assert server.output().count("\n") < said + TOGETHER / 2, f"it logs each request:\n{server.output()}"
         check_nothing_is_left(server)
 
 
@@ -91,45 +93,3 @@ def ask_together(server: Booted, stack: Stack, recipe: Recipe) -> tuple[int, flo
         for one in asked:
             one.result()
         return processes, time.monotonic() - began
-
-
-def ask_once(server: Booted, stack: Stack, recipe: Recipe) -> None:
-    with Wire(server.port) as wire:
-        check(wire.ask(recipe.method, recipe.upload), stack, recipe, server)
-
-
-def check(answer: Answer, stack: Stack, recipe: Recipe, server: Booted) -> None:
-    interface = catalog.interface(stack.interface)
-    assert answer.status == 200, server.output()
-    assert answer.body == interface.answer(recipe)
-    last = recipe.steps[-1]
-    if isinstance(last, Body) and last.on_wire and interface.head_bytes is not None:
-        assert answer.wire_bytes == last.size
-    # A loop counts from when it last woke: on a busy machine libuv's timers end that much early.
-    assert answer.took_s >= 0.9 * recipe.wait_ms / 1000, "it did not wait"
-    if isinstance(last, Stream):
-        over_s = answer.took_s - answer.first_byte_s
-        assert over_s > recipe.wait_ms / 2000, "the chunks came all at once, in the end"
-
-
-def check_connection(wire: Wire, stack: Stack, recipe: Recipe, server: Booted, first: Answer) -> None:
-    # A body of unknown length may be ended by the end of the connection.
-    if not isinstance(recipe.steps[-1], Stream):
-        assert first.closes is not stack.keeps_alive
-    if first.closes:
-        assert wire.ended()
-    else:
-        check(wire.ask(recipe.method, recipe.upload), stack, recipe, server)
-
-
-def check_nothing_is_left(server: Booted) -> None:
-    stopped = server.stop()
-    assert stopped.left == ()
-    assert not stopped.ending.hung, server.output()
-    assert stopped.ending.orphans == 0, "workers outlived their master"
-    # Ended by itself, or by the signal where it leaves that to the system.
-    assert stopped.ending.exit is not None
-    asked = server.server.serving.process().stop_signal
-    assert stopped.ending.exit.code in (0, -asked, 128 + asked), server.output()
-    assert server.files() == []
-    assert "Traceback" not in server.output(), server.output()

@@ -1,6 +1,7 @@
 """The catalog finds what is there, and a plugin that is broken harms nobody but itself."""
 
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -31,7 +32,17 @@ def write(folder: Path, name: str, text: str) -> str:
 def test_every_file_of_the_folder_is_an_entry_except_those_with_an_underscore() -> None:
     folder = Path(catalog.__file__).parent / "stacks"
     files = {path.stem.replace("_", "-") for path in folder.glob("[!_]*.py")}
-    assert set(catalog.stacks()) == files
+    every = catalog.stacks()
+    assert {name for name, stack in every.items() if not stack.variant_of} == files
+    assert {stack.variant_of for stack in every.values()} - {""} <= files
+
+
+def test_a_variant_is_its_stack_with_knobs_set() -> None:
+    stack, variant = catalog.stack("aiohttp"), catalog.stack("aiohttp-uvloop")
+    launch = Launch("127.0.0.1", 8000, "shop:app", stack.settings({"loop": "uvloop"}))
+    assert variant.command(replace(launch, knobs=variant.settings({}))) == stack.command(launch)
+    assert "loop" not in variant.knobs
+    assert "uvloop==0.23.0" in variant.requires
 
 
 @pytest.mark.parametrize(
@@ -69,7 +80,7 @@ def test_one_package_is_pinned_to_one_version_everywhere() -> None:
         for line in catalog.requires(stack):
             package, equals, version = line.partition("==")
             assert equals, f"{stack.name} requires {line}, which is no pin"
-            pins.setdefault(package, set()).add(version)
+            pins.setdefault(package, set()).add(version.partition(";")[0])
     assert {package: versions for package, versions in pins.items() if len(versions) > 1} == {}
 
 

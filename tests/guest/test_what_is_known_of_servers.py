@@ -38,7 +38,7 @@ def words_of_servers() -> re.Pattern[str]:
     options = {option for one in catalog.servers().values() for option in one.has_value}
     options |= {"--max-requests", "--limit-max-requests", "--workers-max-rss"}
     # A stack that is called as its interface or as a common word would be found everywhere.
-    names = {name for name in stacks if "-" in name} | set(servers)
+    names = {name for name in stacks if "-" in name} | set(servers) - set(catalog.interfaces())
     every = sorted((*names, *options - {"--timeout"}), key=len, reverse=True)
     return re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, every))})(?![\w-])")
 

@@ -58,6 +58,10 @@ APP = "velodrome.guest.interfaces.asgi:app"
             ),
             "python -m gunicorn --threads=4 yourmodule:app",
         ),
+        (
+            ("/e/bin/python", "-m", "daphne", "--endpoint=tcp:interface=127.0.0.1:port=40123:backlog=9", APP),
+            "python -m daphne --endpoint=tcp:interface=127.0.0.1:port=8000:backlog=9 yourmodule:app",
+        ),
         # What one server takes for a laboratory's setting may be another's own.
         (
             ("/e/bin/python", "-m", "server", "--timeout=120", APP),

@@ -32,14 +32,18 @@ def test_a_server_that_is_there_is_not_installed_again() -> None:
     assert "--no-control-socket" not in line
 
 
-LABORATORY = ("timeout=", "timeout-", "graceful", "-log", "control-socket", "kill-", "no-ws")
+LABORATORY = ("graceful", "-log", "control-socket", "kill-", "no-ws")
 
 
 @pytest.mark.parametrize("stack", [name for name, one in catalog.stacks().items() if one.interface in SERVED])
 def test_no_server_is_deployed_as_a_laboratory_wants_it(stack: str) -> None:
     app = App("shop:app", catalog.stack(stack).interface, PYTHON, "/shop")
-    line = pasted(app, stack).replace("--timeout-keep-alive=", "--keep-alive=")
+    line = pasted(app, stack)
     assert line.split("\n")[-1].startswith("python ")
+    server = catalog.stack(stack).server
+    options = {word.strip("'\",").partition("=")[0] for word in line.split()}
+    assert server is not None
+    assert not options & set(server.has_value)
     assert not [part for part in LABORATORY if part in line]
 
 

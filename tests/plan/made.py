@@ -80,18 +80,3 @@ def with_contestants(contestants: str) -> str:
 
 def with_recipe(recipe: str) -> str:
     return f'contestants = ["uvicorn"]\n[[questions]]\nname = "q"\nrecipe = {recipe}\nloads = [{ONE}]\n'
-
-
-BASE = """\
-contestants = ["uvicorn", {stack = "gunicorn-sync", name = "sync", workers = 2}]
-[[questions]]
-recipe = "hello"
-loads = [
-  {connections = 40, duration = 1},
-  {connections = 9, requests = 1000},
-  {connections = 40, duration = 1, idle = 95},
-]
-[[experiments]]
-kind = "canary"
-"""
-"""A study with two contestants, three loads and an experiment."""

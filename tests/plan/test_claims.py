@@ -1,7 +1,8 @@
 """Claims name only what the study measures, and can fail; all that is wrong with them is told at once."""
 
 import pytest
-from tests.plan.made import BASE, KNOWN, STACKS, problems, study
+from tests.plan.made import KNOWN, STACKS, problems, study
+from tests.plan.study_text import BASE
 
 from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
 from velodrome.plan.matrix import lay_out, narrowed

@@ -1,7 +1,8 @@
 """Published tables name what the study measures, with a figure for each metric; all that is wrong is told at once."""
 
 import pytest
-from tests.plan.made import BASE, KNOWN, STACKS, problems, study
+from tests.plan.made import KNOWN, STACKS, problems, study
+from tests.plan.study_text import BASE
 
 from velodrome.model.claim import PublishedRow, PublishedTable
 from velodrome.plan.matrix import lay_out, narrowed

@@ -1,4 +1,4 @@
-"""What searches of a made-up app found."""
+"""Results of a search for the capacity, made up."""
 
 from tests.judge import made
 

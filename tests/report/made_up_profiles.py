@@ -1,31 +1,10 @@
-"""Profiles of two made-up servers, and a verdict with them."""
+"""Verdicts with profiles, made up."""
 
 import dataclasses
 
 from tests.report import made_up_verdict
 
-from velodrome.model import profile
 from velodrome.model.verdict import ProfileView, Verdict
-
-TURN = ("process 1", "main (app.py)", "_run_once (asyncio/base_events.py)", "Handle._run (asyncio/events.py)")
-
-
-PARSE = (*TURN, "data_received (uvicorn/protocols/http/h11_impl.py)")
-
-
-OWN = (*PARSE, "<b>app</b> (<velodrome asgi hello 1>)")
-
-
-WAIT = (*TURN[:3], "EpollSelector.select (selectors.py)", profile.WAITS)
-
-
-FIRST = profile.dump({PARSE: 30, OWN: 10, WAIT: 60})
-
-
-SECOND = profile.dump({PARSE: 60, WAIT: 40})
-
-
-TEXTS = {"profiles/a.txt": FIRST, "profiles/b.txt": SECOND}
 
 
 def view(label: str, collapsed: str, idle: float, **facts: object) -> ProfileView:

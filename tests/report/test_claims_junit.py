@@ -1,6 +1,6 @@
 from xml.etree import ElementTree as Tree
 
-from tests.report.ant_schema import check
+from tests.report.junit_schema import check
 from tests.report.made_up_claims import with_claims
 from tests.report.made_up_verdict import verdict
 

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from xml.etree import ElementTree as Tree
 
 import pytest
-from tests.report.ant_schema import check
+from tests.report.junit_schema import check
 from tests.report.made_up_diff import diff, hostile
 
 from velodrome.model.difference import Diff
 from velodrome.report import differences
+
+"""Attributes, all of which the schema wants, and children in their order."""
 
 
 @pytest.mark.parametrize("what", [diff(), hostile()], ids=["plain", "hostile"])

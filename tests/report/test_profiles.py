@@ -5,12 +5,20 @@ import re
 
 import pytest
 from tests.report import made_up_verdict
-from tests.report.made_up_profiles import FIRST, OWN, PARSE, SECOND, TEXTS, WAIT, verdict, view
+from tests.report.made_up_profiles import verdict, view
 
 from velodrome.model import profile
 from velodrome.model.verdict import Verdict
 from velodrome.report import html, markdown, profiles, terminal
 from velodrome.report import profiles as flames
+
+TURN = ("process 1", "main (app.py)", "_run_once (asyncio/base_events.py)", "Handle._run (asyncio/events.py)")
+PARSE = (*TURN, "data_received (uvicorn/protocols/http/h11_impl.py)")
+OWN = (*PARSE, "<b>app</b> (<velodrome asgi hello 1>)")
+WAIT = (*TURN[:3], "EpollSelector.select (selectors.py)", profile.WAITS)
+FIRST = profile.dump({PARSE: 30, OWN: 10, WAIT: 60})
+SECOND = profile.dump({PARSE: 60, WAIT: 40})
+TEXTS = {"profiles/a.txt": FIRST, "profiles/b.txt": SECOND}
 
 
 def both() -> Verdict:

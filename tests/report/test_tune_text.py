@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tests.report.made_up_recommendation import COMMAND, GRID, recommended
+from tests.report.made_up_tune import COMMAND, GRID, recommended
 
 from velodrome.judge.tuning.racing import tune
 from velodrome.model.tuning import (

@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from velodrome.guest import client
 from velodrome.guest.interface import GRPCIO, GRPCLIB, Interface
-from velodrome.guest.plugins import Entry, Kind, entries, healthy, one
+from velodrome.guest.plugins import Entry, Kind, NoSuchNameError, entries, healthy, one
 from velodrome.guest.recipe import Query, Recipe, Write, kind_of
 from velodrome.guest.stack import Server, Stack
 
@@ -23,7 +23,10 @@ INTERFACE = Kind("interface", Interface, "velodrome.guest.interfaces")
 
 def stacks(extra: Sequence[str] = ()) -> Dict[str, Stack]:
     """Return all stacks that could be loaded, by name, sorted. `extra` are paths of files."""
-    return healthy(STACK, extra)
+    files: Dict[str, Stack] = healthy(STACK, extra)
+    found = {each.name: each for stack in files.values() for each in stack.every()}
+    found.update(files)  # a file of a variant's name counts more
+    return {name: found[name] for name in sorted(found)}
 
 
 def recipes(extra: Sequence[str] = ()) -> Dict[str, Recipe]:
@@ -38,7 +41,13 @@ def interfaces() -> Dict[str, Interface]:
 
 def stack(name: str, extra: Sequence[str] = ()) -> Stack:
     """Return one stack. Raises NoSuchNameError (a KeyError)."""
-    found: Stack = one(STACK, name, extra)
+    every = stacks(extra)
+    if name in every:
+        return every[name]
+    try:
+        found: Stack = one(STACK, name, extra)
+    except NoSuchNameError as error:
+        raise NoSuchNameError(error.kind, name, [*every], error.error) from None
     return found
 
 

@@ -48,6 +48,8 @@ class Interface:
     """Given head and body together in bytes, the part that is head; None where the server writes the head."""
     protocol: str = "http"
     """What clients speak to its servers: `http` (HTTP/1.1) or `grpc`."""
+    apps: bool = False
+    """Whether an app of a user's own can be called through it (`--interface`); the others are of recipes alone."""
 
     def answer(self, recipe: Recipe) -> bytes:
         """Return the body of a right answer. Raises ValueError if the recipe cannot be served."""

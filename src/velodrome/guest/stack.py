@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Mapping, Optional, Tuple, Union
 
 KnobValue = Union[int, str]
@@ -141,6 +141,18 @@ class Server:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A stack under a name of its own that sets knobs of another for good: `aiohttp-uvloop` is `aiohttp` on uvloop."""
+
+    name: str
+    title: str
+    about: str
+    knobs: Mapping[str, KnobValue]
+    requires: Tuple[str, ...] = ()
+    """In place of the other's requirements of the same packages."""
+
+
+@dataclass(frozen=True)
 class Stack:
     """Who serves: a server, its concurrency model and event loop, its knobs, and what it needs installed."""
 
@@ -182,6 +194,41 @@ class Stack:
     """The program it starts; None where nothing is known of it but the command line."""
     usual: bool = False
     """Whether it serves an app of its interface where nobody says which stack does."""
+
+    variants: Tuple[Variant, ...] = ()
+    """Further stacks that this one is under other names."""
+    variant_of: str = ""
+    """The name of the stack that this one is with some knobs set."""
+
+    def every(self) -> Tuple[Stack, ...]:
+        """Return this stack and its variants; these do not have the knobs that are set for good."""
+        return (self, *map(self._varied, self.variants))
+
+    def _varied(self, of: Variant) -> Stack:
+        def command(launch: Launch) -> Process:
+            return self.command(replace(launch, knobs={**launch.knobs, **of.knobs}))
+
+        def script(launch: Launch, app: Written) -> str:
+            if self.script is None:
+                raise TypeError("stack %r has no script" % self.name)
+            return self.script(replace(launch, knobs={**launch.knobs, **of.knobs}), app)
+
+        own = {line.partition("==")[0] for line in of.requires}
+        others = (line for line in self.requires if line.partition("==")[0] not in own)
+        return replace(
+            self,
+            name=of.name,
+            title=of.title,
+            about=of.about,
+            command=command,
+            requires=(*others, *of.requires),
+            script=script if self.script is not None else None,
+            knobs={knob: value for knob, value in self.knobs.items() if knob not in of.knobs},
+            choices={knob: values for knob, values in self.choices.items() if knob not in of.knobs},
+            usual=False,
+            variants=(),
+            variant_of=self.name,
+        )
 
     def settings(self, chosen: Mapping[str, KnobValue]) -> Dict[str, KnobValue]:
         """Return all knobs with `chosen` over the defaults. Raises KeyError for one it does not have."""

@@ -18,6 +18,12 @@ from argparse import ArgumentParser
 from importlib import import_module
 from typing import Any, Awaitable, Callable, Coroutine, List, Set
 
+LOOPS = ("asyncio", "uvloop")
+"""The event loops that `new_loop` and `run` know."""
+UVLOOP = "uvloop==0.23.0"
+UVLOOP_WHERE_IT_RUNS = UVLOOP + "; python_version >= '3.10'"
+"""For stacks of which it is one loop of two: they serve on older interpreters without it."""
+
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -35,8 +35,8 @@ def deploy(command: Sequence[str], stack: str) -> str:
         general = _ADDRESS.sub(f"{_HOST}:{_PORT}", general)
         if port and (previous in ("--port", "-p") and word == port):
             general = _PORT
-        elif port and word == f"--port={port}":
-            general = f"--port={_PORT}"
+        elif port:
+            general = re.sub(rf"\bport={port}\b", f"port={_PORT}", general)
         words.append(general)
         previous = word
     return look if any("velodrome" in word for word in words) else shlex.join(deployed(words))
@@ -69,7 +69,7 @@ def _port_of(command: Sequence[str]) -> str | None:
         if flag in ("--port", "-p") and word.isdigit():
             return word
     text = " ".join(command)
-    match = re.search(r"--port=(\d+)", text)
+    match = re.search(r"\bport=(\d+)", text)
     if match:
         return match[1]
     address = _ADDRESS.search(text)

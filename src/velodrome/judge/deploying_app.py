@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from velodrome.guest.stack import Launch, Process, Stack, Written
+from velodrome.guest.stack import KnobValue, Launch, Process, Stack, Written
 from velodrome.judge.deploying import deployed
 from velodrome.model.app import App
 from velodrome.model.trial import Contestant
@@ -22,7 +22,7 @@ INSTALL = "python -m pip install"
 def deploy(app: App, contestant: Contestant, stack: Stack, packages: Mapping[str, str]) -> str:
     """Return lines to paste; `packages` are the versions that it ran with."""
     knobs = stack.settings(contestant.knobs)
-    needed = _missing(app, stack, packages)
+    needed = _missing(app, stack, knobs, packages)
     names = variables_of(app)
     needs = [f"# needs in its environment: {', '.join(names)}"] if names else []
     install = [f"{INSTALL} {' '.join(needed)}"] if needed else []
@@ -107,11 +107,19 @@ def _line(process: Process, stack: Stack, app: App) -> str | None:
     return " ".join([*variables, shlex.join(deployed(["python", *words], stack.server))])
 
 
-def _missing(app: App, stack: Stack, packages: Mapping[str, str]) -> list[str]:
-    """Return the stack's own packages that the app's environment lacks, in the versions that were raced."""
+def _missing(
+    app: App, stack: Stack, knobs: Mapping[str, KnobValue], packages: Mapping[str, str]
+) -> list[str]:
+    """Return the stack's own packages that the app's environment lacks, in the versions that were raced.
+
+    An event loop that was not chosen is not among them.
+    """
     found = []
+    spare = set(stack.choices.get("loop", ())) - {knobs.get("loop")}
     for line in stack.requires:
         name = re.split(r"[=\[;<>~! ]", line, maxsplit=1)[0]
+        if name in spare:
+            continue
         normal = re.sub(r"[-_.]+", "-", name).lower()
         if normal not in app.packages:
             found.append(f"{name}=={packages[normal]}" if normal in packages else shlex.quote(line))

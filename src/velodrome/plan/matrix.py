@@ -153,7 +153,10 @@ REFINED: Mapping[str, tuple[int, ...]] = {"backlog": (128, 2048), "keepalive": (
 
 def grid(stacks: Iterable[Stack], cpus: int) -> tuple[Candidate, ...]:
     """Return all candidates on so many CPUs, in the order of stacks and knobs."""
-    return tuple(one for stack in stacks for one in _of(stack, cpus))
+    every = list(stacks)
+    names = {stack.name for stack in every}
+    # What a variant would be is among the settings of the stack that it is a variant of.
+    return tuple(one for stack in every if stack.variant_of not in names for one in _of(stack, cpus))
 
 
 def candidate(stack: Stack, knobs: Mapping[str, KnobValue]) -> Candidate:
@@ -208,7 +211,7 @@ COMMON_RPS = 3000.0
 
 
 def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
-    """Return the seconds one heat will take, all included."""
+    """Return the seconds one server session will take, all included."""
     companions = COMPANION_S * len(heat.trials[0].recipe.companions)
     loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
     return START_S + STOP_S + companions + loads

@@ -11,6 +11,7 @@ import importlib
 import io
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -40,7 +41,17 @@ def call_wsgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
     return int(status.split()[0]), body
 
 
-def call_asgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+def on_asyncio(app: Any, *arguments: Any) -> None:
+    asyncio.run(app(*arguments))
+
+
+def on_trio(app: Any, *arguments: Any) -> None:
+    import trio  # noqa: PLC0415 - only in its environment
+
+    trio.run(app, *arguments)
+
+
+def call_asgi(app: Any, recipe: Recipe, upload: bytes, run: Callable[..., None] = on_asyncio) -> Answer:
     sent: list[dict[str, Any]] = []
     pieces = [upload[at : at + 65536] for at in range(0, len(upload), 65536)] or [b""]
     messages = [{"type": "http.request", "body": p, "more_body": p is not pieces[-1]} for p in pieces]
@@ -60,13 +71,17 @@ def call_asgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
         "headers": [(b"host", b"localhost"), (b"content-length", str(len(upload)).encode())],
         "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
     }  # fmt: skip
-    asyncio.run(app(scope, receive, send))
+    run(app, scope, receive, send)
     start, *bodies = sent
     assert start["type"] == "http.response.start", start
     assert not bodies[-1].get("more_body"), "the answer is not ended"
     body = b"".join(message.get("body", b"") for message in bodies)
     agrees({name.decode().lower(): value.decode() for name, value in start["headers"]}, body)
     return start["status"], body
+
+
+def call_asgi_trio(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+    return call_asgi(app, recipe, upload, on_trio)
 
 
 def call_rsgi(app: Any, recipe: Recipe, upload: bytes) -> Answer:
@@ -200,6 +215,41 @@ def call_served(start: Callable[[Any], Any]) -> Callable[[Any, Recipe, bytes], A
     return call
 
 
+def call_program(start: Callable[[Any, int], None]) -> Callable[[Any, Recipe, bytes], Answer]:
+    """Return a caller for what its server runs for ever, in a process of its own."""
+
+    def call(app: Any, recipe: Recipe, upload: bytes) -> Answer:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        pid = os.fork()
+        if pid == 0:
+            start(app, port)
+            os._exit(0)
+        try:
+            until = time.monotonic() + 20
+            while True:
+                try:
+                    return over(HTTPConnection("127.0.0.1", port, timeout=20), recipe, upload)
+                except ConnectionRefusedError:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(0.02)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    return call
+
+
+def start_sanic(app: Any, port: int) -> None:
+    app.run("127.0.0.1", port, single_process=True, access_log=False, motd=False)
+
+
+def start_robyn(app: Any, port: int) -> None:
+    app.start("127.0.0.1", port, _check_port=False)
+
+
 async def start_streams(converse: Any) -> int:
     server = await asyncio.start_server(converse, "127.0.0.1", 0)
     return int(server.sockets[0].getsockname()[1])
@@ -231,6 +281,9 @@ CALLERS: dict[str, Callable[[Any, Recipe, bytes], Answer]] = {
     "starlette": call_asgi,
     "fastapi": call_asgi,
     "django_asgi": call_asgi,
+    "asgi_trio": call_asgi_trio,
+    "sanic": call_program(start_sanic),
+    "robyn": call_program(start_robyn),
     "rsgi": call_rsgi,
     "socket_blocking": call_socket,
     "socket_asyncio": call_served(start_streams),

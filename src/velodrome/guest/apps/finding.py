@@ -140,8 +140,12 @@ def required(call: Callable[..., Any]) -> List[str]:
 CLASSES = {
     ("aiohttp.web_app", "Application"): "aiohttp",
     ("tornado.web", "Application"): "tornado",
+    ("robyn", "Robyn"): "robyn",
+    ("sanic.app", "Sanic"): "asgi",
 }
 """Of frameworks that bring their own server."""
+ALSO = {("sanic.app", "Sanic"): ("sanic",)}
+"""Further interfaces that such an application has."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,8 @@ class Kind:
     """`application`, `factory`, `coroutine` (a factory that has to be awaited), `asgi2`, `django` or `servicer`."""
     told: str
     """What it is, for a sentence: `a Flask`, `a function`."""
+    also: Tuple[str, ...] = ()
+    """Further interfaces it can be called through."""
     adder: str = ""
     """Of a servicer: `module:function` that adds it to a server; the function itself where its user wrote one."""
 
@@ -181,13 +187,13 @@ def kind_of(thing: Any, make: bool = True) -> Kind:
     for cls in type(thing).__mro__:
         found = CLASSES.get((cls.__module__, cls.__name__))
         if found:
-            return Kind(found, "application", told)
+            return Kind(found, "application", told, ALSO.get((cls.__module__, cls.__name__), ()))
     if isawaitable(thing):  # what `create_app('test')` gave
         return _awaited(thing, told)
     where = adder(thing)
     if where is not None:
         over = "grpc_aio" if awaits(thing) else "grpc"
-        return Kind(over, "servicer", "the gRPC servicer %s" % _class_of(thing).__name__, where)
+        return Kind(over, "servicer", "the gRPC servicer %s" % _class_of(thing).__name__, adder=where)
     if hasattr(thing, "__rsgi__") and not isclass(thing):
         return Kind("rsgi", "application", told)
     if not callable(thing):

@@ -57,7 +57,8 @@ def _looked(path: str, told: str) -> Facts:
     if found.form == "servicer":
         return _facts(whole, found.interface, found.form, found.told, {found.interface: found.adder or whole})
     form = "factory" if called and found.form == "application" else found.form
-    return _facts(whole, found.interface, form, found.told)
+    both = dict.fromkeys((found.interface, *found.also), whole) if found.also else None
+    return _facts(whole, found.interface, form, found.told, both)
 
 
 def _as_told(path: str, thing: Any, called: bool, interface: str) -> Facts:

@@ -260,6 +260,72 @@ def _blocking_the_loop(work: Callable[[], Any]) -> Callable[[], Any]:
     return done
 
 
+class Trio:
+    """`trio.sleep`, an httpx client, nurseries. Clients of databases that await are for asyncio: it has none."""
+
+    wait = "await "
+
+    def sleep(self) -> Callable[[float], Any]:
+        """Return `trio.sleep`."""
+        import trio
+
+        slept: Callable[[float], Any] = trio.sleep
+        return slept
+
+    def ask(self, upstream: str) -> Callable[[str], Any]:
+        """Return a coroutine function over one client, whose connections are opened by the first calls."""
+        import httpx
+
+        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+        client = httpx.AsyncClient(limits=limits, timeout=float(TIMEOUT_S))
+
+        async def ask(url: str) -> int:
+            try:
+                return int((await client.get(url)).status_code)
+            except httpx.HTTPError:
+                return 0
+
+        return ask
+
+    def ask_all(self, ask: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
+        """Return a coroutine function that has each call in a task of one nursery."""
+
+        async def ask_all(calls: Sequence[Any]) -> List[int]:
+            return await _in_a_nursery([partial(ask, call) for call in calls])
+
+        return ask_all
+
+    def ask_grpc(self, peer: str) -> Callable[[int], Any]:
+        """Raise ValueError: no client of gRPC runs on trio."""
+        raise ValueError("no client of gRPC runs on trio")
+
+    def fetch(self, step: Query) -> Callable[[], Any]:
+        """Raise ValueError: no client of a database runs on trio."""
+        raise ValueError("no client of %s runs on trio" % step.database)
+
+    def store(self, step: Write) -> Callable[[], Any]:
+        """Raise ValueError: no client of a database runs on trio."""
+        raise ValueError("no client of %s runs on trio" % step.database)
+
+    def at_once(self, branches: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+        """Return a coroutine function that has each branch in a task of one nursery."""
+        return lambda: _in_a_nursery(branches)
+
+
+async def _in_a_nursery(calls: Sequence[Callable[[], Any]]) -> List[int]:
+    import trio
+
+    results = [0] * len(calls)
+
+    async def one(number: int, call: Callable[[], Any]) -> None:
+        results[number] = await call()
+
+    async with trio.open_nursery() as nursery:
+        for number, call in enumerate(calls):
+            nursery.start_soon(one, number, call)
+    return results
+
+
 class Delegating:
     """`yield from`, down to a bare `yield` that hands control to the loop (`raw/coroutines.py`)."""
 

@@ -20,8 +20,6 @@ from velodrome.guest.workers import STOPS, with_workers
 GRACE_S = 2
 """Seconds that calls in flight get when the server is told to stop."""
 
-LOOPS = ("asyncio", "uvloop")
-
 
 def command(module: str, launch: Launch, *more: str) -> Process:
     """Return the command line of a program; every knob is an option of the same name."""
@@ -98,8 +96,9 @@ def pooled_greenlets(launch: Launch, app: Written) -> str:
     return "\n".join([*first, *_imports(launch), *imports, *_processes(launch), *mode, *_pool(launch, app)])
 
 
-def on_loop(loop: str, launch: Launch, app: Written) -> str:
+def on_loop(launch: Launch, app: Written) -> str:
     """Return the program of a server on an event loop."""
+    loop = launch.text("loop")
     own = ["import uvloop"] if loop == "uvloop" else []
     serve = [
         "async def main():",

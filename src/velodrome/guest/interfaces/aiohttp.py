@@ -11,7 +11,7 @@ from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
 interface = Interface(
-    "aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,), chats=True, awaits=True
+    "aiohttp", "an aiohttp.web handler, which awaits", requires=(AIOHTTP,), chats=True, awaits=True, apps=True
 )
 
 LONGEST_UPLOAD = 1 << 30

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from asyncio import gather
-from typing import Any, Awaitable, Callable
+from typing import Any, Awaitable, Callable, Optional
 
 from velodrome.guest.codegen.idioms import Awaiting
 from velodrome.guest.codegen.steps import (
     CONTENT_TYPE,
     UPGRADE_REQUIRED,
     HandlerCode,
+    Idiom,
     Lines,
     compiled,
     indented,
@@ -23,6 +24,7 @@ interface = Interface(
     requires=(AIOHTTP,),
     chats=True,
     awaits=True,
+    apps=True,
 )
 
 READ_BODY = (
@@ -60,9 +62,9 @@ def refuse(status: int) -> Lines:
     ]
 
 
-def build(recipe: Recipe, upstream: str) -> Any:
-    """Return the ASGI application of a recipe."""
-    code = HandlerCode(recipe, upstream, Awaiting(), refuse, READ_BODY)
+def build(recipe: Recipe, upstream: str, idiom: Optional[Idiom] = None) -> Any:
+    """Return the ASGI application of a recipe; `idiom` is how it awaits, on asyncio unless another one is chosen."""
+    code = HandlerCode(recipe, upstream, idiom or Awaiting(), refuse, READ_BODY)
     code.names["lifespan"] = lifespan
     if code.chats:
         return _chat(code)

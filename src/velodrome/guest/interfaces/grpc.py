@@ -19,6 +19,7 @@ interface = Interface(
     requires=(*GRPCIO, URLLIB3),
     chats=True,
     protocol="grpc",
+    apps=True,
 )
 
 FRAME = Frame(

@@ -20,6 +20,7 @@ interface = Interface(
     chats=True,
     awaits=True,
     protocol="grpc",
+    apps=True,
 )
 
 FRAME = Frame(

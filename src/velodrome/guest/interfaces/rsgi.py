@@ -14,6 +14,7 @@ interface = Interface(
     "a coroutine function called once per request, which answers by calls into the server",
     requires=(AIOHTTP,),
     awaits=True,
+    apps=True,
 )
 
 

@@ -12,7 +12,12 @@ from velodrome.guest.recipe import Recipe, filler, served_here
 TORNADO = "tornado==6.6.1"
 
 interface = Interface(
-    "tornado", "a Tornado handler's coroutine, which awaits", requires=(TORNADO,), chats=True, awaits=True
+    "tornado",
+    "a Tornado handler's coroutine, which awaits",
+    requires=(TORNADO,),
+    chats=True,
+    awaits=True,
+    apps=True,
 )
 
 

@@ -9,7 +9,9 @@ from velodrome.guest.codegen.steps import CONTENT_TYPE, REASONS, HandlerCode, Li
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, filler, served_here
 
-interface = Interface("wsgi", "a function called once per request, which may block", requires=(URLLIB3,))
+interface = Interface(
+    "wsgi", "a function called once per request, which may block", requires=(URLLIB3,), apps=True
+)
 
 READ_BODY = (
     'length = environ.get("CONTENT_LENGTH")',

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 from velodrome.guest.stack import Launch, Process
 from velodrome.guest.workers import listen
@@ -26,14 +26,19 @@ def command(module: str, launch: Launch) -> Process:
     return Process(tuple(argv))
 
 
-def arguments(*counts: str) -> argparse.Namespace:
-    """Read the command line: app, host, port and the named counts. Exits with status 2 if it is wrong."""
+def arguments(*counts: str, loops: Sequence[str] = ()) -> argparse.Namespace:
+    """Read the command line: app, host, port, the named counts, and with `loops` an event loop, the first by default.
+
+    Exits with status 2 if it is wrong.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("app", help="module:attribute of the handler")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     for count in counts:
         parser.add_argument("--" + count, type=positive, required=True)
+    if loops:
+        parser.add_argument("--loop", choices=loops, default=loops[0])
     return parser.parse_args()
 
 

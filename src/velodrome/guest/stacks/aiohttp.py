@@ -1,4 +1,4 @@
-"""aiohttp: framework and server in one, on the standard event loop.
+"""aiohttp: framework and server in one.
 
 python -m velodrome.guest.stacks.aiohttp --app MODULE:ATTRIBUTE --port PORT [--workers N] [--loop uvloop]
 """
@@ -8,10 +8,19 @@ from __future__ import annotations
 import asyncio
 import socket
 from inspect import signature
-from typing import Any, Callable, Dict
+from typing import Any, Dict
 
-from velodrome.guest.stack import Launch, Process, Server, Stack, Written
-from velodrome.guest.workers import arguments, listen, load, new_loop, with_workers
+from velodrome.guest.stack import Launch, Process, Server, Stack, Variant, Written
+from velodrome.guest.workers import (
+    LOOPS,
+    UVLOOP,
+    UVLOOP_WHERE_IT_RUNS,
+    arguments,
+    listen,
+    load,
+    new_loop,
+    with_workers,
+)
 
 PROGRAM = "velodrome.guest.stacks.aiohttp"
 SERVER = Server(
@@ -33,11 +42,6 @@ SERVER = Server(
 
 def command(launch: Launch) -> Process:
     """Return the command line: this file is the program, as an app of aiohttp's has to bring one."""
-    return serve_on("asyncio", launch)
-
-
-def serve_on(loop: str, launch: Launch) -> Process:
-    """Return the command line on a given event loop."""
     return Process(
         (
             "-m",
@@ -47,29 +51,25 @@ def serve_on(loop: str, launch: Launch) -> Process:
             "--port=%d" % launch.port,
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
-            "--loop=%s" % loop,
+            "--loop=%s" % launch.text("loop"),
         )
     )
 
 
-def script_on(loop: str) -> Callable[[Launch, Written], str]:
-    """Return what writes the program that serves an app so on a given event loop."""
-
-    def script(launch: Launch, app: Written) -> str:
-        on = ", loop=uvloop.new_event_loop()" if loop == "uvloop" else ""
-        address = (launch.host, launch.port, launch.text("backlog"))
-        more = launch.number("workers") - 1
-        own = [*(["import uvloop"] if on else []), "from aiohttp import web"]
-        serve = "web.run_app(%s, %s, access_log=None%s)"
-        if not more:
-            where = 'host="%s", port=%d, backlog=%s' % address
-            return "\n".join([*own, app.imports, "", serve % (app.expression, where, on)])
-        lines = ["import os", "import socket", "", *own, ""]
-        lines += ['listener = socket.create_server(("%s", %d), backlog=%s)' % address]
-        lines += ["for _ in range(%d):" % more, "    if not os.fork():", "        break"]
-        return "\n".join([*lines, app.imports, "", serve % (app.expression, "sock=listener", on)])
-
-    return script
+def script(launch: Launch, app: Written) -> str:
+    """Return a program that serves an app so."""
+    on = ", loop=uvloop.new_event_loop()" if launch.text("loop") == "uvloop" else ""
+    address = (launch.host, launch.port, launch.text("backlog"))
+    more = launch.number("workers") - 1
+    own = [*(["import uvloop"] if on else []), "from aiohttp import web"]
+    serve = "web.run_app(%s, %s, access_log=None%s)"
+    if not more:
+        where = 'host="%s", port=%d, backlog=%s' % address
+        return "\n".join([*own, app.imports, "", serve % (app.expression, where, on)])
+    lines = ["import os", "import socket", "", *own, ""]
+    lines += ['listener = socket.create_server(("%s", %d), backlog=%s)' % address]
+    lines += ["for _ in range(%d):" % more, "    if not os.fork():", "        break"]
+    return "\n".join([*lines, app.imports, "", serve % (app.expression, "sock=listener", on)])
 
 
 stack = Stack(
@@ -79,10 +79,20 @@ stack = Stack(
     interface="aiohttp",
     concurrency="tasks",
     command=command,
-    requires=("aiohttp==3.14.5",),
-    knobs={"workers": 1, "backlog": 2048},
+    requires=("aiohttp==3.14.5", UVLOOP_WHERE_IT_RUNS),
+    knobs={"workers": 1, "loop": "asyncio", "backlog": 2048},
+    choices={"loop": LOOPS},
     python=(3, 10),
-    script=script_on("asyncio"),
+    script=script,
+    variants=(
+        Variant(
+            "aiohttp-uvloop",
+            "aiohttp · uvloop",
+            "Framework and server on an event loop in C; while a handler awaits the others run.",
+            {"loop": "uvloop"},
+            (UVLOOP,),
+        ),
+    ),
     server=SERVER,
     usual=True,
 )
@@ -112,7 +122,7 @@ def serve(app: str, listener: socket.socket, backlog: int, loop: str) -> None:
 def main() -> None:
     """Run the program."""
     parser = arguments(PROGRAM)
-    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    parser.add_argument("--loop", choices=LOOPS, default="asyncio")
     options = parser.parse_args()
     listener = listen(options.host, options.port, options.backlog)
     with_workers(options.workers, lambda: serve(options.app, listener, options.backlog, options.loop))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from velodrome.guest.raw.process import arguments, command
-from velodrome.guest.stack import Launch, Process, Stack
+from velodrome.guest.stack import Launch, Process, Stack, Variant
 from velodrome.guest.stacks._streams import serve
-from velodrome.guest.workers import listen, load
+from velodrome.guest.workers import LOOPS, UVLOOP, UVLOOP_WHERE_IT_RUNS, listen, load, run
 
 
 def _command(launch: Launch) -> Process:
@@ -21,15 +19,26 @@ stack = Stack(
     interface="socket_asyncio",
     concurrency="tasks",
     command=_command,
-    knobs={"backlog": 1000},
+    requires=(UVLOOP_WHERE_IT_RUNS,),
+    knobs={"loop": "asyncio", "backlog": 1000},
+    choices={"loop": LOOPS},
     python=(3, 10),  # the oldest that the interface's client runs on
+    variants=(
+        Variant(
+            "asyncio-uvloop",
+            "asyncio · streams · uvloop",
+            "as asyncio-streams, with uvloop's loop and transports in place of asyncio's own",
+            {"loop": "uvloop"},
+            (UVLOOP,),
+        ),
+    ),
 )
 
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
-    asyncio.run(serve(load(told.app), listen(told.host, told.port, told.backlog), told.backlog))
+    told = arguments("backlog", loops=LOOPS)
+    run(serve(load(told.app), listen(told.host, told.port, told.backlog), told.backlog), told.loop)
 
 
 if __name__ == "__main__":

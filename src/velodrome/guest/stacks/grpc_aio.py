@@ -6,13 +6,11 @@ python -m velodrome.guest.stacks.grpc_aio --app MODULE:ATTRIBUTE --port PORT [--
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import partial
 
-from velodrome.guest.grpc import processes
-from velodrome.guest.grpc.processes import GRACE_S, LOOPS, command, serve_in_each, shares_port, until_told
+from velodrome.guest.grpc.processes import GRACE_S, command, on_loop, serve_in_each, shares_port, until_told
 from velodrome.guest.interface import GRPCIO
-from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.workers import arguments, load, run
+from velodrome.guest.stack import Launch, Process, Stack, Variant
+from velodrome.guest.workers import LOOPS, UVLOOP, UVLOOP_WHERE_IT_RUNS, arguments, load, run
 
 PROGRAM = "velodrome.guest.stacks.grpc_aio"
 
@@ -28,10 +26,20 @@ stack = Stack(
     interface="grpc_aio",
     concurrency="tasks",
     command=_command,
-    requires=GRPCIO,
-    knobs={"workers": 1},
+    requires=(*GRPCIO, UVLOOP_WHERE_IT_RUNS),
+    knobs={"workers": 1, "loop": "asyncio"},
+    choices={"loop": LOOPS},
     python=(3, 10),
-    script=partial(processes.on_loop, "asyncio"),
+    script=on_loop,
+    variants=(
+        Variant(
+            "grpc-aio-uvloop",
+            "grpc.aio · uvloop",
+            "grpcio's C core under an event loop in C, a task for each call; while one awaits others run.",
+            {"loop": "uvloop"},
+            (UVLOOP,),
+        ),
+    ),
 )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from velodrome.guest.grpc.processes import GRACE_S, LOOPS, command, serve_in_each, shares_port, until_told
+from velodrome.guest.grpc.processes import GRACE_S, command, serve_in_each, shares_port, until_told
 from velodrome.guest.interface import GRPCLIB
-from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.workers import arguments, load, run
+from velodrome.guest.stack import Launch, Process, Stack, Variant
+from velodrome.guest.workers import LOOPS, UVLOOP, UVLOOP_WHERE_IT_RUNS, arguments, load, run
 
 PROGRAM = "velodrome.guest.stacks.grpclib"
 
@@ -28,9 +28,20 @@ stack = Stack(
     interface="grpclib",
     concurrency="tasks",
     command=_command,
-    requires=GRPCLIB,
-    knobs={"workers": 1, "backlog": 2048},
+    requires=(*GRPCLIB, UVLOOP_WHERE_IT_RUNS),
+    knobs={"workers": 1, "loop": "asyncio", "backlog": 2048},
+    choices={"loop": LOOPS},
     python=(3, 10),
+    variants=(
+        Variant(
+            "grpclib-uvloop",
+            "grpclib · uvloop",
+            "gRPC in pure Python on an event loop in C, a task for each call, at most 100 on a connection; "
+            "while one awaits the others run.",
+            {"loop": "uvloop"},
+            (UVLOOP,),
+        ),
+    ),
 )
 
 

@@ -13,6 +13,11 @@ SERVER = Server(
 
 def command(launch: Launch) -> Process:
     """Return the command line."""
+    return serve_on(launch.text("loop"), launch)
+
+
+def serve_on(loop: str, launch: Launch) -> Process:
+    """Return the command line on an event loop: `uvloop`, `asyncio` or `trio`."""
     module, _, attribute = launch.app.partition(":")
     if module.startswith("velodrome.guest."):
         # hypercorn looks into `vars(module)`, where an app that is made on first use is not yet.
@@ -24,7 +29,7 @@ def command(launch: Launch) -> Process:
             "--bind=%s:%d" % (launch.host, launch.port),
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
-            "--worker-class=%s" % launch.text("loop"),
+            "--worker-class=%s" % loop,
             # By default longer than a load may leave a connection idle; hypercorn's own are 5 s.
             "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
             "--graceful-timeout=5",

@@ -1,4 +1,4 @@
-"""Tornado: framework and server in one, on the standard event loop.
+"""Tornado: framework and server in one.
 
 python -m velodrome.guest.stacks.tornado --app MODULE:ATTRIBUTE --port PORT [--workers N] [--loop uvloop]
 """
@@ -8,11 +8,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from typing import Any, Callable
+from typing import Any
 
 from velodrome.guest.interfaces.tornado import TORNADO
-from velodrome.guest.stack import Launch, Process, Server, Stack, Written
-from velodrome.guest.workers import arguments, listen, load, run, with_workers
+from velodrome.guest.stack import Launch, Process, Server, Stack, Variant, Written
+from velodrome.guest.workers import (
+    LOOPS,
+    UVLOOP,
+    UVLOOP_WHERE_IT_RUNS,
+    arguments,
+    listen,
+    load,
+    run,
+    with_workers,
+)
 
 PROGRAM = "velodrome.guest.stacks.tornado"
 SERVER = Server(
@@ -34,11 +43,6 @@ SERVER = Server(
 
 def command(launch: Launch) -> Process:
     """Return the command line: this file is the program, as an app of Tornado's has to bring one."""
-    return serve_on("asyncio", launch)
-
-
-def serve_on(loop: str, launch: Launch) -> Process:
-    """Return the command line on a given event loop."""
     return Process(
         (
             "-m",
@@ -48,41 +52,36 @@ def serve_on(loop: str, launch: Launch) -> Process:
             "--port=%d" % launch.port,
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
-            "--loop=%s" % loop,
+            "--loop=%s" % launch.text("loop"),
         )
     )
 
 
-def script_on(loop: str) -> Callable[[Launch, Written], str]:
-    """Return what writes the program that serves an app so on a given event loop."""
-
-    def script(launch: Launch, app: Written) -> str:
-        workers = launch.number("workers")
-        lines = [
-            "import asyncio",
-            "",
-            "from tornado.httpserver import HTTPServer",
-            "from tornado.netutil import bind_sockets",
-            *(["from tornado.process import fork_processes"] if workers > 1 else []),
-            *(["import uvloop"] if loop == "uvloop" else []),
-            "",
-            'sockets = bind_sockets(%d, "%s", backlog=%s)'
-            % (launch.port, launch.host, launch.text("backlog")),
-            *(["fork_processes(%d)" % workers] if workers > 1 else []),
-            app.imports,
-            "",
-            "",
-            "async def main():",
-            "    server = HTTPServer(%s)" % app.expression,
-            "    server.add_sockets(sockets)",
-            "    await asyncio.Event().wait()",
-            "",
-            "",
-            "%s.run(main())" % loop,
-        ]
-        return "\n".join(lines)
-
-    return script
+def script(launch: Launch, app: Written) -> str:
+    """Return a program that serves an app so."""
+    workers = launch.number("workers")
+    lines = [
+        "import asyncio",
+        "",
+        "from tornado.httpserver import HTTPServer",
+        "from tornado.netutil import bind_sockets",
+        *(["from tornado.process import fork_processes"] if workers > 1 else []),
+        *(["import uvloop"] if launch.text("loop") == "uvloop" else []),
+        "",
+        'sockets = bind_sockets(%d, "%s", backlog=%s)' % (launch.port, launch.host, launch.text("backlog")),
+        *(["fork_processes(%d)" % workers] if workers > 1 else []),
+        app.imports,
+        "",
+        "",
+        "async def main():",
+        "    server = HTTPServer(%s)" % app.expression,
+        "    server.add_sockets(sockets)",
+        "    await asyncio.Event().wait()",
+        "",
+        "",
+        "%s.run(main())" % launch.text("loop"),
+    ]
+    return "\n".join(lines)
 
 
 stack = Stack(
@@ -92,10 +91,20 @@ stack = Stack(
     interface="tornado",
     concurrency="tasks",
     command=command,
-    requires=(TORNADO,),
-    knobs={"workers": 1, "backlog": 2048},
+    requires=(TORNADO, UVLOOP_WHERE_IT_RUNS),
+    knobs={"workers": 1, "loop": "asyncio", "backlog": 2048},
+    choices={"loop": LOOPS},
     python=(3, 11),
-    script=script_on("asyncio"),
+    script=script,
+    variants=(
+        Variant(
+            "tornado-uvloop",
+            "Tornado · uvloop",
+            "Framework and server in Python on an event loop in C; while a handler awaits the others run.",
+            {"loop": "uvloop"},
+            (UVLOOP,),
+        ),
+    ),
     server=SERVER,
     usual=True,
 )
@@ -118,7 +127,7 @@ async def serve(app: Any, listener: socket.socket) -> None:
 def main() -> None:
     """Run the program."""
     parser = arguments(PROGRAM)
-    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    parser.add_argument("--loop", choices=LOOPS, default="asyncio")
     options = parser.parse_args()
     listener = listen(options.host, options.port, options.backlog)
     # The app is loaded in the worker: it may hold an event loop, which must not be shared by a fork.

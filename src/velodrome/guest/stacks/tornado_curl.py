@@ -1,14 +1,9 @@
 """Tornado whose calls to a third party go through libcurl."""
 
 from velodrome.guest.interfaces.tornado import TORNADO
-from velodrome.guest.stack import Launch, Process, Stack
-from velodrome.guest.stacks.tornado import serve_on
-
-
-def command(launch: Launch) -> Process:
-    """Return the command line."""
-    return serve_on("asyncio", launch)
-
+from velodrome.guest.stack import Stack
+from velodrome.guest.stacks import tornado
+from velodrome.guest.workers import LOOPS, UVLOOP_WHERE_IT_RUNS
 
 stack = Stack(
     name="tornado-curl",
@@ -16,8 +11,10 @@ stack = Stack(
     about="As tornado, with a client over libcurl for the third party instead of the default one in Python.",
     interface="tornado_curl",
     concurrency="tasks",
-    command=command,
-    requires=(TORNADO,),
-    knobs={"workers": 1, "backlog": 2048},
+    command=tornado.command,
+    requires=(TORNADO, UVLOOP_WHERE_IT_RUNS),
+    knobs={"workers": 1, "loop": "asyncio", "backlog": 2048},
+    choices={"loop": LOOPS},
     python=(3, 11),
+    server=tornado.SERVER,
 )
