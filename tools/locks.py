@@ -13,7 +13,7 @@ from velodrome.plan import matrix, study_file
 from velodrome.plan.findings import Known
 from velodrome.run.drivers import choosing as drivers
 from velodrome.run.environments import lock
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 
 
 def raced() -> list[tuple[Stack, Recipe]]:

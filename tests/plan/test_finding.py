@@ -11,7 +11,7 @@ from velodrome.plan import study_file
 from velodrome.plan.findings import Known
 from velodrome.plan.study_file import find_study, load_study, shipped_studies
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 
 
 def test_a_study_that_ships_is_found_by_name_and_all_are_right() -> None:

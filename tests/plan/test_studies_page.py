@@ -13,7 +13,7 @@ from velodrome.plan import schema
 from velodrome.plan.findings import Known
 from velodrome.plan.study_file import parse
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 SMALLEST, WHOLE, WRONG = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

@@ -5,7 +5,7 @@ from tests.plan.made import KNOWN, STACKS
 
 from velodrome.guest import catalog
 from velodrome.plan.findings import Known
-from velodrome.plan.matrix import LOAD_S, START_S, STOP_S, heat_s, lay_out, race_s
+from velodrome.plan.matrix import LOAD_S, START_S, STOP_S, lay_out, race_s, session_s
 from velodrome.plan.study_file import load_study, parse
 
 
@@ -14,7 +14,7 @@ def told(contestant: str, recipe: str, loads: str) -> float:
         f'blocks = 1\ncontestants = [{contestant}]\n[[questions]]\nrecipe = "{recipe}"\nloads = [{loads}]\n'
     )
     (heat,) = lay_out(parse(text, "made.toml", KNOWN), STACKS).heats
-    return heat_s(heat, STACKS) - START_S - STOP_S
+    return session_s(heat, STACKS) - START_S - STOP_S
 
 
 @pytest.mark.parametrize(

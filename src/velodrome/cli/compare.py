@@ -113,7 +113,7 @@ def _compare(
         tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
     compare.rehearse(comparison, lab, tell, None if options.wait else 0.0)
     where = folder(comparison.study.name, out, options.resume)
-    version = interpreter.find(found[0].python).version
+    version = interpreter.find_interpreter(found[0].python).version
     raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))
 
 

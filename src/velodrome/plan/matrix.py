@@ -6,7 +6,7 @@ one before it has ended. So a machine that gets slower in the course of a race g
 `grid` is the matrix of a tuning: every stack that can serve, with the values of its knobs that make sense on so many
 CPUs: gunicorn-gthread[threads=16,workers=2], uvicorn[workers=2], …
 
-`heat_s` and `race_s` estimate the time before anything runs, right to about a fifth on an idle machine.
+`session_s` and `race_s` estimate the time before anything runs, right to about a fifth on an idle machine.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -210,8 +210,8 @@ COMMON_RPS = 3000.0
 """Of a Python server on one CPU, where nothing else bounds it."""
 
 
-def heat_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
-    """Return the seconds one heat will take, all included."""
+def session_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
+    """Return the seconds one server session will take, all included."""
     companions = COMPANION_S * len(heat.trials[0].recipe.companions)
     loads = sum(_load_s(trial, stacks.get(trial.contestant.stack)) for trial in heat.trials)
     return START_S + STOP_S + companions + loads
@@ -219,7 +219,7 @@ def heat_s(heat: Session, stacks: Mapping[str, Stack]) -> float:
 
 def race_s(heats: Iterable[Session], stacks: Mapping[str, Stack]) -> float:
     """Return the seconds that heats take one after the other."""
-    return sum(heat_s(heat, stacks) for heat in heats)
+    return sum(session_s(heat, stacks) for heat in heats)
 
 
 def _load_s(trial: Trial, stack: Stack | None) -> float:

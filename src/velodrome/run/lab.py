@@ -13,8 +13,7 @@ from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.drivers.driver import Driver
-from velodrome.run.environments.environment import Environment, environment_for
-from velodrome.run.environments.overlay import overlay_for
+from velodrome.run.environments.environment import Environment, environment_for, overlay_for
 from velodrome.run.machine import facts
 from velodrome.run.machine.limits import Hierarchy
 from velodrome.run.servers import STOP_SECONDS

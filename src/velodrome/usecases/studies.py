@@ -9,7 +9,7 @@ from velodrome.model.study import Study
 from velodrome.plan import study_file, untrusted
 from velodrome.plan.findings import Known
 from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 from velodrome.run.trusted import Trusted
 
 

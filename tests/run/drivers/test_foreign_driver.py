@@ -27,7 +27,7 @@ from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import UNTOLD, Placement
 from velodrome.run.drivers import choosing, wrk
 from velodrome.run.drivers.driver import LoadEvent, Target
-from velodrome.run.drivers.foreign_driver import saturated
+from velodrome.run.drivers.foreign import saturated
 from velodrome.run.environments import environment, guest_tree
 
 PLACED = Placement((0,), (), (), True, "nothing")

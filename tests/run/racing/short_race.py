@@ -27,7 +27,7 @@ from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.choosing import choose
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import AS_PINNED, Environment
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.lab import DriverOf, Lab
 from velodrome.run.racing.race import Race, run
 
@@ -44,7 +44,7 @@ def bare(
     stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
 ) -> Environment:
     """No environment at all: targets need none."""
-    interpreter = find(python)
+    interpreter = find_interpreter(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)
 
 

@@ -9,7 +9,7 @@ from velodrome.model.errors import UnknownDriverError, UsageError
 from velodrome.model.measurement import Placement
 from velodrome.run import drivers
 from velodrome.run.drivers.driver import Driver
-from velodrome.run.drivers.tool import Tool
+from velodrome.run.drivers.foreign import Tool
 
 OWN = "velodrome"
 """What is not a tool of others."""

@@ -13,10 +13,8 @@ from velodrome.guest.recipe import Recipe
 from velodrome.model.app import Request
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
-from velodrome.run.calls import chat_call, grpc_call
-from velodrome.run.calls.chat_call import ChatCall
-from velodrome.run.calls.described_call import DescribedCall
-from velodrome.run.calls.grpc_call import GrpcCall
+from velodrome.run import calls
+from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,24 @@ class Target:
         parts = urlsplit(self.url)
         return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
+    @property
+    def is_grpc(self) -> bool:
+        """Whether the server speaks gRPC."""
+        return self.call is not None
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return urlsplit(self.url).netloc
+
     @staticmethod
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
         """Return what to ask of a server of `recipe`; `head_bytes` as `Recipe.answer` takes it."""
         if url.startswith("grpc"):
             # Other generators make their own messages of the upload.
-            return Target(url, body=recipe.upload, call=grpc_call.of_recipe(recipe))
+            return Target(url, body=recipe.upload, call=calls.grpc_of_recipe(recipe))
         if url.startswith("ws"):
-            return Target(url, headers=recipe.headers, chat=chat_call.of_recipe(recipe))
+            return Target(url, headers=recipe.headers, chat=calls.chat_of_recipe(recipe))
         return Target(
             url,
             recipe.method,

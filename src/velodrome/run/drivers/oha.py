@@ -12,20 +12,20 @@ from typing import Any
 
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import UNTOLD, Latency
-from velodrome.run.drivers.dialect import (
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import (
     BODY,
+    Command,
     Dialect,
+    Finished,
+    ForeignDriver,
+    Report,
+    Tool,
     Unfit,
-    Words,
     constant_arrivals,
-    first,
+    first_unfit,
     over_http,
 )
-from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import ForeignDriver
-from velodrome.run.drivers.told import Told
-from velodrome.run.drivers.tool import Tool
 
 TOOL = Tool(
     name="oha",
@@ -56,10 +56,10 @@ def unfit(load: Load, target: Target) -> Unfit | None:
     closing = None
     if not load.keepalive and load.streams > 1:
         closing = Unfit("keepalive", False, "over HTTP/2 it keeps its connections")
-    return first(over_http(target), constant_arrivals(load), broken, closing)
+    return first_unfit(over_http(target), constant_arrivals(load), broken, closing)
 
 
-def words(load: Load, target: Target) -> Words:
+def words(load: Load, target: Target) -> Command:
     """Return its arguments."""
     arguments = ["--no-tui", "--output-format", "json", "--disable-compression", "-r", "0"]
     arguments += ["--worker-threads", str(load.threads), "-c", str(load.pace.connections)]
@@ -76,10 +76,10 @@ def words(load: Load, target: Target) -> Words:
         arguments += ["-H", f"{name}: {value}"]
     if target.body:
         arguments += ["-D", BODY]
-    return Words((*arguments, target.url), {BODY: target.body} if target.body else {})
+    return Command((*arguments, target.url), {BODY: target.body} if target.body else {})
 
 
-def read(finished: Finished, load: Load) -> Told:
+def read(finished: Finished, load: Load) -> Report:
     """Return what its report says. Raises ValueError, KeyError or TypeError."""
     report: dict[str, Any] = json.loads(finished.output)
     statuses = {int(status): int(times) for status, times in report["statusCodeDistribution"].items()}
@@ -97,7 +97,7 @@ def read(finished: Finished, load: Load) -> Told:
     opened = isinstance(load.pace, Open)
     examples = {text: times for text, times in errors.items() if CUT_OFF not in text}
     examples |= {f"status {status}": times for status, times in statuses.items() if not 200 <= status <= 299}
-    return Told(
+    return Report(
         requests=sum(outcomes.values()),
         ok=right,
         duration_s=duration_s,

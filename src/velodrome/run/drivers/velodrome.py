@@ -13,7 +13,7 @@ from velodrome.model import secrets
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
-from velodrome.run.drivers import load_document, mix, schedule
+from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.supervision import python
 
@@ -70,7 +70,7 @@ class VelodromeDriver:
             if status != 0 or not document:
                 raise DriverError(self.name, status, engine.last_lines())
         try:
-            return secrets.masked(load_document.read(json.loads(document)))
+            return secrets.masked(load_document.facts_of(json.loads(document)))
         except (ValueError, KeyError, TypeError) as error:
             raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
 
@@ -98,7 +98,9 @@ class VelodromeDriver:
             "requests": load.requests,
             "warmup_s": load.warmup_s,
             "rate": load.pace.rate if isinstance(load.pace, Open) else None,
-            "schedule": schedule.document(load.pace.steps) if isinstance(load.pace, Schedule) else [],
+            "schedule": load_document.schedule_document(load.pace.steps)
+            if isinstance(load.pace, Schedule)
+            else [],
             "arrivals": "constant" if isinstance(load.pace, Closed) else load.pace.arrivals,
             "seed": self.seed,
             "keepalive": load.keepalive,
@@ -107,7 +109,7 @@ class VelodromeDriver:
             "timeout_s": load.timeout_s,
             "drain_s": load.drain_s,
             "expect_status": target.expect_status,
-            "mix": mix.document(target.mix),
+            "mix": load_document.mix_document(target.mix),
             "template": any(request.has_templates for request in target.mix),
             "transport": self.transport,
             "allow_target": list(target.allow),

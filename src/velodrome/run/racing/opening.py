@@ -29,7 +29,7 @@ from velodrome.model.trial import Session, Trial
 from velodrome.run import cache, link
 from velodrome.run.companions import choosing as companions
 from velodrome.run.companions.companion import Companion, Ground
-from velodrome.run.environments import cpu_turn
+from velodrome.run.environments import environment
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.installing import telling
 from velodrome.run.faults import refusals, told
@@ -143,7 +143,7 @@ def _calibrated(plan: RunPlan, made: Iterable[Made], lab: Lab) -> dict[str, str]
     if not any(trial.recipe.cpu_us for trial in (*plan.trials, *plan.profiles)):
         return {}
     by_version = {one.version: one for one in made if isinstance(one, Environment)}
-    return {version: cpu_turn.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
+    return {version: environment.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
 
 
 def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:
