@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model import quantity
-from velodrome.model.difference import DIFF_METRICS, Change, Diff, Difference, Gate
-from velodrome.model.metric import Unit
+from velodrome.model.difference import Change, Diff, Difference, Gate
+from velodrome.model.metric import DIFF_METRICS, Unit
 from velodrome.report import junit, names
 from velodrome.report.json import written
 from velodrome.report.junit import Case, Outcome, Suite
