@@ -134,18 +134,18 @@ class ToldTuning(Numbered, Quiet):
 
 
 def write_reports(judged: Judged) -> dict[str, str]:
-    """Write verdict.json, report.md and report.html into the first folder; return what is where, by its name.
+    """Write the reports, in every format, into the first folder; return what is where, by its name.
 
     Raises OutputError.
     """
-    from velodrome.report import html, json, markdown  # noqa: PLC0415 - a search writes none
+    from velodrome.report import formats  # noqa: PLC0415 - a search writes none
 
     out, verdict = judged.folders[0], judged.verdict
-    json.write(out / "verdict.json", verdict)
-    markdown.write(out / "report.md", verdict)
     every = [trial for run in judged.runs for trial in run.trials]
     stored = stored_stacks(verdict, judged.folders)
-    html.write(out / "report.html", verdict, every, results.plain_header(judged.runs[0].header), stored)
+    run = formats.JudgedRun(verdict, every, results.plain_header(judged.runs[0].header), stored)
+    for origin, error in formats.write_reports(out, run).items():
+        tell(f"report format from {origin}: {error}")
     return {"report": str(out / "report.html"), "results": str(out / NAME)}
 
 

@@ -13,7 +13,8 @@ from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
 from velodrome.cli._telling import CANNOT_TELL, FAILED
 from velodrome.cli.main import heavy
-from velodrome.model.difference import DIFF_METRICS, Change
+from velodrome.model.difference import Change
+from velodrome.model.metric import DIFF_METRICS
 from velodrome.usecases.terms import Terms
 
 if TYPE_CHECKING:

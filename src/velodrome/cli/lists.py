@@ -124,9 +124,9 @@ def studies() -> None:
 def drivers() -> None:
     """List the load generators: what each carries, its version here or, if it is missing, the cure."""
     from velodrome.report import listing  # noqa: PLC0415
-    from velodrome.run.drivers import choosing  # noqa: PLC0415
+    from velodrome.run.drivers import driver  # noqa: PLC0415
 
-    rows = [(one.name, one.version, one.about, one.why_not) for one in choosing.available()]
+    rows = [(one.name, one.version, one.about, one.why_not) for one in driver.available_drivers()]
     listing.drivers(rows, sys.stdout)
 
 

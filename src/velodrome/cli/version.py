@@ -32,7 +32,7 @@ def document() -> dict[str, Any]:
     from importlib.metadata import version  # noqa: PLC0415
 
     from velodrome.run import engine  # noqa: PLC0415
-    from velodrome.run.drivers import choosing  # noqa: PLC0415
+    from velodrome.run.drivers import driver  # noqa: PLC0415
     from velodrome.run.machine import facts  # noqa: PLC0415
 
     return {
@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
         "control_groups": _lines("/proc/self/cgroup"),
         "drivers": {
             one.name: {"version": one.version or None, "missing": one.why_not or None}
-            for one in choosing.available()
+            for one in driver.available_drivers()
         },
     }
 

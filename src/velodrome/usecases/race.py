@@ -23,7 +23,7 @@ from velodrome.plan import matrix, study_file
 from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
 from velodrome.run.account import giving
-from velodrome.run.drivers import choosing
+from velodrome.run.drivers import driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
@@ -148,7 +148,7 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
     lab = Lab(
         stacks,
         guest_tree.export(spec.extra),
-        choosing.choose,
+        driver.choose_driver,
         databases=spec.databases,
         extra=spec.extra,
         profile=take,
