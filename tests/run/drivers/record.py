@@ -23,9 +23,7 @@ from velodrome.run.drivers import ab, ghz, h2load, oha, wrk
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import Dialect, spawn
 
-DIALECTS: dict[str, Dialect] = {
-    module.TOOL.name: module.driver.args[0] for module in (ab, ghz, h2load, oha, wrk)
-}
+DIALECTS: dict[str, Dialect] = {module.TOOL.name: module.DIALECT for module in (ab, ghz, h2load, oha, wrk)}
 KEEPS = Path(__file__).with_name("keeps_alive.py")
 SHORT = Load(Closed(4), duration_s=1, requests=200, timeout_s=2)
 TIMED = dataclasses.replace(SHORT, requests=None)

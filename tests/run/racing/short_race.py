@@ -24,7 +24,7 @@ from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Session, Trial
-from velodrome.run.drivers.choosing import choose
+from velodrome.run.drivers.driver import choose_driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import AS_PINNED, Environment
 from velodrome.run.environments.interpreter import find_interpreter
@@ -137,7 +137,7 @@ def main() -> int:
     asked = whole()
     race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)
     try:
-        run(race, lab(choose), Told(aloud=True))
+        run(race, lab(choose_driver), Told(aloud=True))
     except VelodromeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -10,7 +10,6 @@ paper has whole milliseconds, the one in the file (-e) three digits more.
 import csv
 import io
 import math
-from functools import partial
 from urllib.parse import urlsplit
 
 from velodrome.model.load import Load
@@ -21,13 +20,13 @@ from velodrome.run.drivers.foreign import (
     Command,
     Dialect,
     Finished,
-    ForeignDriver,
     Report,
     Tool,
     Unfit,
     closed_only,
     count_in,
     first_unfit,
+    generator,
     in_whole_seconds,
     match_in,
     number_in,
@@ -192,17 +191,15 @@ def hint(finished: Finished) -> str:
     return ""
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="time from connecting",
-        checks=lambda target: "the HTTP status, and that all bodies are as long as the first",
-        threads=lambda load, cpus: 1,
-        hint=hint,
-        whole_seconds=True,
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="time from connecting",
+    checks=lambda target: "the HTTP status, and that all bodies are as long as the first",
+    threads=lambda load, cpus: 1,
+    hint=hint,
+    whole_seconds=True,
 )
+driver = generator(DIALECT)

@@ -4,15 +4,17 @@ driver = VelodromeDriver(cpus=(1,))
 facts = driver.run(load, Target("http://127.0.0.1:8000/"), on_event=sampler.on)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from velodrome.guest import plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.model.app import Request
+from velodrome.model.errors import UnknownDriverError, UsageError
 from velodrome.model.load import Load
-from velodrome.model.measurement import LoadFacts
+from velodrome.model.measurement import LoadFacts, Placement
 from velodrome.run import calls
 from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 
@@ -126,3 +128,71 @@ class Driver(Protocol):
         Raises DriverError when the generator crashed, hung or told nothing that can be trusted: such a run is
         never a result. Raises UsageError for a load this driver cannot carry.
         """
+
+
+@dataclass(frozen=True)
+class Found:
+    """A load generator that is installed here and can be driven."""
+
+    path: str
+    """Empty: it is velodrome itself."""
+    version: str
+
+
+@dataclass(frozen=True)
+class Generator:
+    """What a file of this folder, or an entry point of `velodrome.drivers`, has as its module-level `driver`."""
+
+    name: str
+    """As `Load.driver` says it."""
+    about: str
+    """What it can carry, in a line."""
+    make: Callable[[Sequence[int], int], Driver]
+    """Given the CPUs for load (all when none are) and a seed."""
+    find: Callable[[], Found]
+    """Raises a UsageError with the cure where it is not installed."""
+
+
+OWN = "velodrome"
+"""What is not a tool of others."""
+DRIVERS = plugins.Kind("driver", Generator, "velodrome.run.drivers", "velodrome.drivers", mixed=True)
+
+
+@dataclass(frozen=True)
+class AvailableDriver:
+    """A driver, and whether it can be used here."""
+
+    name: str
+    about: str
+    version: str
+    path: str
+    why_not: str
+    """With the cure; empty when it can be used."""
+
+
+def driver_names() -> list[str]:
+    """Return the names of all drivers."""
+    return list(plugins.healthy(DRIVERS))
+
+
+def choose_driver(name: str, placed: Placement, seed: int) -> Driver:
+    """Return the driver called `name`, to run on the CPUs for load. Raises UnknownDriverError."""
+    found = plugins.healthy(DRIVERS)
+    if name not in found:
+        raise UnknownDriverError(name, list(found))
+    chosen: Generator = found[name]
+    return chosen.make(placed.load_cpus, seed)
+
+
+def available_drivers() -> Iterator[AvailableDriver]:
+    """Yield every driver, velodrome's own first; one that cannot be loaded says why not."""
+    for entry in sorted(plugins.entries(DRIVERS), key=lambda entry: entry.name != OWN):
+        if entry.error:
+            yield AvailableDriver(entry.name, "", "", "", f"{entry.origin} cannot be loaded: {entry.error}")
+            continue
+        try:
+            found = entry.thing.find()
+        except UsageError as error:
+            yield AvailableDriver(entry.name, entry.thing.about, "", "", str(error))
+        else:
+            yield AvailableDriver(entry.name, entry.thing.about, found.version, found.path, "")

@@ -2,7 +2,7 @@
 
 A file of this folder that drives one holds what is particular to it, its `Dialect`, and nothing else:
 
-    driver = partial(ForeignDriver, Dialect(tool, unfit, words, read, …))
+    driver = generator(Dialect(tool, unfit, words, read, …))
 
 `Tool` says where the program is and in which version; `Dialect` what it can carry, the command line for a load and
 what its report means; `spawn` runs it to its end on the CPUs for load, in the network of the thread that calls
@@ -42,7 +42,7 @@ from velodrome.model.errors import (
 from velodrome.model.load import Load, Open, Schedule
 from velodrome.model.measurement import UNTOLD, Latency, LoadFacts, LoadSecond
 from velodrome.run.calls import DescribedCall
-from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
+from velodrome.run.drivers.driver import Found, Generator, LoadEvent, OnEvent, Target
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
 from velodrome.run.supervision import python, scratch
 from velodrome.run.supervision.python import LAST_LINES, Child
@@ -50,14 +50,6 @@ from velodrome.run.supervision.python import LAST_LINES, Child
 PATIENCE_S = 10.0
 """To tell its version, which takes milliseconds."""
 NUMBERS = re.compile(r"\d+(?:\.\d+)+")
-
-
-@dataclass(frozen=True)
-class Found:
-    """One that is installed here and can be driven."""
-
-    path: str
-    version: str
 
 
 @dataclass(frozen=True)
@@ -576,6 +568,16 @@ class ForeignDriver:
             checks=self.dialect.checks(target),
             blind=self.dialect.blind(target),
         )
+
+
+def generator(dialect: Dialect) -> Generator:
+    """Return a tool as what `velodrome` finds and makes drivers of."""
+    tool = dialect.tool
+
+    def make(cpus: Sequence[int], seed: int) -> ForeignDriver:
+        return ForeignDriver(dialect, cpus, seed)
+
+    return Generator(tool.name, tool.about, make, tool.find)
 
 
 def saturated(finished: Finished, threads: int) -> bool:

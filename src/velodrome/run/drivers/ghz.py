@@ -11,7 +11,6 @@ tells a million calls one by one, and beyond that its percentiles are taken as i
 import json
 import re
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,12 @@ from velodrome.run.drivers.foreign import (
     Command,
     Dialect,
     Finished,
-    ForeignDriver,
     Report,
     Tool,
     Unfit,
     constant_arrivals,
     first_unfit,
+    generator,
 )
 from velodrome.run.drivers.request_log import RequestLog
 
@@ -164,15 +163,13 @@ def _distribution(report: dict[str, Any]) -> Latency:
     )
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="service time",
-        checks=lambda target: "grpc-status",
-        threads=lambda load, cpus: min(load.threads, cpus) if load.threads > 1 else cpus,
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="service time",
+    checks=lambda target: "grpc-status",
+    threads=lambda load, cpus: min(load.threads, cpus) if load.threads > 1 else cpus,
 )
+driver = generator(DIALECT)

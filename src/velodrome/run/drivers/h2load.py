@@ -8,7 +8,6 @@ has status 200 like any other, and `grpc-status` is not read.
 
 import io
 import math
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,12 @@ from velodrome.run.drivers.foreign import (
     Command,
     Dialect,
     Finished,
-    ForeignDriver,
     Report,
     Tool,
     Unfit,
     constant_arrivals,
     first_unfit,
+    generator,
     match_in,
     milliseconds,
     over_http,
@@ -147,17 +146,15 @@ def _calls(log: bytes) -> RequestLog:
     return RequestLog(began_ns + took_ns, took_ns, right, timed=rows[:, 1] >= 0)
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="service time",
-        checks=lambda target: "the HTTP status, not grpc-status" if target.is_grpc else "the HTTP status",
-        threads=lambda load, cpus: min(load.threads, cpus),
-        blind=lambda target: target.is_grpc,
-        hangs="It does not end with a server that closes its connection after an answer: load that one with wrk or oha",
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="service time",
+    checks=lambda target: "the HTTP status, not grpc-status" if target.is_grpc else "the HTTP status",
+    threads=lambda load, cpus: min(load.threads, cpus),
+    blind=lambda target: target.is_grpc,
+    hangs="It does not end with a server that closes its connection after an answer: load that one with wrk or oha",
 )
+driver = generator(DIALECT)

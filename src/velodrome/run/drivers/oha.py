@@ -7,7 +7,6 @@ the end of its time it cuts off what is in flight, and tells how many those were
 """
 
 import json
-from functools import partial
 from typing import Any
 
 from velodrome.model.load import Load, Open
@@ -18,12 +17,12 @@ from velodrome.run.drivers.foreign import (
     Command,
     Dialect,
     Finished,
-    ForeignDriver,
     Report,
     Tool,
     Unfit,
     constant_arrivals,
     first_unfit,
+    generator,
     over_http,
 )
 
@@ -128,15 +127,13 @@ def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else float(seconds) * 1e3
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="service time",
-        checks=lambda target: "the HTTP status",
-        threads=lambda load, cpus: min(load.threads, cpus),
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="service time",
+    checks=lambda target: "the HTTP status",
+    threads=lambda load, cpus: min(load.threads, cpus),
 )
+driver = generator(DIALECT)

@@ -7,6 +7,7 @@ import json
 import selectors
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import IO, Any
 
 from velodrome.model import secrets
@@ -14,7 +15,7 @@ from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
 from velodrome.run.drivers import load_document
-from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
+from velodrome.run.drivers.driver import OWN, Found, Generator, LoadEvent, OnEvent, Target
 from velodrome.run.supervision import python
 
 MODULE = "velodrome.run.drivers.engine_process"
@@ -40,6 +41,11 @@ class VelodromeDriver:
     ) -> None:
         self.cpus, self.threads, self.transport, self.seed = tuple(cpus), threads, transport, seed
         self.slack_s = slack_s
+
+    @classmethod
+    def on(cls, cpus: Sequence[int], seed: int) -> "VelodromeDriver":
+        """Return one for these CPUs, as `Generator.make` does."""
+        return cls(cpus, seed=seed)
 
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
         """Load `target`; see `Driver.run`. One ended early by `on_event` returns what was measured so far.
@@ -142,4 +148,9 @@ def _lines(pipe: IO[bytes], deadline: float) -> Iterator[bytes]:
     raise TimeoutError
 
 
-driver = VelodromeDriver
+driver = Generator(
+    OWN,
+    "closed and open loop, latency from when requests were due, in a process of its own",
+    VelodromeDriver.on,
+    lambda: Found("", metadata.version("velodrome")),
+)

@@ -8,7 +8,6 @@ stats.c, applied in wrk.c). One pause of a second on one connection so makes a m
 """
 
 import math
-from functools import partial
 
 from velodrome.model import secrets
 from velodrome.model.load import Load
@@ -19,13 +18,13 @@ from velodrome.run.drivers.foreign import (
     Command,
     Dialect,
     Finished,
-    ForeignDriver,
     Report,
     Tool,
     Unfit,
     closed_only,
     count_in,
     first_unfit,
+    generator,
     in_whole_seconds,
     match_in,
     milliseconds,
@@ -167,17 +166,15 @@ def hint(finished: Finished) -> str:
     return "Its arguments were refused: look at the load" if "Usage: wrk" in finished.output else ""
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="corrected service time",
-        checks=lambda target: "the HTTP status",
-        threads=lambda load, cpus: min(load.threads, cpus),
-        hint=hint,
-        whole_seconds=True,
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="corrected service time",
+    checks=lambda target: "the HTTP status",
+    threads=lambda load, cpus: min(load.threads, cpus),
+    hint=hint,
+    whole_seconds=True,
 )
+driver = generator(DIALECT)

@@ -13,14 +13,12 @@ Settings called `stack` or `stacks` name stacks: they are checked in the study f
 made before the clock starts.
 """
 
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 
+from velodrome.guest import plugins
 from velodrome.model.claim import Experiment, Fact, Setting
 from velodrome.model.errors import UnknownNameError
-from velodrome.run import experiments
 from velodrome.run.lab import Lab
 
 
@@ -63,14 +61,14 @@ def stacks_of(settings: Mapping[str, Setting]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+EXPERIMENTS = plugins.Kind(
+    "experiment", Kind, "velodrome.run.experiments", "velodrome.experiments", mixed=True
+)
+
+
 def known_kinds() -> dict[str, Kind]:
-    """Return all kinds by name, sorted."""
-    found = {}
-    for module in pkgutil.iter_modules(experiments.__path__):
-        kind = getattr(import_module(f"{experiments.__name__}.{module.name}"), "experiment", None)
-        if isinstance(kind, Kind):
-            found[kind.name] = kind
-    return dict(sorted(found.items()))
+    """Return all kinds by name, sorted: those of this folder, and those of entry points of `velodrome.experiments`."""
+    return plugins.healthy(EXPERIMENTS)
 
 
 def settings() -> dict[str, Mapping[str, Setting]]:

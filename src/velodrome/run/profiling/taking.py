@@ -29,8 +29,7 @@ from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Session, Trial
 from velodrome.run.clients import idle
-from velodrome.run.drivers.choosing import OWN
-from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.drivers.driver import OWN, LoadEvent
 from velodrome.run.drivers.foreign import Finished, Tool, spawn
 from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab

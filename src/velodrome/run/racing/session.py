@@ -53,9 +53,6 @@ from velodrome.run import answer_check, calls, servers, third_party, validity
 from velodrome.run.apps import serving as apps
 from velodrome.run.clients import idle
 from velodrome.run.clients import idle as acquaintance
-from velodrome.run.companions import choosing as companions
-from velodrome.run.companions.choosing import Beside
-from velodrome.run.companions.companion import Ground
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.faults import sentence
@@ -65,6 +62,8 @@ from velodrome.run.machine.limits import Bounds
 from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.racing.plan import PlannedSession, planned, seed_of
 from velodrome.run.servers import NotReady, Ready, Server, Serving, Stopped
+from velodrome.run.services import service as companions
+from velodrome.run.services.service import Beside, Ground
 from velodrome.run.third_party import Upstream
 
 
@@ -106,7 +105,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack) -> Booted:
             ground = Ground(
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
-            beside = companions.start(trial.recipe.companions, ground, running)
+            beside = companions.start_services(trial.recipe.companions, ground, running)
             thirds = _third_parties(trial, lab, placed, running)
             serving = Serving(
                 stack,

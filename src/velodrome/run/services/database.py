@@ -21,11 +21,10 @@ from urllib.parse import urlsplit
 from velodrome.guest import client as clients
 from velodrome.guest.client import Client
 from velodrome.model.errors import CompanionFailedError, CompanionMissingError
-from velodrome.run.companions import launch
-from velodrome.run.companions.asking import ask
-from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import for_client
 from velodrome.run.servers import INHERITED, descriptors, fresh_port
+from velodrome.run.services import launch
+from velodrome.run.services.service import Ground, Service, run_guest
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.python import alone
 from velodrome.run.supervision.ward import Exit, Order, Ward
@@ -88,9 +87,9 @@ class Kind:
         """The client through which the tables are made."""
         return next(one for one in clients.clients().values() if one.database == self.name and one.prepare)
 
-    def companion(self) -> Companion:
+    def service(self) -> Service:
         """Return it as what recipes ask for."""
-        return Companion(self.name, clients.variable(self.name), self._install, self._start)
+        return Service(self.name, clients.variable(self.name), self._install, self._start)
 
     def _install(self, ground: Ground) -> None:
         for_client(self.preparer)
@@ -194,7 +193,7 @@ def _prepared(
     preparer = kind.preparer
     arguments = ("velodrome.guest.client", preparer.name, str(patience_s))
     python = for_client(preparer).python
-    answered = ask(python, arguments, {clients.variable(kind.name): url}, ground, exited)
+    answered = run_guest(python, arguments, {clients.variable(kind.name): url}, ground, exited)
     if isinstance(answered, Exit):
         raise CompanionFailedError(kind.title, f"it ended before it answered: {answered.sentence}")
     if answered.trouble:

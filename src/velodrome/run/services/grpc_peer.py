@@ -7,11 +7,10 @@ from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import PEER
 from velodrome.guest.recipe import GRPC_PEER, GRPC_VARIABLE
 from velodrome.model.errors import CompanionFailedError
-from velodrome.run.companions.asking import ask
-from velodrome.run.companions.companion import Companion, Ground
 from velodrome.run.environments.environment import environment_for
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import Server, Serving, fresh_port
+from velodrome.run.services.service import Ground, Service, run_guest
 from velodrome.run.supervision.ward import Exit
 
 STACK = "grpc-aio"
@@ -44,7 +43,7 @@ class Peer:
     def ready(self) -> str:
         """Wait until it has answered a call; return the version of its library."""
         arguments = ("velodrome.guest.grpc.peers", self.url, str(START_S))
-        answered = ask(self._environment.python, arguments, {}, self._ground, self._server.exit)
+        answered = run_guest(self._environment.python, arguments, {}, self._ground, self._server.exit)
         if isinstance(answered, Exit) or answered.trouble:
             trouble = answered.sentence if isinstance(answered, Exit) else answered.trouble
             raise CompanionFailedError(TITLE, f"it has not answered: {trouble}", self._server.last_lines())
@@ -63,4 +62,4 @@ def _install(ground: Ground) -> None:
     environment_for(catalog.stack(STACK))
 
 
-companion = Companion(GRPC_PEER, GRPC_VARIABLE, _install, Peer)
+service = Service(GRPC_PEER, GRPC_VARIABLE, _install, Peer)

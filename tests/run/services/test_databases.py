@@ -13,11 +13,10 @@ import pytest
 
 from velodrome.guest import client
 from velodrome.model.errors import CompanionFailedError, CompanionMissingError
-from velodrome.run.companions import choosing, database
-from velodrome.run.companions.choosing import Beside
-from velodrome.run.companions.companion import Ground
-from velodrome.run.companions.database import Database, Kind, Plan, Site
 from velodrome.run.environments import guest_tree
+from velodrome.run.services import database, service
+from velodrome.run.services.database import Database, Kind, Plan, Site
+from velodrome.run.services.service import Beside, Ground
 
 STARTED = ("mariadb", "postgresql", "redis")
 GONE_S = 10.0
@@ -33,7 +32,7 @@ def start() -> Iterator[Start]:
         def start(*names: str, **given: str) -> Beside:
             ground = Ground(guest_tree.export(), given=given)
             try:
-                return choosing.start(names, ground, running)
+                return service.start_services(names, ground, running)
             except CompanionMissingError as missing:
                 if given:
                     raise
@@ -48,7 +47,7 @@ def tree(root: int) -> list[psutil.Process]:
 
 
 def test_each_is_found_by_looking_and_so_is_what_makes_its_tables() -> None:
-    assert {"mariadb", "mongodb", "postgresql", "redis"} <= set(choosing.known())
+    assert {"mariadb", "mongodb", "postgresql", "redis"} <= set(service.known_services())
     for name in client.databases():
         preparers = [one.name for one in client.clients().values() if one.database == name and one.prepare]
         assert len(preparers) == (name != "sqlite"), name
@@ -60,7 +59,7 @@ def test_each_is_found_by_looking_and_so_is_what_makes_its_tables() -> None:
 def test_one_that_is_started_has_answered_and_is_gone_with_all_it_wrote(name: str) -> None:
     with ExitStack() as running:
         try:
-            beside = choosing.start((name,), Ground(guest_tree.export()), running)
+            beside = service.start_services((name,), Ground(guest_tree.export()), running)
         except CompanionMissingError as missing:
             pytest.skip(str(missing))
         assert beside.versions[name][0].isdigit()
@@ -91,11 +90,11 @@ def test_a_killed_velodrome_leaves_no_database(tmp_path: Path, start: Start) -> 
 import time
 from contextlib import ExitStack
 from velodrome.run.environments import environment, guest_tree
-from velodrome.run.companions import choosing
-from velodrome.run.companions.companion import Ground
+from velodrome.run.services import service
+from velodrome.run.services.service import Ground
 
 with ExitStack() as running:
-    beside = choosing.start({names!r}, Ground(guest_tree.export()), running)
+    beside = service.start_services({names!r}, Ground(guest_tree.export()), running)
     print(*beside.pids.values(), flush=True)
     time.sleep(60)
 """
@@ -115,12 +114,12 @@ with ExitStack() as running:
 @pytest.mark.parametrize("name", STARTED)
 def test_one_that_is_not_installed_is_told_with_its_cure(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "ADMINISTRATION", "/nowhere")
-    monkeypatch.setattr("velodrome.run.companions.postgresql.VERSIONS", Path("/nowhere"))
-    monkeypatch.setattr("velodrome.run.companions.postgresql.folders", list)
+    monkeypatch.setattr("velodrome.run.services.postgresql.VERSIONS", Path("/nowhere"))
+    monkeypatch.setattr("velodrome.run.services.postgresql.folders", list)
     monkeypatch.setenv("PATH", "/nowhere")
     ground = Ground(guest_tree.export())
     with ExitStack() as running, pytest.raises(CompanionMissingError) as refused:
-        choosing.start((name,), ground, running)
+        service.start_services((name,), ground, running)
     assert "Debian: apt install" in str(refused.value)
     assert f"--database {name}=" in str(refused.value)
 
@@ -131,7 +130,7 @@ def test_mongodb_is_never_started(monkeypatch: pytest.MonkeyPatch) -> None:
         ExitStack() as running,
         pytest.raises(CompanionMissingError, match="velodrome starts none"),
     ):
-        choosing.start(("mongodb",), Ground(guest_tree.export()), running)
+        service.start_services(("mongodb",), Ground(guest_tree.export()), running)
 
 
 @pytest.mark.parametrize("name", STARTED)
@@ -141,7 +140,7 @@ def test_one_that_the_user_brings_gets_its_tables_and_stays(start: Start, name: 
     with ExitStack() as running:
         given = {name: theirs.running[name].url}
         ground = Ground(guest_tree.export(), given=given)
-        beside = choosing.start((name,), ground, running)
+        beside = service.start_services((name,), ground, running)
         assert beside.variables == theirs.variables
         assert beside.pids == {}
         assert beside.versions == theirs.versions
@@ -172,7 +171,7 @@ def test_a_database_that_ends_at_once_is_told_with_its_last_words() -> None:
         return Plan(then=("/bin/sh", "-c", "echo no room >&2; exit 3"), url="redis://127.0.0.1:9/0")
 
     kind = Kind("redis", "Redis", "redis://host", plan)
-    started = kind.companion().start(Ground(guest_tree.export()))
+    started = kind.service().start(Ground(guest_tree.export()))
     assert isinstance(started, Database)
     with started, pytest.raises(CompanionFailedError, match=r"ended before it answered: exit 3.*\n  no room"):
         started.ready()
@@ -184,7 +183,7 @@ def test_a_database_whose_preparation_fails_is_told_with_what_that_printed() -> 
         return Plan(then=("/bin/true",), url="redis://127.0.0.1:9/0", first=first)
 
     kind = Kind("redis", "Redis", "redis://host", plan)
-    started = kind.companion().start(Ground(guest_tree.export()))
+    started = kind.service().start(Ground(guest_tree.export()))
     said = r"the disk is full\n.*sh ended with exit status 7"
     with started, pytest.raises(CompanionFailedError, match=said):
         started.ready()

@@ -2,7 +2,7 @@
 
 import signal
 
-from velodrome.run.companions.database import Kind, Plan, Site, program
+from velodrome.run.services.database import Kind, Plan, Site, program
 
 USER = "velodrome"
 
@@ -56,6 +56,6 @@ def plan(site: Site) -> Plan:
     )
 
 
-companion = Kind(
+service = Kind(
     "mariadb", "MariaDB", "mysql://user:password@host/database", plan, "mariadb-server", ("mysql",)
-).companion()
+).service()

@@ -3,7 +3,7 @@
 import pytest
 
 from velodrome.model.errors import BadOptionError
-from velodrome.run.companions.given import databases_of
+from velodrome.run.services.service import databases_of
 
 
 def test_a_url_may_hold_anything_but_has_a_name_before_it() -> None:

@@ -1,6 +1,6 @@
 """Redis, or Valkey, which continues it under its old licence."""
 
-from velodrome.run.companions.database import Kind, Plan, Site, program
+from velodrome.run.services.database import Kind, Plan, Site, program
 
 
 def plan(site: Site) -> Plan:
@@ -23,4 +23,4 @@ def plan(site: Site) -> Plan:
     )
 
 
-companion = Kind("redis", "Redis", "redis://host:6379/0", plan, "redis-server", ("redis",)).companion()
+service = Kind("redis", "Redis", "redis://host:6379/0", plan, "redis-server", ("redis",)).service()

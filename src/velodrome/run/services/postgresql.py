@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 
-from velodrome.run.companions.database import Kind, Plan, Site, program
+from velodrome.run.services.database import Kind, Plan, Site, program
 
 USER = "velodrome"
 VERSIONS = Path("/usr/lib/postgresql")
@@ -55,6 +55,6 @@ def plan(site: Site) -> Plan:
     )
 
 
-companion = Kind(
+service = Kind(
     "postgresql", "PostgreSQL", "postgresql://user:password@host/database", plan, "postgresql", ("postgres",)
-).companion()
+).service()
