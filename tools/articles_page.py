@@ -25,10 +25,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 PACKAGES = "packages of the servers"
 FACTS = ("started", "cpu", "cpus", "memory_bytes", "kernel", "system", "virtualisation", "velodrome")
 OPENING = """\
-# The published comparisons, judged again
+# Reproducing published benchmarks
 
-Written by `tools/articles_page.py` from a stored run. *Published* is what the publication gives, *here* what was
-measured, with its 95 % interval; [how a claim is judged](method.md#claims).
+Written by `tools/articles_page.py` from a stored run. *Published* is the published figure, *here* the measured one with
+its 95 % interval; [how a claim is judged](method.md#claims).
 """
 
 

@@ -10,9 +10,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "stacks.md"
 HEAD = """# Stacks
 
 Written by `tools/stacks_page.py` from the files in `guest/stacks/`; [add one](add-a-stack.md).
-*At once* is how many requests it serves at the same time with these knobs: its ceiling when requests wait.
+*Slots* is how many requests a stack can process at once with these settings: its ceiling when requests wait.
 
-| stack | what it is | interface | at once | knobs |
+| stack | what it is | interface | slots | settings |
 |---|---|---|---|---|
 """
 
@@ -24,7 +24,7 @@ def page() -> str:
     return (
         HEAD
         + rows
-        + "\n## Command lines\n\nFor an app of yours, `yourmodule:app`.\n"
+        + "\n## Command lines\n\nFor your own app, `yourmodule:app`.\n"
         + "".join(map(section, stacks))
     )
 
@@ -43,7 +43,8 @@ def section(stack: Stack) -> str:
     needs = ", ".join(f"`{line}`" for line in stack.requires) or "nothing"
     python = ".".join(map(str, stack.python))
     line = shlex.join(["python", *process.argv])
-    return f"\n**{stack.title}** needs {needs}, Python {python} or newer\n\n```\n{line}\n```\n"
+    log = f" Access log: {stack.server.access_log}." if stack.server and stack.server.access_log else ""
+    return f"\n**{stack.title}** needs {needs}, Python {python} or newer.{log}\n\n```\n{line}\n```\n"
 
 
 if __name__ == "__main__":

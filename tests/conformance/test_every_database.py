@@ -18,9 +18,9 @@ from velodrome.guest.client import Client
 from velodrome.guest.recipe import EMBEDDED, Body, Query, Recipe, Sleep, Step, Together, Write
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import CompanionMissingError
-from velodrome.run.companions import choosing
-from velodrome.run.companions.companion import Ground
 from velodrome.run.environments import environment
+from velodrome.run.services import service
+from velodrome.run.services.service import Ground
 
 STACKS = catalog.stacks()
 CLIENTS = client.clients()
@@ -69,7 +69,7 @@ def beside(tree: Path) -> Iterator[Callable[[Recipe], Mapping[str, str]]]:
                 if name not in found:
                     try:
                         ground = Ground(tree)
-                        found[name] = choosing.start((name,), ground, running).running[name].url
+                        found[name] = service.start_services((name,), ground, running).running[name].url
                     except CompanionMissingError as missing:
                         found[name] = missing
                 if isinstance(found[name], CompanionMissingError):

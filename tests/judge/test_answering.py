@@ -241,3 +241,14 @@ def test_answers_to_requests_of_the_warm_up_count_as_throughput_and_cost() -> No
     assert row.cpu_us_per_request is not None
     assert (row.rank, round(row.throughput_rps.mid), round(row.cpu_us_per_request.mid)) == (2, 10, 500)
     assert row.latency[0].errors == 0
+
+
+def test_the_only_one_that_is_ranked_is_not_recommended_where_it_does_not_keep_up() -> None:
+    slow = [
+        measured(trial("sync", block=block, load=OPEN), 40, latencies_ms=[9.0] * 80) for block in range(3)
+    ]
+    found = answer([*steady("sync", [41, 40, 42]), *slow])
+    assert found.best == ()
+    assert found.deploy == ""
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert "does not keep up with 100/s" in found.sentence

@@ -1,7 +1,10 @@
-"""The pages lead to places that are there, and the pictures of the README are those its tool makes."""
+"""Links on the pages lead somewhere, options exist, and the README shows the pictures that its tool makes."""
 
+import os
 import re
 import runpy
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,3 +61,30 @@ def test_the_recording_is_the_transcript_that_is_kept(tool: Mapping[str, Any]) -
 def test_the_readme_shows_every_picture_there_is() -> None:
     shown = set(re.findall(r"\]\(docs/pictures/([^)]+)\)", (TOP / "README.md").read_text(encoding="utf-8")))
     assert shown == {picture.name for picture in (TOP / "docs" / "pictures").iterdir()}
+
+
+def commands() -> dict[str, set[str]]:
+    """Return every option that the pages give to a command of velodrome, by command."""
+    found: dict[str, set[str]] = {}
+    for page in PAGES:
+        whole = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
+        for line in re.findall(r"(?:^\$? ?|`|&& )velodrome ([a-z]+(?: [^\n`]*)?)", whole, re.M):
+            words = line.partition(" #")[0]
+            command = re.match(r"cache (?:prune|verify)|[a-z]+", words)
+            assert command is not None
+            found.setdefault(command[0], set()).update(re.findall(r"(?<=\s)--[a-z][a-z0-9-]*", words))
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("command", sorted(command for command, options in commands().items() if options))
+def test_every_option_on_a_page_exists(command: str) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "velodrome", *command.split(), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "240", "NO_COLOR": "1", "TERM": "dumb"},
+    ).stdout
+    missing = {option for option in commands()[command] if not re.search(rf"{option}(?![\w-])", shown)}
+    assert missing == set()

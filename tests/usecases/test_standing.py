@@ -15,7 +15,7 @@ from velodrome.model.app import App, Content, Request
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, InterpreterNotFoundError
 from velodrome.model.load import Limits
 from velodrome.model.trial import Contestant
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.usecases.apps import Asked, lab_for, look, stacks_for
 from velodrome.usecases.bench import Bench, standing, trial_of
 
@@ -145,7 +145,7 @@ def test_its_users_version_of_a_server_is_told_only_what_it_knows() -> None:
 
 def test_an_app_on_an_old_interpreter_stands() -> None:
     try:
-        python = str(find("3.8").path)
+        python = str(find_interpreter("3.8").path)
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
     said = Asked("plain:application", python, str(SHOP))

@@ -1,7 +1,6 @@
 //! Runs a load: one thread per worker, this one tells what happens.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -17,14 +16,14 @@ use crate::os;
 use crate::pace::Arrivals;
 use crate::place::TargetError;
 use crate::progress::Progress;
+use crate::protocol::Protocol;
 use crate::protocol::grpc::Grpc;
-use crate::protocol::http1::{Http1, Lines, Varied, VariedAsk};
+use crate::protocol::http1::{Ask, Exchange, Lines};
 use crate::protocol::http2::{Heads, Plain, PlainAsk};
 use crate::protocol::websocket::broadcast;
 use crate::protocol::websocket::broadcast::Broadcast;
 use crate::protocol::websocket::connect::Connect;
 use crate::protocol::websocket::echo::Echo;
-use crate::protocol::{Protocol, http1};
 use crate::record::{Record, Share, Slice, Steps};
 use crate::requests::{Draw, Requests};
 use crate::results::LoadResult;
@@ -32,12 +31,11 @@ use crate::spec::{Length, LoadSpec, Mode, SpecError, TransportChoice};
 use crate::target::{Target, What};
 #[cfg(target_os = "linux")]
 use crate::transport::adaptive::Adaptive;
-use crate::transport::epoll::Epoll;
 use crate::transport::multiplexed::Multiplexed;
+use crate::transport::polled::Polled;
 use crate::transport::tls::Tls;
 #[cfg(target_os = "linux")]
 use crate::transport::uring::Uring;
-use crate::transport::written::Fresh;
 use crate::transport::{ByteTransport, Transport, multiplexed};
 use crate::worker::RequestQueue;
 use crate::worker::RunControl;
@@ -292,7 +290,7 @@ impl<'a> Part<'a> {
             &self.target.endpoint,
             self.sockets(),
         ) {
-            Ok(Bottom::Epoll(transport)) => self.sealed(*transport),
+            Ok(Bottom::Polled(transport)) => self.sealed(*transport),
             #[cfg(target_os = "linux")]
             Ok(Bottom::Uring(transport)) => self.sealed(*transport),
             #[cfg(target_os = "linux")]
@@ -339,24 +337,19 @@ impl<'a> Part<'a> {
 
     fn ask(self, requests: &Requests, transport: impl ByteTransport) -> Done {
         let (slots, keepalive) = (self.connections(), self.spec.keepalive);
-        let Some(request) = requests.plain() else {
-            let draw = Draw::new(requests, self.spec, self.thread);
-            let ask = VariedAsk::new(requests, draw, keepalive, self.target.secure.is_some());
-            return self.go::<Varied, _>(ask, true, Fresh::new(transport), slots);
+        let ask = match requests.plain() {
+            Some(request) => {
+                let lines = Lines::new(request, keepalive);
+                let right_bytes = request.right.body.as_ref().map_or(0, |body| body.len());
+                let check_every = self.spec.compares_every(right_bytes);
+                Ask::fixed(lines.fixed().unwrap_or_default(), request, check_every)
+            }
+            None => {
+                let draw = Draw::new(requests, self.spec, self.thread);
+                Ask::drawn(requests, draw, keepalive, self.target.secure.is_some())
+            }
         };
-        let bytes = Lines::new(request, keepalive);
-        let ask = http1::Ask {
-            // A copy per thread: the count of an Arc that all share would travel between CPUs with each request.
-            request: Arc::from(bytes.fixed().unwrap_or_default()),
-            head: request.is_head(),
-            expected: request.right.body.as_deref().map(Arc::from),
-            status: request.right.status,
-            check_every: self
-                .spec
-                .compares_every(request.right.body.as_ref().map_or(0, |body| body.len())),
-            bulky: false,
-        };
-        self.go::<Http1, _>(ask, request.is_idempotent(), transport, slots)
+        self.go::<Exchange, _>(ask, transport, slots)
     }
 
     fn ask_by_streams(
@@ -370,33 +363,31 @@ impl<'a> Part<'a> {
         let draw = Draw::new(requests, self.spec, self.thread);
         let ask = PlainAsk::new(requests, heads, draw);
         let slots = connections * streams as usize;
-        self.go::<Plain, _>(ask, true, transport, slots)
+        self.go::<Plain, _>(ask, transport, slots)
     }
 
     fn call(self, plan: &Plan, transport: impl ByteTransport) -> Done {
         let (connections, streams) = (self.connections(), self.spec.streams as u32);
         let transport = Multiplexed::new(transport, connections, streams, self.spec.keepalive);
         let slots = connections * streams as usize;
-        // Nobody knows what a call does: it is sent again only where the server says that it did nothing with it.
         let ask = plan.ask(self.thread);
-        self.go::<Grpc, _>(ask, false, transport, slots)
+        self.go::<Grpc, _>(ask, transport, slots)
     }
 
     fn converse(self, said: &Conversation, transport: impl ByteTransport) -> Done {
         let (slots, thread) = (self.connections(), self.thread);
-        // Nobody knows what a message does: none is sent again.
         match said.mode {
             Mode::Echo => {
                 let transport = said.sockets(transport, slots, thread);
-                self.go::<Echo, _>(said.echo(), false, transport, slots)
+                self.go::<Echo, _>(said.echo(), transport, slots)
             }
-            Mode::Connect => self.go::<Connect, _>(said.connect(thread), false, transport, slots),
+            Mode::Connect => self.go::<Connect, _>(said.connect(thread), transport, slots),
             Mode::Broadcast => {
                 let ask = broadcast::Ask {
                     members: slots as u32,
                 };
                 let transport = said.room(transport, Monotonic);
-                self.go::<Broadcast, _>(ask, false, transport, said.at_once as usize)
+                self.go::<Broadcast, _>(ask, transport, said.at_once as usize)
             }
         }
     }
@@ -404,7 +395,6 @@ impl<'a> Part<'a> {
     fn go<P: Protocol, T: Transport<Medium = P::Medium>>(
         self,
         ask: P::Ask,
-        idempotent: bool,
         transport: T,
         slots: usize,
     ) -> Done {
@@ -416,7 +406,6 @@ impl<'a> Part<'a> {
             slices,
         } = self;
         let orders = Orders {
-            idempotent,
             keepalive: spec.keepalive,
             timeout: nanos(spec.timeout_s),
         };
@@ -446,7 +435,7 @@ impl<'a> Part<'a> {
 
 /// The transports of bytes a real load can use.
 enum Bottom {
-    Epoll(Box<Epoll>),
+    Polled(Box<Polled>),
     #[cfg(target_os = "linux")]
     Uring(Box<Uring>),
     #[cfg(target_os = "linux")]
@@ -457,9 +446,9 @@ impl Bottom {
     /// `open`: the load is an open loop, whose answers the kernel is to stamp.
     #[cfg(target_os = "linux")]
     fn epoll(target: &Endpoint, open: bool, slots: usize) -> io::Result<Bottom> {
-        let epoll = Epoll::new(target.clone(), slots)?;
+        let epoll = Polled::new(target.clone(), slots)?;
         let epoll = if open { epoll.stamped() } else { epoll };
-        Ok(Bottom::Epoll(Box::new(epoll)))
+        Ok(Bottom::Polled(Box::new(epoll)))
     }
 
     #[cfg(target_os = "linux")]
@@ -504,7 +493,7 @@ impl Bottom {
             TransportChoice::IoUring => Err(io::Error::other(
                 "io_uring is Linux'; leave --transport at auto",
             )),
-            _ => Epoll::new(target.clone(), slots).map(|epoll| Bottom::Epoll(Box::new(epoll))),
+            _ => Polled::new(target.clone(), slots).map(|epoll| Bottom::Polled(Box::new(epoll))),
         }
     }
 }

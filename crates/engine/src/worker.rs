@@ -13,7 +13,7 @@ use crate::clock::{Clock, MILLISECOND, Nanos, SECOND};
 use crate::outcome::Outcome;
 use crate::protocol::{Fault, Message, Progress, Protocol};
 use crate::record::Record;
-use crate::transport::{Event, Reading, Received, Sending, Token, Transport};
+use crate::transport::{Event, Need, Reading, Received, Sending, Token, Transport};
 use crate::worker::queue::Again;
 pub use queue::{Request, RequestQueue};
 pub use timeline::RunControl;
@@ -21,8 +21,6 @@ pub use timeline::RunControl;
 /// How one worker is to go about it; what it asks is the protocol's.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// A request may be sent again (see `Worker::lost`).
-    pub idempotent: bool,
     /// Connections serve more than one request.
     pub keepalive: bool,
     /// A request unanswered this long after it was sent has failed.
@@ -54,7 +52,6 @@ pub struct Worker<P: Protocol, T, C> {
     /// To be on time it enters the real-time class.
     prompt: bool,
     events: Vec<Event>,
-    growing: bool,
 }
 
 impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
@@ -83,7 +80,6 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             requests: 0,
             prompt: false,
             events: Vec::with_capacity(1024),
-            growing: false,
         }
     }
 
@@ -95,19 +91,24 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
     }
 
-    /// Waits for events until `until` at the latest and acts on them.
-    fn step(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
+    /// Waits for events until `until` at the latest and acts on them; whether there were any.
+    fn step(&mut self, now: Nanos, until: Nanos) -> io::Result<bool> {
         let mut events = std::mem::take(&mut self.events);
         self.transport.poll(now, until, &mut events)?;
+        let any = !events.is_empty();
         for event in events.drain(..) {
             self.act(event);
-            // A long batch must not make what is due meanwhile late.
             if self.queue.is_open() {
+                if self.connecting < self.queue.waiting() {
+                    // It may have left a slot without a connection, and a request that waits for one.
+                    self.grow(self.clock.now());
+                }
+                // A long batch must not make what is due meanwhile late.
                 self.send_due();
             }
         }
         self.events = events;
-        Ok(())
+        Ok(any)
     }
 
     fn act(&mut self, event: Event) {
@@ -173,16 +174,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
 
     /// Opens connections for the requests that wait, as far as there are slots.
     fn grow(&mut self, now: Nanos) {
-        // An attempt that fails at once comes back here by way of `leave`: the loop goes on with it, not a recursion.
-        if std::mem::replace(&mut self.growing, true) {
-            return;
-        }
         while self.connecting < self.queue.waiting() {
             let Some(slot) = self.vacant.pop() else { break };
             self.slots[slot as usize].free_since = now;
             self.connect(slot, now);
         }
-        self.growing = false;
     }
 
     fn connect(&mut self, index: u32, now: Nanos) {
@@ -250,8 +246,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let slot = &mut self.slots[index as usize];
         slot.vacate();
         if self.queue.is_open() {
-            self.vacant.push(index);
-            return self.grow(now);
+            // Who handles the event, or the time-out, sees to it that enough connections are made.
+            return self.vacant.push(index);
         }
         slot.failures = if failed {
             slot.failures.saturating_add(1)
@@ -377,18 +373,11 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     #[inline]
     fn hear(&mut self, token: Token, reading: &mut Reading) -> Arrival<P::Answer> {
         let slot = &mut self.slots[token.slot as usize];
-        if slot.state == State::Busy {
-            if !slot.received {
-                if slot.protocol.is_bulky(&self.ask) {
-                    reading.briefly();
-                }
-            } else if let most @ 1.. = slot.protocol.skippable()
-                && let Some(dropped) = self.transport.discard(token, reading, most)
-            {
-                return self.dropped(token.slot, dropped);
-            }
-        }
-        match self.transport.received(token, reading) {
+        let need = match slot.state {
+            State::Busy => slot.protocol.need(&self.ask),
+            _ => Need::All,
+        };
+        match self.transport.receive(token, reading, need) {
             // Nobody asked for this: surplus of an answer, or a farewell such as 408 before a close.
             Received::Piece(_) if slot.state != State::Busy => Arrival::Unasked,
             Received::Piece(piece) => {
@@ -408,17 +397,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                     Err(fault) => Arrival::Fault(fault),
                 }
             }
-            Received::Nothing => Arrival::Nothing,
-            Received::Closed => Arrival::Closed,
-            Received::Failed(error) => Arrival::Broken(error),
-        }
-    }
-
-    /// Bytes nobody looks at were dropped in the kernel.
-    fn dropped(&mut self, index: u32, dropped: Received<u64>) -> Arrival<P::Answer> {
-        let slot = &mut self.slots[index as usize];
-        match dropped {
-            Received::Piece(count) => match slot.protocol.skip(count, &self.ask) {
+            Received::Dropped(count) => match slot.protocol.skip(count, &self.ask) {
                 Some(answer) => {
                     self.record.dropped_bodies += u64::from(self.record.span.holds(slot.due));
                     Arrival::Answer(answer)
@@ -463,7 +442,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         slot.reused = true;
         slot.failures = 0;
         let bulk = slot.protocol.weigh(&mut self.ask);
-        self.transport.weighed(bulk);
+        self.transport.answered(bulk);
         slot.free_since = now;
         slot.state = if slot.sending {
             State::Finishing
@@ -495,8 +474,9 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         if message.replied {
             let token = slot.token(index);
-            let outgoing = slot.protocol.reply(&mut self.ask);
-            slot.sending = self.transport.send(token, outgoing) == Sending::Pending;
+            if let Some(outgoing) = slot.protocol.reply(&mut self.ask) {
+                slot.sending = self.transport.send(token, outgoing) == Sending::Pending;
+            }
         }
     }
 
@@ -563,7 +543,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
     fn lost(&mut self, index: u32, why: &str) {
         let now = self.clock.now();
         let slot = &self.slots[index as usize];
-        let may = slot.reused && !slot.again && self.orders.idempotent;
+        let may = slot.reused && !slot.again;
         if !(may
             && slot.protocol.is_idempotent(&self.ask)
             && crossed(

@@ -138,8 +138,17 @@ impl Link {
 }
 
 /// The whole boundary; `_native.pyi` describes it.
+/// A panic reaches Python as an exception, and the command line says what it means: the lines the standard library would
+/// print before that say it twice. Who looks for the place of a fault sets RUST_BACKTRACE and gets them.
+fn be_quiet_in_panics() {
+    if std::env::var_os("RUST_BACKTRACE").is_none() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    be_quiet_in_panics();
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("DEBUG", cfg!(debug_assertions))?;
     module.add_class::<Upstream>()?;

@@ -23,7 +23,7 @@ from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
 from velodrome.report.terminal import RaceView
 from velodrome.run.account import giving
-from velodrome.run.drivers import choosing
+from velodrome.run.drivers import driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
@@ -130,7 +130,7 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
     lab = Lab(
         stacks,
         guest_tree.export(options.extra),
-        choosing.choose,
+        driver.choose_driver,
         databases=options.databases,
         extra=options.extra,
         profile=take,

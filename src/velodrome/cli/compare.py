@@ -111,11 +111,10 @@ def _compare(
     comparison = compare.laid_out(found, terms, lab)
     for one in found:
         tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-    for sentence in compare.unread(comparison, lab):
-        tell(sentence)
+    compare.rehearse(comparison, lab, tell, None if options.wait else 0.0)
     where = folder(comparison.study.name, out, options.resume)
-    version = interpreter.find(found[0].python).version
-    raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version, must_answer=True))
+    version = interpreter.find_interpreter(found[0].python).version
+    raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))
 
 
 def register(app: typer.Typer) -> None:

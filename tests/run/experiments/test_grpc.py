@@ -8,9 +8,7 @@ from velodrome.guest.grpc.greeter import PEER
 from velodrome.guest.stack import Process
 from velodrome.model.errors import ServerNotReadyError
 from velodrome.run.environments import guest_tree
-from velodrome.run.experiments.listening import listening
-from velodrome.run.experiments.programs import environment_of
-from velodrome.run.experiments.serving import Served
+from velodrome.run.experiments.programs import Served, environment_of, listening
 from velodrome.run.lab import Lab
 
 

@@ -6,7 +6,7 @@ from velodrome.guest import catalog
 from velodrome.model.claim import Experiment, Finding, Setting
 from velodrome.model.errors import ProgramError
 from velodrome.run.environments import guest_tree
-from velodrome.run.experiments.programs import told
+from velodrome.run.experiments.programs import run_program
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
 
@@ -71,11 +71,11 @@ def test_gunicorn_patches_for_greenlets_and_not_for_sync(lab: Lab) -> None:
 def test_a_program_that_dies_is_told_with_its_last_words(lab: Lab) -> None:
     made = lab.environment(lab.stacks["waitress"], None, {})
     with pytest.raises(ProgramError) as caught:
-        told(made, lab, "velodrome.guest.experiments.no_such_program")
+        run_program(made, lab, "velodrome.guest.experiments.no_such_program")
     assert "velodrome.guest.experiments.no_such_program told nothing: exit status 1." in str(caught.value)
     assert "No module named" in str(caught.value)
     with pytest.raises(ProgramError, match=r"it did not end within 0\.2 s"):
-        told(made, lab, "http.server", "--bind=127.0.0.1", "0", limit_s=0.2)
+        run_program(made, lab, "http.server", "--bind=127.0.0.1", "0", limit_s=0.2)
 
 
 def test_a_crowd_of_nobody_is_refused(lab: Lab) -> None:

@@ -14,7 +14,7 @@ use crate::link::packet::{LARGEST, Packet};
 use crate::link::path::{Fate, Path};
 use crate::link::{Command, Counts, Facts, Spec};
 use crate::os;
-use crate::os::poller::{Interest, Poller, Ready};
+use crate::os::poller::{Interest, Mode, Poller, Ready};
 
 /// Segments that come out within this time of each other are handed over together, with the last: at 1 Gbit/s eight. It
 /// is a third of what a round trip may be wrong by, and saves a relay that keeps up with such rates most of its work.
@@ -67,11 +67,11 @@ impl Relay {
         woken: UnixStream,
         inbox: Receiver<Command>,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
+        let poller = Poller::new(64)?;
         woken.set_nonblocking(true)?;
-        poller.add(&woken, WAKE, Interest::READ, false)?;
+        poller.add(&woken, WAKE, Interest::READ, Mode::Level)?;
         for (token, device) in devices.iter().enumerate() {
-            poller.add(device, token as u64, Interest::READ, false)?;
+            poller.add(device, token as u64, Interest::READ, Mode::Level)?;
         }
         let now = monotonic();
         let line = |way, number| Line {

@@ -3,7 +3,7 @@
 //! `poller_portable.rs` has the same interface for systems without epoll.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 /// What to wait for at a socket.
@@ -18,6 +18,10 @@ impl Interest {
         read: true,
         write: false,
     };
+    pub const BOTH: Self = Self {
+        read: true,
+        write: true,
+    };
 }
 
 /// A socket that is ready. One whose connection broke is ready for both.
@@ -28,50 +32,58 @@ pub(crate) struct Ready {
     pub write: bool,
     /// Broken in both directions: no answer will arrive.
     pub broken: bool,
+    /// Its end was announced: it is to be read until that is found.
+    pub ended: bool,
 }
 
-/// So many sockets are told of at once; the rest follows after timers had their turn.
-const BATCH: usize = 64;
+/// How a socket is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Told of as long as it is ready.
+    Level,
+    /// The same; other pollers watch it too, and one of them is to be woken, not all.
+    Shared,
+    /// Told of once when it becomes ready, and when it ends.
+    Edge,
+}
 
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
+    /// So many sockets are told of at once; the rest follows after timers had their turn.
+    batch: usize,
     /// Whether the kernel has `epoll_pwait2` (Linux 5.11).
     precise: bool,
 }
 
 impl Poller {
-    pub fn new() -> io::Result<Self> {
+    pub fn new(batch: usize) -> io::Result<Self> {
         // SAFETY: takes a number, touches no memory.
         let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the descriptor was just made and nobody else owns it.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         Ok(Self {
             epoll,
-            events: Vec::with_capacity(BATCH),
+            events: Vec::with_capacity(batch),
+            batch,
             precise: true,
         })
     }
 
-    /// Begins to watch. `shared`: other pollers watch the same socket, and one of them is to be woken, not all.
+    /// Begins to watch.
     pub fn add(
         &self,
         source: &impl AsFd,
         token: u64,
         interest: Interest,
-        shared: bool,
+        mode: Mode,
     ) -> io::Result<()> {
-        let exclusive = if shared {
-            libc::EPOLLEXCLUSIVE as u32
-        } else {
-            0
+        let how = match mode {
+            Mode::Level => 0,
+            Mode::Shared => libc::EPOLLEXCLUSIVE as u32,
+            Mode::Edge => (libc::EPOLLET | libc::EPOLLRDHUP) as u32,
         };
-        self.control(
-            libc::EPOLL_CTL_ADD,
-            source,
-            token,
-            flags(interest) | exclusive,
-        )
+        self.control(libc::EPOLL_CTL_ADD, source, token, flags(interest) | how)
     }
 
     pub fn change(&self, source: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
@@ -89,7 +101,11 @@ impl Poller {
     pub fn wait(&mut self, timeout: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
         let count = match self.wait_once(timeout) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) && self.precise => {
+            // EPERM: seccomp filters older than the call say so.
+            Err(error)
+                if self.precise
+                    && matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) =>
+            {
                 self.precise = false;
                 self.wait_once(timeout)
             }
@@ -105,11 +121,13 @@ impl Poller {
         ready.extend(self.events.iter().map(|event| {
             let events = event.events;
             let broken = events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
+            let ended = broken || events & libc::EPOLLRDHUP as u32 != 0;
             Ready {
                 token: event.u64,
-                read: broken || events & (libc::EPOLLIN | libc::EPOLLRDHUP) as u32 != 0,
+                read: ended || events & libc::EPOLLIN as u32 != 0,
                 write: broken || events & libc::EPOLLOUT as u32 != 0,
                 broken,
+                ended,
             }
         }));
         Ok(())
@@ -123,14 +141,14 @@ impl Poller {
         let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
         let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
         let result = if self.precise {
-            // SAFETY: `events` has room for BATCH entries, `limit` is null or lives to the end of this function, and
+            // SAFETY: `events` has room for `batch` entries, `limit` is null or lives to the end of this function, and
             // no signal mask is given. The syscall by number, because not every C library has a name for it.
             let result = unsafe {
                 libc::syscall(
                     libc::SYS_epoll_pwait2,
                     epoll,
                     events,
-                    BATCH,
+                    self.batch,
                     limit,
                     ptr::null::<libc::sigset_t>(),
                     0_usize,
@@ -146,8 +164,8 @@ impl Poller {
             // SAFETY: one `pollfd` and `limit` (or null) live to the end of this function. `ppoll` knows nanoseconds
             // where `epoll_wait` knows milliseconds, and an epoll descriptor can itself be polled.
             check(unsafe { libc::ppoll(&raw mut itself, 1, limit, ptr::null()) })?;
-            // SAFETY: `events` has room for BATCH entries.
-            unsafe { libc::epoll_wait(epoll, events, BATCH as libc::c_int, 0) }
+            // SAFETY: `events` has room for `batch` entries.
+            unsafe { libc::epoll_wait(epoll, events, self.batch as libc::c_int, 0) }
         };
         check(result).map(|count| count as usize)
     }
@@ -164,6 +182,11 @@ impl Poller {
         // SAFETY: both descriptors are open while they are borrowed, and `event` lives to the end of the call.
         check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, source, &raw mut event) })
             .map(drop)
+    }
+
+    /// Its descriptor, for whoever waits for something else as well.
+    pub fn descriptor(&self) -> RawFd {
+        self.epoll.as_raw_fd()
     }
 
     #[cfg(test)]
@@ -196,9 +219,12 @@ mod tests {
 
     #[test]
     fn old_kernels_and_new_ones_wait_alike() {
-        for mut poller in [Poller::new().unwrap(), Poller::new().unwrap().imprecise()] {
+        for mut poller in [
+            Poller::new(64).unwrap(),
+            Poller::new(64).unwrap().imprecise(),
+        ] {
             let (mut near, far) = UnixStream::pair().unwrap();
-            poller.add(&far, 7, Interest::READ, false).unwrap();
+            poller.add(&far, 7, Interest::READ, Mode::Level).unwrap();
             let mut ready = Vec::new();
             let before = Instant::now();
             poller.wait(Some(1_500_000), &mut ready).unwrap();
@@ -211,7 +237,8 @@ mod tests {
                     token: 7,
                     read: true,
                     write: false,
-                    broken: false
+                    broken: false,
+                    ended: false
                 }]
             );
             poller
@@ -231,7 +258,8 @@ mod tests {
                     token: 8,
                     read: false,
                     write: true,
-                    broken: false
+                    broken: false,
+                    ended: false
                 }]
             );
             poller.remove(&far).unwrap();

@@ -18,10 +18,25 @@ impl Interest {
         read: true,
         write: false,
     };
+    pub const BOTH: Self = Self {
+        read: true,
+        write: true,
+    };
 
     fn event(self, token: u64) -> Event {
         Event::new(token as usize, self.read, self.write)
     }
+}
+
+/// How a socket is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Told of as long as it is ready.
+    Level,
+    /// The same: all pollers are woken here, and those that come late find nothing.
+    Shared,
+    /// Told of once when it becomes ready.
+    Edge,
 }
 
 /// A socket that is ready.
@@ -32,6 +47,8 @@ pub(crate) struct Ready {
     pub write: bool,
     /// Broken in both directions: no answer will arrive.
     pub broken: bool,
+    /// Always: which ends were announced is not told, so each socket is read until it is empty.
+    pub ended: bool,
 }
 
 pub(crate) struct Poller {
@@ -40,28 +57,29 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    pub fn new() -> io::Result<Self> {
+    pub fn new(_batch: usize) -> io::Result<Self> {
         Ok(Self {
             poller: polling::Poller::new()?,
             events: Events::new(),
         })
     }
 
-    /// Begins to watch. `shared` has no meaning here: all pollers are woken, and those that come late find nothing.
+    /// Begins to watch.
     pub fn add(
         &self,
         source: &impl AsFd,
         token: u64,
         interest: Interest,
-        _shared: bool,
+        mode: Mode,
     ) -> io::Result<()> {
+        let mode = match mode {
+            Mode::Level | Mode::Shared => PollMode::Level,
+            Mode::Edge => PollMode::Edge,
+        };
         // SAFETY: every source is taken out by `remove` or `closing` before it is closed.
         unsafe {
-            self.poller.add_with_mode(
-                source.as_fd().as_raw_fd(),
-                interest.event(token),
-                PollMode::Level,
-            )
+            self.poller
+                .add_with_mode(source.as_fd().as_raw_fd(), interest.event(token), mode)
         }
     }
 
@@ -96,6 +114,7 @@ impl Poller {
             read: event.readable,
             write: event.writable,
             broken: false,
+            ended: true,
         }));
         Ok(())
     }

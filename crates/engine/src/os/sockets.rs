@@ -1,7 +1,7 @@
 //! What Linux tells of a socket beyond what `std` asks for: when bytes came, how a connection fares (`TCP_INFO`), and bytes
 //! dropped unread.
 
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::mem;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -98,7 +98,7 @@ impl Stamps {
     ///
     /// # Safety
     /// `to` is valid to write `length` bytes to, or `flags` hold `MSG_TRUNC`, with which TCP writes none.
-    pub unsafe fn receive(
+    unsafe fn receive(
         &mut self,
         stream: &TcpStream,
         to: *mut u8,
@@ -191,6 +191,44 @@ impl TcpInfo {
             rtt_us: Some(number(MIN_RTT)).filter(|&rtt| rtt != u32::MAX),
             retransmitted: number(TOTAL_RETRANS),
         })
+    }
+}
+
+/// Whether the kernel can drop what a TCP connection brought without handing it out.
+pub const CAN_DISCARD: bool = true;
+
+/// Reads what has come, as much as there is room for.
+#[inline]
+pub fn read(
+    mut stream: &TcpStream,
+    room: &mut [u8],
+    stamps: &mut Option<Stamps>,
+) -> io::Result<usize> {
+    match stamps {
+        None => stream.read(room),
+        // SAFETY: `room` is borrowed mutably, whole.
+        Some(stamps) => unsafe { stamps.receive(stream, room.as_mut_ptr(), room.len(), 0) },
+    }
+}
+
+/// Lets the kernel throw away up to `most` bytes that have come; how many there were.
+pub fn discard(stream: &TcpStream, most: usize, stamps: &mut Option<Stamps>) -> io::Result<usize> {
+    let (nowhere, flags) = (std::ptr::null_mut(), libc::MSG_TRUNC);
+    loop {
+        let dropped = match stamps {
+            // SAFETY: with MSG_TRUNC, TCP drops the bytes and writes to no memory (tcp(7)); the descriptor is open
+            // while `stream` is borrowed.
+            None => match unsafe { libc::recv(stream.as_raw_fd(), nowhere, most, flags) } {
+                count @ 0.. => Ok(count as usize),
+                _ => Err(io::Error::last_os_error()),
+            },
+            // SAFETY: as above.
+            Some(stamps) => unsafe { stamps.receive(stream, nowhere.cast(), most, flags) },
+        };
+        match dropped {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
     }
 }
 

@@ -371,14 +371,14 @@ impl Protocol for Grpc {
     }
 
     #[inline]
-    fn reply<'a>(&mut self, ask: &'a mut Ask) -> &'a StreamRequest {
+    fn reply<'a>(&mut self, ask: &'a mut Ask) -> Option<&'a StreamRequest> {
         // Another call may have been begun since, with other messages.
         if let Some(compose) = &ask.compose {
             let messages = compose.compose(self.number);
             ask.fill(&messages);
         }
         self.replies += 1;
-        &ask.rest[self.replies - 1]
+        Some(&ask.rest[self.replies - 1])
     }
 
     #[inline]

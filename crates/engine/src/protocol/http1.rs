@@ -19,8 +19,6 @@ mod exchange;
 mod head;
 #[cfg(test)]
 mod tests;
-mod varied;
-mod written;
 
 use std::sync::Arc;
 
@@ -32,9 +30,7 @@ use crate::protocol::http1::chunked::Chunks;
 use crate::protocol::http1::head::{Framing, Head};
 
 pub use cookies::Jar;
-pub use exchange::{Ask, Heard};
-pub use varied::{Varied, VariedAsk};
-pub use written::Lines;
+pub use exchange::{Ask, Exchange, Lines};
 
 pub use crate::outcome::BodyCheck;
 
@@ -466,6 +462,12 @@ impl Http1 {
         self.body.pass(count);
         self.state = State::Length(left - count);
         (left == count).then(|| self.finish(expected))
+    }
+
+    /// Whether no byte of the answer that is expected has come.
+    #[must_use]
+    pub const fn is_before_answer(&self) -> bool {
+        matches!(self.state, State::Head) && !self.started
     }
 
     /// Whether nobody looks at the body of the answer that is expected: its length is all that matters.

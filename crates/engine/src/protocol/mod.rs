@@ -72,14 +72,13 @@ pub trait Protocol {
         ask: &Self::Ask,
     ) -> Result<Progress<Self::Answer>, Fault>;
 
-    /// How many of the bytes that come next nobody looks at, so that they may be dropped where they are (`skip` is then
-    /// told instead of `feed`); 0: all matter.
+    /// What of the bytes that come next matters.
     #[inline]
-    fn skippable(&self) -> u64 {
-        0
+    fn need(&self, _ask: &Self::Ask) -> Need {
+        Need::All
     }
 
-    /// So many bytes were dropped: the answer, if they complete it. More than `skippable` said were not asked for.
+    /// So many bytes were dropped: the answer, if they complete it. More than `need` said were not asked for.
     fn skip(&mut self, _count: u64, _ask: &Self::Ask) -> Option<Self::Answer> {
         None
     }
@@ -88,7 +87,9 @@ pub trait Protocol {
     fn eof(&mut self, ask: &Self::Ask) -> Result<Option<Self::Answer>, Fault>;
 
     /// More of the request: what a message of its answer is replied with.
-    fn reply<'a>(&mut self, ask: &'a mut Self::Ask) -> &'a Outgoing<Self::Medium>;
+    fn reply<'a>(&mut self, _ask: &'a mut Self::Ask) -> Option<&'a Outgoing<Self::Medium>> {
+        None
+    }
 
     /// Which of the load's requests was sent last, where it has several; see [`crate::requests`].
     #[inline]
@@ -96,9 +97,10 @@ pub trait Protocol {
         None
     }
 
-    /// Whether the request sent last may be sent again, where not all are alike.
+    /// Whether the request sent last may be sent again when its connection ended without an answer. Nobody knows what a
+    /// call or a message does: only those of whom it is known are.
     fn is_idempotent(&self, _ask: &Self::Ask) -> bool {
-        true
+        false
     }
 
     /// A new connection in the place of one that is gone.
@@ -135,13 +137,6 @@ pub trait Protocol {
         None
     }
 
-    /// Whether the answer that is expected is likely to have a large body that nobody looks at: then no more than its
-    /// head is worth copying.
-    #[inline]
-    fn is_bulky(&self, _ask: &Self::Ask) -> bool {
-        false
-    }
-
     /// An answer has ended: how many bytes of it nobody had to look at, dropped or not, if they were many. What was asked
     /// is bulky from then on.
     #[inline]
@@ -166,17 +161,39 @@ pub trait Medium {
 pub struct Bytes;
 
 impl Medium for Bytes {
-    type Outgoing = Arc<[u8]>;
+    type Outgoing = Payload;
     type Incoming<'a> = &'a [u8];
 }
 
-/// The same, where each request is made anew and its bytes are the maker's to use again.
-#[derive(Debug)]
-pub struct Written;
+/// The bytes of a request.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// The same each time: shared by all that send it.
+    Shared(Arc<[u8]>),
+    /// Made anew each time: its maker uses the memory again, so who sends it later copies it.
+    Own(Vec<u8>),
+}
 
-impl Medium for Written {
-    type Outgoing = Vec<u8>;
-    type Incoming<'a> = &'a [u8];
+impl Payload {
+    /// All of it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Shared(bytes) => bytes,
+            Payload::Own(bytes) => bytes,
+        }
+    }
+}
+
+/// What of the bytes that come next matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// All of them.
+    All,
+    /// The head of an answer, and little more: what follows it is likely to be dropped.
+    Head,
+    /// Nothing of so many bytes: they may be dropped where they are.
+    NoneOf(u64),
 }
 
 /// Streams of a connection that carries many requests at once.
@@ -194,7 +211,7 @@ pub struct Messages;
 
 impl Medium for Messages {
     /// A frame: the message is masked already.
-    type Outgoing = Arc<[u8]>;
+    type Outgoing = Payload;
     type Incoming<'a> = Piece<'a>;
 }
 

@@ -7,16 +7,16 @@
 //! number has doubled. A request whose every answer is read (it has a check) adds to their number and not to their bytes.
 
 use std::io;
-use std::sync::Arc;
 
-use super::epoll::Epoll;
+use super::polled::Polled;
 use super::uring::Uring;
 use super::{
-    ByteTransport, Event, Reading, Received, Sending, Standing, TcpInfo, Token, Transport,
+    ByteTransport, Event, Need, Probe, Reading, Received, Sending, Summary, TcpInfo, Token,
+    Transport, no_connection_within, shortest_round_trip,
 };
 use crate::clock::Nanos;
 use crate::endpoint::Endpoint;
-use crate::protocol::Bytes;
+use crate::protocol::{Bytes, Payload};
 
 /// So many bytes to be dropped of an average answer make epoll the cheaper: not to copy them saves 0.8 us, and a request
 /// without io_uring's batches costs 0.5 us more (on 50 connections, from the tables of `benchmarks/README.md`).
@@ -28,7 +28,7 @@ const FEW: u64 = 16;
 pub struct Adaptive {
     uring: Uring,
     /// Where large answers are received, once there was one.
-    epoll: Option<Epoll>,
+    epoll: Option<Polled>,
     /// Connections of `uring`.
     behind: usize,
     answers: u64,
@@ -36,7 +36,7 @@ pub struct Adaptive {
     bulk: u64,
     /// So many answers are looked at together next.
     look: u64,
-    /// See [`Transport::changed_for`].
+    /// See [`Summary::changed_for`].
     changed_for: Option<u64>,
     target: Endpoint,
     slots: usize,
@@ -65,7 +65,7 @@ impl Adaptive {
         let average = self.bulk / self.answers;
         if self.epoll.is_none() && average >= WORTH {
             // Where there is no epoll to be had, io_uring goes on.
-            self.epoll = Epoll::new(self.target.clone(), self.slots).ok();
+            self.epoll = Polled::new(self.target.clone(), self.slots).ok();
             self.changed_for = self.epoll.as_ref().map(|_| average);
         }
     }
@@ -98,7 +98,7 @@ impl Transport for Adaptive {
     }
 
     #[inline]
-    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
+    fn send(&mut self, token: Token, request: &Payload) -> Sending {
         self.fetch(token);
         match &mut self.epoll {
             None => self.uring.send(token, request),
@@ -107,32 +107,20 @@ impl Transport for Adaptive {
     }
 
     #[inline]
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<&[u8]> {
+    fn receive(&mut self, token: Token, reading: &mut Reading, need: Need) -> Received<&[u8]> {
         match &mut self.epoll {
-            Some(epoll) if !self.uring.holds(token) => epoll.received(token, reading),
-            _ => self.uring.received(token, reading),
+            Some(epoll) if !self.uring.holds(token) => epoll.receive(token, reading, need),
+            _ => self.uring.receive(token, reading, need),
         }
     }
 
     #[inline]
-    fn discard(&mut self, token: Token, reading: &mut Reading, left: u64) -> Option<Received<u64>> {
-        match &mut self.epoll {
-            Some(epoll) if !self.uring.holds(token) => epoll.discard(token, reading, left),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    fn weighed(&mut self, bulk: u64) {
+    fn answered(&mut self, bulk: u64) {
         self.answers += 1;
         self.bulk += bulk;
         if self.answers == self.look {
             self.decide();
         }
-    }
-
-    fn changed_for(&self) -> Option<u64> {
-        self.changed_for
     }
 
     fn close(&mut self, token: Token) {
@@ -161,24 +149,37 @@ impl Transport for Adaptive {
         }
         Ok(())
     }
+}
 
-    fn standing(&self) -> Standing {
-        let mut standing = self.uring.standing();
+impl Probe for Adaptive {
+    /// Neither is asked to stamp what comes: a closed loop has no need of it.
+    fn arrived(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo> {
+        let behind = self.uring.tcp_info(number);
+        behind.or_else(|| self.epoll.as_ref()?.tcp_info(number))
+    }
+
+    fn round_trip(&self, token: Token) -> Option<Nanos> {
+        shortest_round_trip(self.tcp_info(token.slot as usize))
+    }
+
+    fn why_absent(&self, _: Token, limit_s: f64) -> String {
+        no_connection_within(limit_s)
+    }
+
+    fn summary(&self) -> Summary {
+        let mut summary = self.uring.summary();
         if let Some(epoll) = &self.epoll {
-            standing.add(epoll.standing());
+            let epoll = epoll.summary();
+            summary.name = epoll.name;
+            summary.standing.add(epoll.standing);
         }
-        standing
-    }
-
-    fn look(&self, number: usize) -> Option<TcpInfo> {
-        let behind = self.uring.look(number);
-        behind.or_else(|| self.epoll.as_ref()?.look(number))
-    }
-
-    fn name(&self) -> &'static str {
-        match self.epoll {
-            None => self.uring.name(),
-            Some(_) => "epoll",
+        Summary {
+            changed_for: self.changed_for,
+            ..summary
         }
     }
 }

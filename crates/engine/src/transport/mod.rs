@@ -1,6 +1,4 @@
-//! How bytes reach the server: one interface, the same events from epoll, io_uring, the fallback and the simulation.
-//!
-//! All `unsafe` code of the engine is in this folder: the lint `unsafe_code` is denied everywhere else (`lib.rs`).
+//! How bytes reach the server: one interface, the same events from epoll, kqueue, io_uring and the simulation.
 
 use std::io;
 
@@ -11,27 +9,19 @@ use crate::durations::Durations;
 use serde::Serialize;
 
 pub use crate::os::TcpInfo;
+pub use crate::protocol::Need;
 use crate::protocol::{Bytes, Incoming, Medium, Outgoing};
 
 #[cfg(target_os = "linux")]
 pub mod adaptive;
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-pub mod epoll;
-#[cfg(not(target_os = "linux"))]
-#[path = "portable.rs"]
-#[allow(unsafe_code)]
-pub mod epoll;
 pub mod multiplexed;
+pub mod polled;
 pub mod room;
 pub mod simulated;
 pub mod tls;
-mod unsent;
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
 pub mod uring;
 pub mod websocket;
-pub mod written;
 
 /// One connection in one slot. The generation tells it from its predecessors in that slot, whose events may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +37,6 @@ impl Token {
         u64::from(self.generation) << 32 | u64::from(self.slot)
     }
 
-    #[cfg(target_os = "linux")]
     fn unpack(packed: u64) -> Token {
         Token {
             slot: packed as u32,
@@ -65,32 +54,40 @@ pub enum Event {
     NotConnected(Token, io::Error),
     /// There is no room for it beside the others now; `Connected` follows if there ever is.
     Full(Token),
-    /// Bytes, or the end, can be had with [`Transport::received`].
+    /// Bytes, or the end, can be had with [`Transport::receive`].
     Readable(Token, Reading),
     /// A request that did not go out at once has gone out.
     Sent(Token),
 }
 
-/// What a transport must remember between the event and the reading; opaque to the worker.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))] // the fallback needs `more` only
-pub struct Reading {
-    /// epoll: read until it would block. io_uring: not yet read.
-    more: bool,
-    /// io_uring: the provided buffer. Streams: how many events. Otherwise: pieces read in this turn.
-    buffer: u16,
-    /// io_uring: bytes in it, or a negative `errno`. Streams: number of the first event.
-    length: i32,
-    /// The next piece is to be a short one: more than a head would only be copied to be thrown away.
-    brief: bool,
-}
-
-impl Reading {
-    /// Wishes for a head and little more, because what follows it is dropped. Transports that have read already, or
-    /// read the same way whatever comes, take no notice.
-    pub fn briefly(&mut self) {
-        self.brief = true;
-    }
+/// How what an event announced is to be had; opaque to the worker, who hands it back until nothing is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// What the transport itself keeps for the connection, if it keeps anything; nothing of a socket.
+    #[default]
+    Kept,
+    /// A socket, to be read until it is empty.
+    Socket {
+        /// Its end was announced as well, and has to be fetched.
+        ended: bool,
+        /// Pieces read in this turn.
+        pieces: u16,
+    },
+    /// A provided buffer that io_uring has filled: its number, and how many bytes are in it or a negative `errno`.
+    #[cfg(target_os = "linux")]
+    Buffer {
+        /// Among the buffers of the ring.
+        number: u16,
+        /// Of the receive.
+        result: i32,
+    },
+    /// Events of a stream, kept in a row.
+    Events {
+        /// Number of the first.
+        first: u32,
+        /// How many.
+        count: u16,
+    },
 }
 
 /// Pieces read from one connection before the others, and what falls due, have their turn: a server that sends faster
@@ -102,6 +99,8 @@ const TURN: u16 = 4;
 pub enum Received<I> {
     /// What came; ask again.
     Piece(I),
+    /// So many bytes came and were dropped unseen, as [`Need::NoneOf`] allowed; ask again.
+    Dropped(u64),
     /// Nothing more for now.
     Nothing,
     /// The peer has closed its side.
@@ -120,9 +119,12 @@ pub enum Sending {
 }
 
 /// Connections to one address, non-blocking, owned by one thread.
-pub trait Transport {
+pub trait Transport: Probe {
     /// What it carries.
     type Medium: Medium;
+
+    /// How long connections are waited for at most before the load begins without the missing ones.
+    const PATIENCE: Nanos = SECOND;
 
     /// Begins to connect; `Connected` or `NotConnected` follows. An error means that no attempt could be made.
     fn connect(&mut self, token: Token) -> io::Result<()>;
@@ -130,88 +132,68 @@ pub trait Transport {
     /// Sends a whole request.
     fn send(&mut self, token: Token, request: &Outgoing<Self::Medium>) -> Sending;
 
-    /// The next piece of a `Readable` event; asked until it is not a `Piece`.
-    fn received(
+    /// The next piece of a `Readable` event; asked until it is neither a `Piece` nor `Dropped`. What is not needed may
+    /// be dropped, or come all the same. Of [`Need::NoneOf`], bytes that came behind those and that nobody asked for are
+    /// dropped and counted, too.
+    fn receive(
         &mut self,
         token: Token,
         reading: &mut Reading,
+        need: Need,
     ) -> Received<Incoming<'_, Self::Medium>>;
 
-    /// When the bytes that were received or dropped last came to this machine, by its kernel; None: not known here.
-    #[inline]
-    fn arrived(&self) -> Option<Nanos> {
-        None
-    }
-
-    /// Drops the bytes that a `Readable` event announced, unseen: how many there were. `left` are expected; some that
-    /// came behind them, which nobody asked for, are dropped and counted, too. None: this transport has them already,
-    /// and they are to be `received`.
-    #[inline]
-    fn discard(
-        &mut self,
-        _token: Token,
-        _reading: &mut Reading,
-        _left: u64,
-    ) -> Option<Received<u64>> {
-        None
-    }
-
     /// An answer has ended: so many bytes of it nobody had to look at, dropped or not; 0 where they were few.
-    #[inline]
-    fn weighed(&mut self, _bulk: u64) {}
-
-    /// Bytes nobody has to look at, of an average answer, that made this transport change the way it receives.
-    fn changed_for(&self) -> Option<u64> {
-        None
-    }
+    fn answered(&mut self, bulk: u64);
 
     /// Closes at once; later events of this token are not to be acted on.
     fn close(&mut self, token: Token);
 
     /// Waits for events until `until` at the latest (`now` is the present) and appends them.
     fn poll(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()>;
+}
 
-    /// How long connections are waited for at most before the load begins without the missing ones.
-    fn patience(&self) -> Nanos {
-        SECOND
-    }
-
-    /// Why a connection that was asked for `limit_s` seconds ago is not there yet.
-    fn delay(&self, token: Token, limit_s: f64) -> String {
-        let _ = token;
-        format!("no connection within {limit_s} s")
-    }
-
-    /// How the connections fared, where they are others than the slots, which `of_slots` counts.
-    fn census(&self, of_slots: Connections) -> Connections {
-        of_slots
-    }
-
-    /// How long it took until connections stood.
-    fn standing(&self) -> Standing {
-        Standing::default()
-    }
+/// What a transport knows of its connections beside what they carry. No method has a default: a layer that forgot to
+/// hand one on would tell nothing without a word.
+pub trait Probe {
+    /// When the bytes that were received or dropped last came to this machine, by its kernel; None: not known here.
+    fn arrived(&self) -> Option<Nanos>;
 
     /// What the kernel tells of one of the connections, by its number in the transport that has the sockets.
-    fn look(&self, number: usize) -> Option<TcpInfo> {
-        let _ = number;
-        None
-    }
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo>;
 
     /// The shortest round trip that the kernel has seen on a connection; None: it does not tell.
-    fn round_trip(&self, token: Token) -> Option<Nanos> {
-        self.look(token.slot as usize)?
-            .rtt_us
-            .map(|us| Nanos::from(us) * MICROSECOND)
-    }
+    fn round_trip(&self, token: Token) -> Option<Nanos>;
 
+    /// Why a connection that was asked for `limit_s` seconds ago is not there yet.
+    fn why_absent(&self, token: Token, limit_s: f64) -> String;
+
+    /// What there is to tell of all connections together.
+    fn summary(&self) -> Summary;
+}
+
+/// What there is to tell of all connections of a transport together.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// As results name the transport.
+    pub name: &'static str,
+    /// Bytes nobody has to look at, of an average answer, that made it change the way it receives.
+    pub changed_for: Option<u64>,
+    /// How the connections fared, where they are others than the slots.
+    pub census: Option<Connections>,
     /// What the members of a room heard beside what they were to hear, where there is a room.
-    fn room(&self) -> Option<RoomCounts> {
-        None
-    }
+    pub room: Option<RoomCounts>,
+    /// How long it took until connections stood.
+    pub standing: Standing,
+}
 
-    /// As results name it.
-    fn name(&self) -> &'static str;
+/// Of what the kernel tells, the shortest round trip.
+fn shortest_round_trip(info: Option<TcpInfo>) -> Option<Nanos> {
+    info?.rtt_us.map(|us| Nanos::from(us) * MICROSECOND)
+}
+
+/// The sentence of [`Probe::why_absent`] where nothing more is known.
+fn no_connection_within(limit_s: f64) -> String {
+    format!("no connection within {limit_s} s")
 }
 
 /// A transport of bytes that another layer can lie upon: what that sends is gathered anew each time.

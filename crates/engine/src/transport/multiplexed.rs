@@ -19,8 +19,8 @@ use crate::protocol::{Incoming, StreamRequest, Streams};
 use crate::transport::multiplexed::places::{At, Places};
 use crate::transport::multiplexed::stash::Stash;
 use crate::transport::{
-    ByteTransport, Connections, Event, Reading, Received, Sending, Standing, TcpInfo, Token,
-    Transport,
+    ByteTransport, Connections, Event, Need, Probe, Reading, Received, Sending, Summary, TcpInfo,
+    Token, Transport, no_connection_within,
 };
 
 /// Requests that go out in one write at most.
@@ -177,14 +177,23 @@ impl<T: ByteTransport> Transport for Multiplexed<T> {
     }
 
     #[inline]
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<Incoming<'_, Streams>> {
+    fn receive(
+        &mut self,
+        token: Token,
+        reading: &mut Reading,
+        _: Need,
+    ) -> Received<Incoming<'_, Streams>> {
         let place = self.places.of(token);
-        if reading.buffer > 0 {
-            let number = reading.length as usize;
-            reading.buffer -= 1;
-            reading.length += 1;
+        if let Reading::Events { first, count } = *reading {
+            *reading = match count {
+                1 => Reading::Kept,
+                _ => Reading::Events {
+                    first: first + 1,
+                    count: count - 1,
+                },
+            };
             place.unread -= 1;
-            return match self.stash.event(number) {
+            return match self.stash.event(first as usize) {
                 Some(event) => Received::Piece(event),
                 None => Received::Nothing,
             };
@@ -206,6 +215,10 @@ impl<T: ByteTransport> Transport for Multiplexed<T> {
             Stage::Leaving if !active => Received::Closed,
             _ => Received::Nothing,
         }
+    }
+
+    fn answered(&mut self, bulk: u64) {
+        self.inner.answered(bulk);
     }
 
     fn close(&mut self, token: Token) {
@@ -251,27 +264,15 @@ impl<T: ByteTransport> Transport for Multiplexed<T> {
         events.append(&mut self.pending);
         Ok(())
     }
+}
 
-    fn delay(&self, token: Token, limit_s: f64) -> String {
-        let connection = &self.connections[self.places.connection(token)];
-        match connection.line.map(|line| self.lines[line].stage) {
-            Some(Stage::Greeting) => format!(
-                "the server took the connection and sent no SETTINGS within {limit_s} s: it does not speak HTTP/2 here"
-            ),
-            _ => format!("no connection within {limit_s} s"),
-        }
+impl<T: ByteTransport> Probe for Multiplexed<T> {
+    fn arrived(&self) -> Option<Nanos> {
+        None
     }
 
-    fn census(&self, _: Connections) -> Connections {
-        self.census
-    }
-
-    fn standing(&self) -> Standing {
-        self.inner.standing()
-    }
-
-    fn look(&self, number: usize) -> Option<TcpInfo> {
-        self.inner.look(number % self.lines.len())
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.tcp_info(number % self.lines.len())
     }
 
     /// Of the line a slot is at, also after that has ended.
@@ -282,8 +283,21 @@ impl<T: ByteTransport> Transport for Multiplexed<T> {
         }
     }
 
-    fn name(&self) -> &'static str {
-        self.inner.name()
+    fn why_absent(&self, token: Token, limit_s: f64) -> String {
+        let connection = &self.connections[self.places.connection(token)];
+        match connection.line.map(|line| self.lines[line].stage) {
+            Some(Stage::Greeting) => format!(
+                "the server took the connection and sent no SETTINGS within {limit_s} s: it does not speak HTTP/2 here"
+            ),
+            _ => no_connection_within(limit_s),
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            census: Some(self.census),
+            ..self.inner.summary()
+        }
     }
 }
 
@@ -400,7 +414,7 @@ impl<T: ByteTransport> Multiplexed<T> {
     fn read(&mut self, number: usize, token: Token, mut reading: Reading, events: &mut Vec<Event>) {
         let mut heard = false;
         loop {
-            let fed = match self.inner.received(token, &mut reading) {
+            let fed = match self.inner.receive(token, &mut reading, Need::All) {
                 Received::Piece(bytes) => {
                     let line = &mut self.lines[number];
                     let (places, stash) = (&mut self.places, &mut self.stash);
@@ -415,7 +429,7 @@ impl<T: ByteTransport> Multiplexed<T> {
                     });
                     fed.map_err(|error| fault(&error))
                 }
-                Received::Nothing => break,
+                Received::Nothing | Received::Dropped(_) => break,
                 Received::Closed => match self.lines[number].session.eof() {
                     Ok(()) => return self.lose(number, None),
                     Err(error) => Err(fault(&error)),
@@ -541,19 +555,16 @@ fn closed_at_once() -> io::Error {
 /// Tells a slot of an event kept for it, together with the one before if that was its own.
 #[inline]
 fn announce(events: &mut Vec<Event>, token: Token, kept: usize) {
-    if let Some(Event::Readable(last, reading)) = events.last_mut()
+    if let Some(Event::Readable(last, Reading::Events { count, .. })) = events.last_mut()
         && *last == token
-        && reading.buffer > 0
-        && reading.buffer < u16::MAX
+        && *count < u16::MAX
     {
-        reading.buffer += 1;
+        *count += 1;
         return;
     }
-    let reading = Reading {
-        more: false,
-        buffer: 1,
-        length: kept as i32,
-        ..Reading::default()
+    let reading = Reading::Events {
+        first: kept as u32,
+        count: 1,
     };
     events.push(Event::Readable(token, reading));
 }

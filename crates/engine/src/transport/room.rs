@@ -12,8 +12,8 @@ use crate::protocol::websocket::broadcast::{Known, Letter, Reader};
 use crate::protocol::{Delivered, Rounds};
 use crate::transport::websocket::WebSocket;
 use crate::transport::{
-    ByteTransport, Connections, Event, Reading, Received, RoomCounts, Sending, Standing, TcpInfo,
-    Token, Transport,
+    ByteTransport, Connections, Event, Need, Probe, Reading, Received, RoomCounts, Sending,
+    Summary, TcpInfo, Token, Transport,
 };
 
 /// How often a trial message is sent until all members have heard one.
@@ -107,6 +107,8 @@ impl<T: ByteTransport, C: Clock> Room<T, C> {
 impl<T: ByteTransport, C: Clock> Transport for Room<T, C> {
     type Medium = Rounds;
 
+    const PATIENCE: Nanos = PATIENCE;
+
     fn connect(&mut self, token: Token) -> io::Result<()> {
         self.talks[token.slot as usize].attach(token);
         if self.stage == Stage::Complete {
@@ -134,13 +136,17 @@ impl<T: ByteTransport, C: Clock> Transport for Room<T, C> {
     }
 
     #[inline]
-    fn received(&mut self, token: Token, _: &mut Reading) -> Received<Delivered<'_>> {
+    fn receive(&mut self, token: Token, _: &mut Reading, _: Need) -> Received<Delivered<'_>> {
         let talk = &mut self.talks[token.slot as usize];
         match talk.tell() {
             News::Nothing => Received::Nothing,
             News::Heard(delivered) => Received::Piece(delivered),
             News::Over(why) => Received::Failed(why),
         }
+    }
+
+    fn answered(&mut self, bulk: u64) {
+        self.inner.answered(bulk);
     }
 
     fn close(&mut self, token: Token) {
@@ -174,12 +180,23 @@ impl<T: ByteTransport, C: Clock> Transport for Room<T, C> {
         events.append(&mut self.pending);
         polled
     }
+}
 
-    fn patience(&self) -> Nanos {
-        PATIENCE
+impl<T: ByteTransport, C> Probe for Room<T, C> {
+    fn arrived(&self) -> Option<Nanos> {
+        None
     }
 
-    fn delay(&self, _: Token, limit_s: f64) -> String {
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.tcp_info(number)
+    }
+
+    /// A message goes over all connections.
+    fn round_trip(&self, _: Token) -> Option<Nanos> {
+        None
+    }
+
+    fn why_absent(&self, _: Token, limit_s: f64) -> String {
         let members = self.members.len();
         let there = self
             .members
@@ -202,24 +219,12 @@ impl<T: ByteTransport, C: Clock> Transport for Room<T, C> {
         }
     }
 
-    fn census(&self, _: Connections) -> Connections {
-        self.census
-    }
-
-    fn room(&self) -> Option<RoomCounts> {
-        Some(self.counts)
-    }
-
-    fn standing(&self) -> Standing {
-        self.inner.standing()
-    }
-
-    fn look(&self, number: usize) -> Option<TcpInfo> {
-        self.inner.look(number)
-    }
-
-    fn name(&self) -> &'static str {
-        self.inner.name()
+    fn summary(&self) -> Summary {
+        Summary {
+            census: Some(self.census),
+            room: Some(self.counts),
+            ..self.inner.summary()
+        }
     }
 }
 
@@ -338,7 +343,7 @@ impl<T: ByteTransport, C: Clock> Room<T, C> {
 
     fn hear(&mut self, number: usize, token: Token, mut reading: Reading) {
         loop {
-            match self.inner.received(token, &mut reading) {
+            match self.inner.receive(token, &mut reading, Need::All) {
                 Received::Piece(piece) => {
                     let reader = &mut self.members[number].reader;
                     reader.take(&self.letter, piece.bytes);
@@ -347,7 +352,7 @@ impl<T: ByteTransport, C: Clock> Room<T, C> {
                         self.heard(number, known);
                     }
                 }
-                Received::Nothing => return,
+                Received::Nothing | Received::Dropped(_) => return,
                 Received::Closed => return self.lose(number, "the server closed it"),
                 Received::Failed(error) => return self.lose(number, &error.to_string()),
             }

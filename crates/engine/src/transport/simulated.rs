@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
-use std::sync::Arc;
 
-use super::{ByteTransport, Event, Reading, Received, Sending, Token, Transport};
+use super::{
+    ByteTransport, Event, Need, Probe, Reading, Received, Sending, Summary, TcpInfo, Token,
+    Transport, no_connection_within,
+};
 use crate::clock;
 use crate::clock::{Clock, Nanos};
-use crate::protocol::Bytes;
+use crate::protocol::{Bytes, Payload};
 
 /// What a scripted server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,8 +118,8 @@ impl<S: Script> Transport for Simulated<S> {
         Ok(())
     }
 
-    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
-        let acts = self.script.read(token, request, self.clock.now());
+    fn send(&mut self, token: Token, request: &Payload) -> Sending {
+        let acts = self.script.read(token, request.bytes(), self.clock.now());
         let later = acts.iter().any(|(_, act)| *act == Act::Take);
         self.schedule(token, acts);
         if later {
@@ -127,7 +129,7 @@ impl<S: Script> Transport for Simulated<S> {
         }
     }
 
-    fn received(&mut self, token: Token, _reading: &mut Reading) -> Received<&[u8]> {
+    fn receive(&mut self, token: Token, _: &mut Reading, _: Need) -> Received<&[u8]> {
         match self
             .inbox
             .get_mut(&token.pack())
@@ -142,6 +144,8 @@ impl<S: Script> Transport for Simulated<S> {
             _ => Received::Nothing,
         }
     }
+
+    fn answered(&mut self, _: u64) {}
 
     fn close(&mut self, token: Token) {
         self.inbox.remove(&token.pack());
@@ -168,9 +172,30 @@ impl<S: Script> Transport for Simulated<S> {
         }
         Ok(())
     }
+}
 
-    fn name(&self) -> &'static str {
-        "simulated"
+impl<S> Probe for Simulated<S> {
+    fn arrived(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn tcp_info(&self, _: usize) -> Option<TcpInfo> {
+        None
+    }
+
+    fn round_trip(&self, _: Token) -> Option<Nanos> {
+        None
+    }
+
+    fn why_absent(&self, _: Token, limit_s: f64) -> String {
+        no_connection_within(limit_s)
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            name: "simulated",
+            ..Summary::default()
+        }
     }
 }
 

@@ -8,11 +8,11 @@ use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error};
 
 use crate::clock::Nanos;
-use crate::protocol::Bytes;
+use crate::protocol::{Bytes, Payload};
 use crate::secure::Secure;
 use crate::transport::{
-    ByteTransport, Connections, Event, Reading, Received, Sending, Stage, Standing, TcpInfo, Token,
-    Transport,
+    ByteTransport, Event, Need, Probe, Reading, Received, Sending, Stage, Standing, Summary,
+    TcpInfo, Token, Transport,
 };
 
 /// See the module. `Connected` comes when the handshake is complete.
@@ -82,7 +82,7 @@ impl<T: ByteTransport> Tls<T> {
         loop {
             let result = match self.pull(token, &mut reading) {
                 Received::Piece(()) => Ok(()),
-                Received::Nothing => break,
+                Received::Nothing | Received::Dropped(_) => break,
                 Received::Closed => Err(io::Error::new(
                     io::ErrorKind::ConnectionReset,
                     "the server closed the connection in the TLS handshake",
@@ -126,9 +126,9 @@ impl<T: ByteTransport> Tls<T> {
             return Received::Nothing;
         };
         let out = &mut self.out;
-        let opened = match self.inner.received(token, reading) {
+        let opened = match self.inner.receive(token, reading, Need::All) {
             Received::Piece(records) => session.open_records(records, out),
-            Received::Nothing => return Received::Nothing,
+            Received::Nothing | Received::Dropped(_) => return Received::Nothing,
             Received::Closed => return Received::Closed,
             Received::Failed(error) => return Received::Failed(error),
         };
@@ -158,11 +158,11 @@ impl<T: ByteTransport> Transport for Tls<T> {
         Ok(())
     }
 
-    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
-        self.seal(token, request)
+    fn send(&mut self, token: Token, request: &Payload) -> Sending {
+        self.seal(token, request.bytes())
     }
 
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<&[u8]> {
+    fn receive(&mut self, token: Token, reading: &mut Reading, _: Need) -> Received<&[u8]> {
         self.plain.clear();
         loop {
             let Some(session) = self.session(token) else {
@@ -182,12 +182,15 @@ impl<T: ByteTransport> Transport for Tls<T> {
             }
             match self.pull(token, reading) {
                 Received::Piece(()) => {}
-                Received::Nothing => return Received::Nothing,
+                Received::Nothing | Received::Dropped(_) => return Received::Nothing,
                 Received::Closed => return Received::Closed,
                 Received::Failed(error) => return Received::Failed(error),
             }
         }
     }
+
+    /// Nothing of what is encrypted can be dropped unseen.
+    fn answered(&mut self, _: u64) {}
 
     fn close(&mut self, token: Token) {
         let mut out = std::mem::take(&mut self.out);
@@ -209,33 +212,40 @@ impl<T: ByteTransport> Transport for Tls<T> {
         self.below = below;
         Ok(())
     }
+}
 
-    fn delay(&self, token: Token, limit_s: f64) -> String {
+impl<T: ByteTransport> Probe for Tls<T> {
+    /// Of records, and not of what is in them: a request's answer may be in the middle of one.
+    fn arrived(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.tcp_info(number)
+    }
+
+    fn round_trip(&self, token: Token) -> Option<Nanos> {
+        self.inner.round_trip(token)
+    }
+
+    fn why_absent(&self, token: Token, limit_s: f64) -> String {
         match &self.sessions[token.slot as usize] {
             Some((_, session)) if !session.is_shaken() => {
                 format!("no connection, or no TLS handshake on it, within {limit_s} s")
             }
-            _ => self.inner.delay(token, limit_s),
+            _ => self.inner.why_absent(token, limit_s),
         }
     }
 
-    fn census(&self, of_slots: Connections) -> Connections {
-        self.inner.census(of_slots)
-    }
-
-    fn standing(&self) -> Standing {
-        Standing {
-            tls: Some(self.handshakes.times()),
-            ..self.inner.standing()
+    fn summary(&self) -> Summary {
+        let below = self.inner.summary();
+        Summary {
+            standing: Standing {
+                tls: Some(self.handshakes.times()),
+                ..below.standing
+            },
+            ..below
         }
-    }
-
-    fn look(&self, number: usize) -> Option<TcpInfo> {
-        self.inner.look(number)
-    }
-
-    fn name(&self) -> &'static str {
-        self.inner.name()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A request on a kept-alive connection costs its share of one `io_uring_enter` per batch and no other system call.
 //! Needs Linux 6.1; where it is older or forbids io_uring, [`Uring::new`] says so and epoll serves.
 
+#[allow(unsafe_code)]
 mod ring;
 
 use std::io;
@@ -10,7 +11,7 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::Arc;
 
-use io_uring::squeue::{Entry, Flags};
+use io_uring::squeue::Flags;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use socket2::{SockAddr, Socket};
@@ -18,12 +19,13 @@ use socket2::{SockAddr, Socket};
 use crate::clock::{Nanos, SECOND};
 use crate::endpoint::{Endpoint, LEAVING, Sockets};
 use crate::os::sockets::Stamps;
-use crate::protocol::Bytes;
+use crate::protocol::{Bytes, Payload};
 use crate::transport::uring::ring::{
     Buffers, Flights, GROUP, Landing, MAX_SLOTS, Operation, Stamped, label, unlabel,
 };
 use crate::transport::{
-    ByteTransport, Event, Reading, Received, Sending, Stage, Standing, TcpInfo, Token, Transport,
+    ByteTransport, Event, Need, Probe, Reading, Received, Sending, Stage, Standing, Summary,
+    TcpInfo, Token, Transport, no_connection_within, shortest_round_trip,
 };
 
 const ENTRIES: u32 = 2048;
@@ -114,22 +116,6 @@ impl Uring {
         (link.generation == token.generation).then_some(link)
     }
 
-    /// Queues an operation, submitting what is queued if there is no room.
-    fn push(&mut self, entry: &Entry) {
-        loop {
-            // SAFETY: every entry made here points only to memory that outlives its operation: a flight's bytes are
-            // kept until its completion; the target's address, the requests and the buffers are freed in `drop`, after
-            // the kernel has let go of all operations.
-            if unsafe { self.ring.submission().push(entry) }.is_ok() {
-                return;
-            }
-            // A full completion queue refuses (EBUSY) until it is read; the kernel keeps what has no room.
-            if self.ring.submit().is_err() {
-                self.collect();
-            }
-        }
-    }
-
     /// Moves completions out of the ring.
     fn collect(&mut self) {
         for done in self.ring.completion() {
@@ -170,7 +156,16 @@ impl Transport for Uring {
     }
 
     #[inline]
-    fn send(&mut self, token: Token, request: &Arc<[u8]>) -> Sending {
+    fn send(&mut self, token: Token, request: &Payload) -> Sending {
+        let request = match request {
+            Payload::Shared(request) => request,
+            Payload::Own(bytes) => {
+                // The kernel reads while it sends, and the next request is made meanwhile.
+                let mut copy = self.flights.spare();
+                copy.extend_from_slice(bytes);
+                return self.write(token, &mut copy);
+            }
+        };
         if !self
             .requests
             .last()
@@ -190,27 +185,24 @@ impl Transport for Uring {
     }
 
     #[inline]
-    fn received(&mut self, _token: Token, reading: &mut Reading) -> Received<&[u8]> {
-        if !std::mem::take(&mut reading.more) {
+    fn receive(&mut self, _: Token, reading: &mut Reading, _: Need) -> Received<&[u8]> {
+        let Reading::Buffer { number, result } = std::mem::take(reading) else {
             return Received::Nothing;
-        }
-        let Ok(length) = usize::try_from(reading.length) else {
-            return Received::Failed(io::Error::from_raw_os_error(-reading.length));
+        };
+        let Ok(length) = usize::try_from(result) else {
+            return Received::Failed(io::Error::from_raw_os_error(-result));
         };
         if length == 0 {
             return Received::Closed;
         }
-        let bytes = self.buffers.bytes(reading.buffer, length);
+        let bytes = self.buffers.bytes(number, length);
         match &mut *self.stamped {
             None => Received::Piece(bytes),
             Some(stamped) => stamped.unwrap(bytes),
         }
     }
 
-    #[inline]
-    fn arrived(&self) -> Option<Nanos> {
-        self.stamped.as_ref()?.last()
-    }
+    fn answered(&mut self, _: u64) {}
 
     fn close(&mut self, token: Token) {
         if self.link(token).is_some()
@@ -227,7 +219,7 @@ impl Transport for Uring {
         self.buffers.give_back();
         self.let_go();
         for token in std::mem::take(&mut self.starved) {
-            self.receive(token);
+            self.arm(token);
         }
         // What was collected while operations were queued must not wait for what comes next.
         let longest = if self.completions.is_empty() {
@@ -245,7 +237,7 @@ impl Transport for Uring {
             let (operation, token) = unlabel(label);
             let current = self.link(token).is_some();
             match operation {
-                Operation::Receive => self.arrived(token, result, flags, current, events),
+                Operation::Receive => self.brought(token, result, flags, current, events),
                 Operation::Connect if current => self.connected(token, result, events),
                 Operation::Send if current => self.sent(token, result, events),
                 Operation::Fly => self.flew(token.slot, result, events),
@@ -258,20 +250,35 @@ impl Transport for Uring {
         self.completions = completions;
         Ok(())
     }
+}
 
-    fn standing(&self) -> Standing {
-        Standing {
-            connect: Some(self.connects.times()),
-            tls: None,
-        }
+impl Probe for Uring {
+    #[inline]
+    fn arrived(&self) -> Option<Nanos> {
+        self.stamped.as_ref()?.last()
     }
 
-    fn look(&self, number: usize) -> Option<TcpInfo> {
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo> {
         TcpInfo::of(&self.links.get(number)?.as_ref()?.socket)
     }
 
-    fn name(&self) -> &'static str {
-        "io_uring"
+    fn round_trip(&self, token: Token) -> Option<Nanos> {
+        shortest_round_trip(self.tcp_info(token.slot as usize))
+    }
+
+    fn why_absent(&self, _: Token, limit_s: f64) -> String {
+        no_connection_within(limit_s)
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            name: "io_uring",
+            standing: Standing {
+                connect: Some(self.connects.times()),
+                tls: None,
+            },
+            ..Summary::default()
+        }
     }
 }
 
@@ -288,7 +295,7 @@ impl ByteTransport for Uring {
 
 impl Uring {
     /// From now on what comes is received.
-    fn receive(&mut self, token: Token) {
+    fn arm(&mut self, token: Token) {
         let Some(link) = self.link(token) else { return };
         let fd = Fd(link.socket.as_raw_fd());
         self.under_way += 1;
@@ -353,12 +360,12 @@ impl Uring {
             // Without them the moment of reading is taken, which is what other systems have.
             let _ = Stamps::ask(&link.socket);
         }
-        self.receive(token);
+        self.arm(token);
         events.push(Event::Connected(token));
     }
 
     /// A receive has brought something, or ended.
-    fn arrived(
+    fn brought(
         &mut self,
         token: Token,
         result: i32,
@@ -377,11 +384,9 @@ impl Uring {
         if result == -libc::ENOBUFS {
             return self.starved.push(token);
         }
-        let reading = Reading {
-            more: true,
-            buffer: buffer.unwrap_or(0),
-            length: result,
-            ..Reading::default()
+        let reading = Reading::Buffer {
+            number: buffer.unwrap_or(0),
+            result,
         };
         events.push(Event::Readable(token, reading));
         if ended && result > 0 {

@@ -3,13 +3,15 @@
 //! Pings are answered and goodbyes said here; what passes up and down is messages.
 
 use std::io;
-use std::sync::Arc;
 
 use crate::clock::Nanos;
-use crate::protocol::Messages;
-use crate::protocol::websocket::{Event as Heard, Kind, Piece, Session, Upgrade, WebSocketError};
+use crate::protocol::websocket::{
+    Event as SessionEvent, Kind, Piece, Session, Upgrade, WebSocketError,
+};
+use crate::protocol::{Messages, Payload};
 use crate::transport::{
-    ByteTransport, Event, Reading, Received, Sending, Standing, TcpInfo, Token, Transport,
+    ByteTransport, Event, Need, Probe, Reading, Received, Sending, Summary, TcpInfo, Token,
+    Transport,
 };
 
 /// The code of a goodbye that means nothing but that (RFC 6455, section 7.4.1).
@@ -114,11 +116,11 @@ impl<T: ByteTransport> WebSocket<T> {
         let link = &mut self.links[token.slot as usize];
         let mut open = false;
         let shaken = loop {
-            let fed = match self.inner.received(token, &mut reading) {
+            let fed = match self.inner.receive(token, &mut reading, Need::All) {
                 Received::Piece(bytes) => link.session.feed(bytes, &mut self.out, |event| {
-                    open |= event == Heard::Open;
+                    open |= event == SessionEvent::Open;
                 }),
-                Received::Nothing => break Ok(open),
+                Received::Nothing | Received::Dropped(_) => break Ok(open),
                 Received::Closed => link.session.eof(),
                 Received::Failed(error) => break Err(error),
             };
@@ -170,21 +172,21 @@ impl<T: ByteTransport> Transport for WebSocket<T> {
     }
 
     #[inline]
-    fn send(&mut self, token: Token, frame: &Arc<[u8]>) -> Sending {
+    fn send(&mut self, token: Token, frame: &Payload) -> Sending {
         self.inner.send(token, frame)
     }
 
     #[inline]
-    fn received(&mut self, token: Token, reading: &mut Reading) -> Received<Piece<'_>> {
+    fn receive(&mut self, token: Token, reading: &mut Reading, _: Need) -> Received<Piece<'_>> {
         while self.stash.is_empty() {
             let link = &mut self.links[token.slot as usize];
             if let Some(error) = link.fault.take() {
                 return Received::Failed(fault(&error));
             }
             let (session, stash) = (&mut link.session, &mut self.stash);
-            let fed = match self.inner.received(token, reading) {
+            let fed = match self.inner.receive(token, reading, Need::All) {
                 Received::Piece(bytes) => session.feed(bytes, &mut self.out, |event| {
-                    if let Heard::Data(piece) = event {
+                    if let SessionEvent::Data(piece) = event {
                         stash.keep(piece);
                     }
                 }),
@@ -192,7 +194,7 @@ impl<T: ByteTransport> Transport for WebSocket<T> {
                     Ok(()) => return Received::Closed,
                     Err(error) => Err(error),
                 },
-                Received::Nothing => return Received::Nothing,
+                Received::Nothing | Received::Dropped(_) => return Received::Nothing,
                 Received::Failed(error) => return Received::Failed(error),
             };
             link.fault = fed.err();
@@ -200,6 +202,10 @@ impl<T: ByteTransport> Transport for WebSocket<T> {
         }
         // It is not empty here.
         self.stash.next().map_or(Received::Nothing, Received::Piece)
+    }
+
+    fn answered(&mut self, bulk: u64) {
+        self.inner.answered(bulk);
     }
 
     fn close(&mut self, token: Token) {
@@ -225,26 +231,32 @@ impl<T: ByteTransport> Transport for WebSocket<T> {
         self.below = below;
         polled
     }
+}
 
-    fn delay(&self, token: Token, limit_s: f64) -> String {
+impl<T: ByteTransport> Probe for WebSocket<T> {
+    fn arrived(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn tcp_info(&self, number: usize) -> Option<TcpInfo> {
+        self.inner.tcp_info(number)
+    }
+
+    fn round_trip(&self, token: Token) -> Option<Nanos> {
+        self.inner.round_trip(token)
+    }
+
+    fn why_absent(&self, token: Token, limit_s: f64) -> String {
         match self.links.get(token.slot as usize).map(|link| link.stage) {
             Some(Stage::Shaking) => format!(
                 "the server took the connection and did not answer the opening handshake within {limit_s} s"
             ),
-            _ => self.inner.delay(token, limit_s),
+            _ => self.inner.why_absent(token, limit_s),
         }
     }
 
-    fn standing(&self) -> Standing {
-        self.inner.standing()
-    }
-
-    fn look(&self, number: usize) -> Option<TcpInfo> {
-        self.inner.look(number)
-    }
-
-    fn name(&self) -> &'static str {
-        self.inner.name()
+    fn summary(&self) -> Summary {
+        self.inner.summary()
     }
 }
 

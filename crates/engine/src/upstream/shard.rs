@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::chance::chance;
 use crate::os;
-use crate::os::poller::{Interest, Poller, Ready};
+use crate::os::poller::{Interest, Mode, Poller, Ready};
 use crate::upstream::requests::{Heard, Persistence, Reply, Request, Requests, Status};
 use crate::upstream::{Plan, Snapshot, Tally};
 
@@ -66,10 +66,11 @@ impl Shard {
         woken: UnixStream,
         inbox: Receiver<Command>,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
+        let poller = Poller::new(64)?;
         woken.set_nonblocking(true)?;
-        poller.add(&woken, WAKE, Interest::READ, false)?;
-        poller.add(&listener, LISTENER, Interest::READ, plan.spec.threads > 1)?;
+        poller.add(&woken, WAKE, Interest::READ, Mode::Level)?;
+        let mode = shared(plan.spec.threads > 1);
+        poller.add(&listener, LISTENER, Interest::READ, mode)?;
         Ok(Self {
             clerk: Clerk::new(plan, thread),
             listener,
@@ -204,7 +205,7 @@ impl Shard {
         });
         let place = &mut self.slots[slot as usize];
         let token = u64::from(place.generation) << 32 | u64::from(slot);
-        let added = self.poller.add(&stream, token, Interest::READ, false);
+        let added = self.poller.add(&stream, token, Interest::READ, Mode::Level);
         match added {
             Ok(()) => place.connection = Some(Connection::new(stream)),
             Err(_) => self.free.push(slot),
@@ -230,10 +231,10 @@ impl Shard {
     }
 
     fn listen_again(&mut self) {
-        let shared = self.clerk.plan.spec.threads > 1;
+        let several = self.clerk.plan.spec.threads > 1;
         if self
             .poller
-            .add(&self.listener, LISTENER, Interest::READ, shared)
+            .add(&self.listener, LISTENER, Interest::READ, shared(several))
             .is_err()
         {
             self.timers
@@ -568,6 +569,11 @@ impl Stall {
     pub const fn begun(self, now: u64) -> u64 {
         now / self.every
     }
+}
+
+/// How a listener is watched that `several` threads share, or one has for itself.
+fn shared(several: bool) -> Mode {
+    if several { Mode::Shared } else { Mode::Level }
 }
 
 #[cfg(test)]

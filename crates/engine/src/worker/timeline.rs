@@ -53,8 +53,12 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             return Ok(self.record);
         };
         let mut phase = self.begin(control, origin);
+        let mut slept = false;
         loop {
             let now = self.clock.now();
+            if std::mem::take(&mut slept) {
+                phase.awake.woke(now);
+            }
             let fell_due = self.send_due();
             let wake = self.keep_time(&mut phase, control, now, fell_due)?;
             if phase.span_over && (self.is_drained() || now >= phase.drain_end) {
@@ -66,21 +70,27 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             let until = phase
                 .awake
                 .sleep_until(class, now, wake, self.queue.next_due());
-            self.step(now, until)?;
+            if !self.step(now, until)? {
+                slept = true;
+            }
         }
         self.give_up();
         self.count_connections();
-        self.record.transport = self.transport.name();
-        self.record.changed_for = self.transport.changed_for();
-        self.record.class = phase.priority.class();
+        self.record.class = phase.priority.least();
         self.look_back();
         Ok(self.record)
     }
 
     /// Where connections are others than the slots, the transport knows them.
     fn count_connections(&mut self) {
-        self.record.connections = self.transport.census(self.record.connections);
-        self.record.room = self.transport.room();
+        let summary = self.transport.summary();
+        if let Some(census) = summary.census {
+            self.record.connections = census;
+        }
+        self.record.room = summary.room;
+        self.record.transport = summary.name;
+        self.record.changed_for = summary.changed_for;
+        self.record.standing = summary.standing;
     }
 
     /// Opens the connections of a closed loop, and one of an open loop (it opens the others as they are needed).
@@ -93,7 +103,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         } else {
             self.slots.len()
         };
-        let deadline = self.clock.now() + self.transport.patience();
+        let deadline = self.clock.now() + T::PATIENCE;
         for number in 1..=count {
             let Some(slot) = self.vacant.pop() else { break };
             let now = self.clock.now();
@@ -231,9 +241,8 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
 
     /// What connections tell when all is over.
     fn look_back(&mut self) {
-        self.record.standing = self.transport.standing();
         for number in 0..self.slots.len().min(MOST_LOOKED_BACK) {
-            if let Some(info) = self.transport.look(number) {
+            if let Some(info) = self.transport.tcp_info(number) {
                 self.record.sockets.retransmitted += u64::from(info.retransmitted);
             }
         }
@@ -311,6 +320,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
             phase.cpu_at_start = Some(os::cpu_time());
             phase.scheduled_at_start = os::scheduled();
             phase.awake.take();
+            phase.priority.begin_span();
         }
         if now >= self.record.next_turn() {
             self.record.turn(now);
@@ -318,6 +328,9 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         if now >= phase.next_expiry {
             phase.next_expiry = self.expire(now);
+            if self.queue.is_open() {
+                self.grow(now);
+            }
         }
         if now >= phase.next_look && !phase.span_over {
             phase.next_look = now + GLANCE;
@@ -331,7 +344,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         let from = (now / MILLISECOND) as usize;
         let step = slots.div_ceil(LOOKS).max(1);
         for number in (from % step..slots).step_by(step) {
-            if let Some(info) = self.transport.look(number) {
+            if let Some(info) = self.transport.tcp_info(number) {
                 self.record.sockets.see(info);
             }
         }
@@ -369,7 +382,7 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
                     format!("no answer within {limit} s")
                 }),
                 State::Connecting => {
-                    let why = self.transport.delay(slot.token(index), limit);
+                    let why = self.transport.why_absent(slot.token(index), limit);
                     let error = io::Error::new(io::ErrorKind::TimedOut, why);
                     self.not_connected(index, &error, now);
                 }

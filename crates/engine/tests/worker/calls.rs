@@ -70,7 +70,6 @@ impl Calls {
             }
         }
         let orders = Orders {
-            idempotent: false,
             keepalive: self.keepalive,
             timeout,
         };

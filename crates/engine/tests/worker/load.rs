@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use velodrome_engine::clock::{self, Nanos, SECOND};
+use velodrome_engine::outcome::Right;
 use velodrome_engine::pace::{Arrivals, Schedule, Spread, Step};
-use velodrome_engine::protocol::Http1;
-use velodrome_engine::protocol::http1::Ask;
+use velodrome_engine::protocol::http1::{Ask, Exchange};
 use velodrome_engine::record::{Record, Steps};
+use velodrome_engine::requests::Request;
+use velodrome_engine::template::Template;
 use velodrome_engine::transport::Token;
 use velodrome_engine::transport::simulated::{Act, Script, Simulated};
-use velodrome_engine::worker::RequestQueue;
-use velodrome_engine::worker::RunControl;
-use velodrome_engine::worker::{Orders, Worker};
+use velodrome_engine::worker::{Orders, RequestQueue, RunControl, Worker};
 
 pub const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -63,16 +63,21 @@ impl Default for Load {
 
 impl Load {
     pub fn run(self, answer: impl FnMut(u64, Nanos) -> Vec<(Nanos, Act)>) -> Record {
-        let ask = Ask {
-            request: Arc::from(&b"GET / HTTP/1.1\r\n\r\n"[..]),
-            head: false,
-            expected: Some(Arc::from(&b"ok"[..])),
-            status: None,
-            check_every: 1,
-            bulky: false,
+        let request = Request {
+            name: String::new(),
+            weight: 1.0,
+            method: "GET".into(),
+            path: Template::fixed("/"),
+            fields: Vec::new(),
+            body: Template::fixed(""),
+            tells_length: false,
+            right: Right {
+                body: Some(Arc::from(&b"ok"[..])),
+                ..Right::default()
+            },
         };
+        let ask = Ask::fixed(b"GET / HTTP/1.1\r\n\r\n", &request, 1);
         let orders = Orders {
-            idempotent: true,
             keepalive: self.keepalive,
             timeout: 2 * SECOND,
         };
@@ -97,7 +102,7 @@ impl Load {
         let control = RunControl::new(self.warmup, span, SECOND, 1);
         let mut record = Record::new(0, 5, None);
         record.steps = Steps::new(self.steps.iter().map(|step| step.length));
-        Worker::<Http1, _, _>::new(
+        Worker::<Exchange, _, _>::new(
             orders,
             ask,
             transport,

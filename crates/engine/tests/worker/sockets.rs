@@ -54,7 +54,6 @@ impl Load {
         let clock = clock::Simulated::default();
         clock.advance_to(START);
         let orders = Orders {
-            idempotent: false,
             keepalive: self.keepalive,
             timeout: 2 * SECOND,
         };

@@ -51,14 +51,10 @@ from velodrome.model.measurement import (
 )
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
-from velodrome.run import servers, third_party, validity
+from velodrome.run import answer_check, calls, servers, third_party, validity
 from velodrome.run.apps import serving as apps
-from velodrome.run.asking import answer_form
-from velodrome.run.calls import described_call
-from velodrome.run.clients import acquaintance, idle
-from velodrome.run.companions import choosing as companions
-from velodrome.run.companions.choosing import Beside
-from velodrome.run.companions.companion import Ground
+from velodrome.run.clients import idle
+from velodrome.run.clients import idle as acquaintance
 from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.faults import sentence
@@ -68,6 +64,8 @@ from velodrome.run.machine.limits import Bounds
 from velodrome.run.measuring.sampler import Sampler
 from velodrome.run.racing.plan import PlannedSession, planned, seed_of
 from velodrome.run.servers import NotReady, Ready, Server, Serving, Stopped
+from velodrome.run.services import service as companions
+from velodrome.run.services.service import Beside, Ground
 from velodrome.run.third_party import Upstream
 
 
@@ -109,7 +107,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack) -> Booted:
             ground = Ground(
                 lab.guest_tree, placed.upstream_cpus, given=lab.databases, walled=trial.link is not None
             )
-            beside = companions.start(trial.recipe.companions, ground, running)
+            beside = companions.start_services(trial.recipe.companions, ground, running)
             thirds = _third_parties(trial, lab, placed, running)
             serving = Serving(
                 stack,
@@ -138,7 +136,7 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack) -> Booted:
     with entered(site.client):
         ready = _await(server, plain, trial, lab)
         form = _form(plain, trial, stack, lab)
-        acquaintance.make(server.url, serving.workers or 1)
+        acquaintance.meet_server(server.url, serving.workers or 1)
     placed = replace(placed, notes=placed.notes + site.notes)
     return Booted(
         server,
@@ -194,7 +192,7 @@ def _third_parties(trial: Trial, lab: Lab, placed: Placement, running: ExitStack
 def _target(url: str, trial: Trial, stack: Stack) -> Target:
     if trial.app is not None and trial.app.proto:
         metadata = trial.app.requests[0].headers
-        return Target(url, headers=metadata, call=described_call.of_app(trial.app))
+        return Target(url, headers=metadata, call=calls.call_of_app(trial.app))
     if trial.app is not None:
         return Target.of_requests(url, trial.app.requests)
     right = catalog.interface(stack.interface).answer(trial.recipe)
@@ -206,7 +204,7 @@ def _form(target: Target, trial: Trial, stack: Stack, lab: Lab) -> AnswerForm | 
     ends_in_body = bool(trial.recipe.steps) and isinstance(trial.recipe.steps[-1], Body)
     if catalog.interface(stack.interface).protocol != "http" or not ends_in_body:
         return None
-    return answer_form.seen(target, lab.start_seconds + trial.recipe.wait_ms / 1000)
+    return answer_check.answer_form(target, lab.start_seconds + trial.recipe.wait_ms / 1000)
 
 
 def _await(server: Server, target: Target, trial: Trial, lab: Lab) -> Ready:

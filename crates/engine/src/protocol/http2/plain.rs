@@ -195,11 +195,6 @@ impl Protocol for Plain {
         }
     }
 
-    /// One request has one answer: this is never asked for.
-    fn reply<'a>(&mut self, ask: &'a mut PlainAsk) -> &'a StreamRequest {
-        &ask.out
-    }
-
     #[inline]
     fn which(&self) -> Option<usize> {
         self.is_named.then_some(self.which)

@@ -60,10 +60,6 @@ impl Protocol for Broadcast {
         Ok(None)
     }
 
-    fn reply<'a>(&mut self, _: &'a mut Ask) -> &'a () {
-        &()
-    }
-
     #[inline]
     fn deliveries(&self) -> &[Nanos] {
         &self.moments

@@ -1,20 +1,18 @@
 //! An opening handshake, as a worker drives it: the request is to be connected.
 
-use std::sync::Arc;
-
 use super::frame::{CLOSE, write};
 use super::handshake::{Answer, Upgrade};
 use crate::clock::Nanos;
 use crate::outcome::Outcome;
 use crate::protocol::websocket::WebSocketError;
-use crate::protocol::{Bytes, Fault, Progress, Protocol};
+use crate::protocol::{Bytes, Fault, Payload, Progress, Protocol};
 
 /// The request of the handshake, and the goodbye after it.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    request: Arc<[u8]>,
+    request: Payload,
     key: [u8; 24],
-    goodbye: Arc<[u8]>,
+    goodbye: Payload,
 }
 
 impl Ask {
@@ -26,9 +24,9 @@ impl Ask {
         let key = upgrade.write(&mut request);
         write(&mut goodbye, CLOSE, &1000_u16.to_be_bytes(), [0; 4]);
         Ask {
-            request: request.into(),
+            request: Payload::Shared(request.into()),
             key,
-            goodbye: goodbye.into(),
+            goodbye: Payload::Shared(goodbye.into()),
         }
     }
 }
@@ -52,7 +50,7 @@ impl Protocol for Connect {
         Connect::default()
     }
 
-    fn begin<'a>(&mut self, ask: &'a mut Ask, _: u64) -> &'a Arc<[u8]> {
+    fn begin<'a>(&mut self, ask: &'a mut Ask, _: u64) -> &'a Payload {
         self.answer = Answer::to(ask.key);
         self.heard = false;
         &ask.request
@@ -81,11 +79,7 @@ impl Protocol for Connect {
         }
     }
 
-    fn reply<'a>(&mut self, ask: &'a mut Ask) -> &'a Arc<[u8]> {
-        &ask.request
-    }
-
-    fn farewell<'a>(shaken: &Shaken, ask: &'a Ask) -> Option<&'a Arc<[u8]>> {
+    fn farewell<'a>(shaken: &Shaken, ask: &'a Ask) -> Option<&'a Payload> {
         shaken.is_ok().then_some(&ask.goodbye)
     }
 

@@ -7,12 +7,12 @@ use crate::clock::Nanos;
 use crate::outcome::{BodyCheck, Outcome};
 use crate::protocol::body::Body;
 use crate::protocol::websocket::Piece;
-use crate::protocol::{Fault, Messages, Progress, Protocol};
+use crate::protocol::{Fault, Messages, Payload, Progress, Protocol};
 
 /// The message.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    frame: Arc<[u8]>,
+    frame: Payload,
     message: Arc<[u8]>,
     kind: Kind,
     /// Every n-th answer is compared by content.
@@ -24,7 +24,7 @@ impl Ask {
     #[must_use]
     pub fn new(kind: Kind, message: &[u8], mask: [u8; 4], check_every: u64) -> Ask {
         Ask {
-            frame: framed(kind, message, mask).into(),
+            frame: Payload::Shared(framed(kind, message, mask).into()),
             message: message.into(),
             kind,
             check_every,
@@ -58,7 +58,7 @@ impl Protocol for Echo {
     }
 
     #[inline]
-    fn begin<'a>(&mut self, ask: &'a mut Ask, number: u64) -> &'a Arc<[u8]> {
+    fn begin<'a>(&mut self, ask: &'a mut Ask, number: u64) -> &'a Payload {
         self.body = Body::new(number.is_multiple_of(ask.check_every));
         &ask.frame
     }
@@ -79,10 +79,6 @@ impl Protocol for Echo {
     fn eof(&mut self, _: &Ask) -> Result<Option<Answer>, Fault> {
         // The transport tells of every close that is more than the end this side wished for.
         Ok(None)
-    }
-
-    fn reply<'a>(&mut self, ask: &'a mut Ask) -> &'a Arc<[u8]> {
-        &ask.frame
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::IoUring;
+use io_uring::squeue::Entry;
 use io_uring::types::{BufRingEntry, CancelBuilder, RecvMsgOut, Timespec};
 
 use crate::clock::monotonic;
@@ -194,6 +195,11 @@ const SPARE_BYTES: usize = 64 * 1024;
 const SPARES: usize = 1024;
 
 impl Flights {
+    /// An empty buffer, for bytes that are to be sent.
+    pub fn spare(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
     /// Takes the bytes away and leaves an empty buffer; returns the number of the flight.
     pub fn depart(&mut self, token: Token, bytes: &mut Vec<u8>) -> u32 {
         let empty = self.spare.pop().unwrap_or_default();
@@ -291,6 +297,24 @@ impl Stamped {
     }
 }
 
+impl Uring {
+    /// Queues an operation, submitting what is queued if there is no room.
+    pub(super) fn push(&mut self, entry: &Entry) {
+        loop {
+            // SAFETY: every entry made here points only to memory that outlives its operation: a flight's bytes are
+            // kept until its completion; the target's address, the requests and the buffers are freed in `drop`, after
+            // the kernel has let go of all operations.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            // A full completion queue refuses (EBUSY) until it is read; the kernel keeps what has no room.
+            if self.ring.submit().is_err() {
+                self.collect();
+            }
+        }
+    }
+}
+
 impl Drop for Uring {
     fn drop(&mut self) {
         self.let_go();
@@ -361,7 +385,7 @@ mod stamped_tests {
     use crate::clock::monotonic;
     use crate::clock::{MILLISECOND, SECOND};
     use crate::transport::uring::Uring;
-    use crate::transport::{Event, Reading, Received, Token, Transport};
+    use crate::transport::{Event, Need, Probe, Reading, Received, Token, Transport};
 
     const TOKEN: Token = Token {
         slot: 0,
@@ -402,7 +426,7 @@ mod stamped_tests {
         let after = monotonic();
         std::thread::sleep(Duration::from_millis(30));
         let mut reading = event(&mut uring).unwrap();
-        let read = uring.received(TOKEN, &mut reading);
+        let read = uring.receive(TOKEN, &mut reading, Need::All);
         assert!(matches!(read, Received::Piece(b"now")), "{read:?}");
         let at = uring.arrived().unwrap();
         // The two clocks are not read at the same moment.
@@ -411,13 +435,13 @@ mod stamped_tests {
             "{before} {at} {after}"
         );
         assert!(matches!(
-            uring.received(TOKEN, &mut reading),
+            uring.receive(TOKEN, &mut reading, Need::All),
             Received::Nothing
         ));
         drop(peer);
         let mut reading = event(&mut uring).unwrap();
         assert!(matches!(
-            uring.received(TOKEN, &mut reading),
+            uring.receive(TOKEN, &mut reading, Need::All),
             Received::Closed
         ));
     }

@@ -1,9 +1,9 @@
 //! However the answers to several requests are cut, and whatever is dropped of them, they come to the same.
 
-use super::super::{Varied, VariedAsk};
+use super::super::{Ask, Exchange};
 use crate::outcome::Outcome;
 use crate::place::Place;
-use crate::protocol::{Progress, Protocol};
+use crate::protocol::{Need, Progress, Protocol};
 use crate::requests::{Draw, Requests};
 use crate::spec::LoadSpec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn right() -> Vec<u8> {
 }
 
 /// Three requests: of one any body is right, of one what has something in it, of one a whole known body.
-fn ask() -> VariedAsk {
+fn ask() -> Ask {
     let right = String::from_utf8(right()).unwrap();
     let spec = json!({
         "url": "http://127.0.0.1:8000/", "duration_s": 1, "check_every": CHECK_EVERY,
@@ -30,7 +30,7 @@ fn ask() -> VariedAsk {
     let spec = LoadSpec::from_json(&spec.to_string()).unwrap();
     let place = Place::parse(&spec.url).unwrap();
     let requests = Requests::new(&spec, &place, b"", None).unwrap();
-    VariedAsk::new(&requests, Draw::new(&requests, &spec, 0), true, false)
+    Ask::drawn(&requests, Draw::new(&requests, &spec, 0), true, false)
 }
 
 /// An answer as the server writes it.
@@ -105,17 +105,25 @@ fn written() -> impl Strategy<Value = Written> {
     })
 }
 
+/// How many of the next bytes may be dropped.
+fn left(need: Need) -> u64 {
+    match need {
+        Need::NoneOf(left) => left,
+        _ => 0,
+    }
+}
+
 /// Plays an answer in pieces of these sizes, some of them dropped where they may be; what it comes to, and how many of its
 /// bytes were dropped.
 fn play(
-    side: &mut Varied,
-    ask: &mut VariedAsk,
+    side: &mut Exchange,
+    ask: &mut Ask,
     stream: &[u8],
     cuts: &[(usize, bool)],
 ) -> (Outcome, u64) {
     let (mut rest, mut dropped) = (stream, 0);
     for (size, drops) in cuts.iter().cycle() {
-        let left = side.skippable();
+        let left = left(side.need(ask));
         let piece = &rest[..(*size).min(rest.len())];
         let answered = if *drops && left > 0 {
             dropped += piece.len() as u64;
@@ -131,7 +139,7 @@ fn play(
         if let Some(answered) = answered {
             assert!(rest.is_empty(), "{} bytes after its end", rest.len());
             side.weigh(ask);
-            return (Varied::judge(&answered, ask, 0), dropped);
+            return (Exchange::judge(&answered, ask, 0), dropped);
         }
         assert!(!rest.is_empty(), "it never ends");
     }
@@ -145,7 +153,7 @@ proptest! {
         cuts in prop::collection::vec((1_usize..4_000, any::<bool>()), 1..8),
     ) {
         let mut ask = ask();
-        let mut side = Varied::new();
+        let mut side = Exchange::new();
         for (number, written) in (0_u64..).zip(&answers) {
             side.begin(&mut ask, number);
             let which = side.which().unwrap();
@@ -160,30 +168,30 @@ proptest! {
 
 #[test]
 fn bytes_dropped_behind_an_answer_are_noticed() {
-    let (mut ask, mut side) = (ask(), Varied::new());
+    let (mut ask, mut side) = (ask(), Exchange::new());
     let number = (0..)
         .find(|&number| asks(&mut side, &mut ask, number) == 0)
         .unwrap();
     side.begin(&mut ask, number);
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     assert!(matches!(side.feed(head, &ask), Ok(Progress::More)));
-    assert_eq!(side.skippable(), 1000);
+    assert_eq!(side.need(&ask), Need::NoneOf(1000));
     assert!(side.skip(999, &ask).is_none());
     let answered = side.skip(3, &ask).unwrap();
-    assert_eq!(Varied::judge(&answered, &ask, 0), Outcome::BadProtocol);
+    assert_eq!(Exchange::judge(&answered, &ask, 0), Outcome::BadProtocol);
     let why = side.explain(&answered, &ask);
     assert!(why.starts_with("2 bytes more than the answer"), "{why}");
-    assert!(!Varied::is_reusable(&answered));
+    assert!(!Exchange::is_reusable(&answered));
 }
 
-fn asks(side: &mut Varied, ask: &mut VariedAsk, number: u64) -> usize {
+fn asks(side: &mut Exchange, ask: &mut Ask, number: u64) -> usize {
     side.begin(ask, number);
     side.which().unwrap()
 }
 
 #[test]
 fn only_the_request_with_large_answers_is_bulky_and_only_where_nobody_looks() {
-    let (mut ask, mut side) = (ask(), Varied::new());
+    let (mut ask, mut side) = (ask(), Exchange::new());
     let body = "x".repeat(100_000);
     let large = format!("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{body}");
     let in_chunks = format!(
@@ -195,7 +203,7 @@ fn only_the_request_with_large_answers_is_bulky_and_only_where_nobody_looks() {
             .unwrap();
         assert_eq!(asks(&mut side, &mut ask, number), which);
         assert!(
-            !side.is_bulky(&ask),
+            side.need(&ask) != Need::Head,
             "nothing large was dropped of {which} so far"
         );
         assert!(matches!(
@@ -205,7 +213,12 @@ fn only_the_request_with_large_answers_is_bulky_and_only_where_nobody_looks() {
         assert_eq!(side.weigh(&mut ask), bulk, "of {which}");
     }
     let bulky: Vec<(usize, bool)> = (0..50)
-        .map(|number| (asks(&mut side, &mut ask, number), side.is_bulky(&ask)))
+        .map(|number| {
+            (
+                asks(&mut side, &mut ask, number),
+                side.need(&ask) == Need::Head,
+            )
+        })
         .collect();
     assert!(
         bulky
