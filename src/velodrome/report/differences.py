@@ -307,12 +307,11 @@ def _table_diff_markdown(rows: Sequence[Row]) -> list[str]:
 
 
 SCHEMA = "velodrome/diff/1"
-_DIFF = TypeAdapter(Diff)
 
 
 def document(diff: Diff) -> dict[str, Any]:
     """Return the diff as plain values, its schema first."""
-    return {"schema": SCHEMA, **_DIFF.dump_python(diff, mode="json")}
+    return {"schema": SCHEMA, **TypeAdapter(Diff).dump_python(diff, mode="json")}
 
 
 def json_text(diff: Diff) -> str:
