@@ -71,6 +71,17 @@ def test_where_all_wait_the_ceiling_explains_and_cpu_then_memory_recommend() -> 
     assert (sync.rank, sync.ceiling_rps, sync.ceiling) == (4, 10, "2 ÷ 0.2 s = 10/s")
 
 
+def test_what_limited_the_recommended_one_is_named() -> None:
+    assert "40 connections" in answer(third_party(), THIRD_Q).limit
+    assert "200/s" in answer(third_party(), THIRD_Q).limit
+    slots = answer([*steady("sync", [10, 10, 10], THIRD_Q, cpu_us=900, mean_ms=200.0)], THIRD_Q).limit
+    assert "2 slots" in slots
+    busy = answer([*steady("uvicorn", [1_000] * 3, cpu_us=970)]).limit
+    assert "CPU" in busy
+    assert "97 %" in busy
+    assert answer([failed(trial("uvicorn"))]).limit == ""
+
+
 def test_too_few_blocks_for_a_small_difference_say_so_and_how_many_would_do() -> None:
     found = answer(
         [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack, one_per_worker
 from velodrome.judge.field import Runner, cpu_cost, ranking_load, runners, score
+from velodrome.judge.search.holding import bounding
 from velodrome.judge.standings import (
     FROM_DUE,
     Ranking,
@@ -23,7 +24,7 @@ from velodrome.judge.statistics import block_s, to_settle
 from velodrome.judge.words import at_once, inverse, lead, listed, sentence
 from velodrome.model.littles_law import Ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
-from velodrome.model.measurement import Failed, Measurement, Severity
+from velodrome.model.measurement import Failed, FlagKind, Measurement, Severity
 from velodrome.model.quantity import (
     Interval,
     difference,
@@ -316,7 +317,26 @@ def answer(
         deploy=next((row.deploy for row in rows if best and row.contestant == best.label), ""),
         standings=rows,
         to_settle=_to_settle(case, ranking, first, outcome, results) if ranking and first else "",
+        limit=_limit(case, best) if best else "",
     )
+
+
+def _limit(case: Case, best: Runner) -> str:
+    """Return what limited the recommended one, from its block of median throughput; nothing for an open loop."""
+    measured = sorted(best.valid_under(case.load), key=lambda one: one.load.throughput_rps)
+    if not measured:
+        return ""
+    middle = measured[len(measured) // 2]
+    if any(flag.kind in {FlagKind.GENERATOR_SATURATED, FlagKind.GENERATOR_LAGGED} for flag in middle.flags):
+        return "the load generator, not the server: it can do at least this"
+    if isinstance(case.load.pace, Closed) and _at_the_loads_limit(case, [best.label]):
+        return f"the load: {at_once(case.load)} allow no more than {exact(case.ceilings[best.label].rps)}"
+    if not isinstance(case.load.pace, Closed) or best.stack is None:
+        return ""
+    if not set(best.contestant.knobs) <= set(best.stack.knobs):
+        return ""
+    settings = best.stack.settings(best.contestant.knobs)
+    return bounding(middle, best.stack.slots(settings), int(settings.get("workers", 1))).sentence
 
 
 def _too_slow_alone(case: Case) -> str:
