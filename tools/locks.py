@@ -11,15 +11,15 @@ from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.plan import matrix, study_file
 from velodrome.plan.findings import Known
-from velodrome.run.drivers import choosing as drivers
+from velodrome.run.drivers import driver as drivers
 from velodrome.run.environments import lock
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.experiments import experiment as experiments
 
 
 def raced() -> list[tuple[Stack, Recipe]]:
     """Return every stack with every recipe that a study which ships races it on, as it is pinned."""
     stacks = catalog.stacks()
-    known = Known(stacks, catalog.recipes(), drivers.known(), experiments.settings())
+    known = Known(stacks, catalog.recipes(), drivers.driver_names(), experiments.settings())
     found = []
     for name in study_file.shipped_studies():
         study = study_file.load_study(name, known)

@@ -43,7 +43,8 @@ def section(stack: Stack) -> str:
     needs = ", ".join(f"`{line}`" for line in stack.requires) or "nothing"
     python = ".".join(map(str, stack.python))
     line = shlex.join(["python", *process.argv])
-    return f"\n**{stack.title}** needs {needs}, Python {python} or newer\n\n```\n{line}\n```\n"
+    log = f" Access log: {stack.server.access_log}." if stack.server and stack.server.access_log else ""
+    return f"\n**{stack.title}** needs {needs}, Python {python} or newer.{log}\n\n```\n{line}\n```\n"
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def test_no_guest_module_ever_imports_the_host(path: Path) -> None:
 @pytest.mark.integration
 def test_every_guest_module_is_imported_by_a_real_python_37(tmp_path: Path) -> None:
     try:
-        python = interpreter.find("3.7")
+        python = interpreter.find_interpreter("3.7")
     except InterpreterNotFoundError:
         pytest.skip("there is no Python 3.7 here; install one with: uv python install 3.7")
     assert python.minor == OLDEST

@@ -22,7 +22,7 @@ from velodrome.model.load import Closed, Link, Load, Open
 from velodrome.model.measurement import FlagKind, Measurement
 from velodrome.model.trial import Contestant, Session
 from velodrome.run import link as site
-from velodrome.run.drivers.choosing import choose
+from velodrome.run.drivers.driver import choose_driver
 from velodrome.run.link import Site, entered
 from velodrome.run.racing.session import run_alone
 
@@ -120,7 +120,7 @@ def test_a_trial_notes_that_its_link_carried_all_it_can(load: Load, is_full: boo
         contestant=contestant,
         link=Link(1.0, jitter_ms=0.01, rate_mbit=8.0),
     )
-    lab = replace(short_race.lab(choose), start_seconds=5.0)
+    lab = replace(short_race.lab(choose_driver), start_seconds=5.0)
     (result,) = run_alone(Session((trial,)), lab)
     assert isinstance(result, Measurement)
     assert result.link is not None

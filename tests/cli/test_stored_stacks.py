@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from tests.report.test_profiles import verdict, view
+from tests.report.made_up_profiles import verdict, view
 
 from velodrome.cli import judge
 

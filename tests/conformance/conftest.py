@@ -12,7 +12,7 @@ from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import third_party
 from velodrome.run.environments import environment, guest_tree
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.uv import find_uv
+from velodrome.run.environments.interpreter import find_uv
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,12 @@
 
 import sys
 import types
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from typer.models import OptionInfo
 
+from velodrome.cli import _app_options as option
 from velodrome.guest import catalog
 from velodrome.guest.interface import Interface, lazily
 from velodrome.guest.recipe import Body, Recipe, filler
@@ -47,3 +49,11 @@ def test_every_interface_offers_its_app_in_all_the_ways_servers_ask() -> None:
         assert (interface.name, module.interface) == (name, interface)
         assert all(callable(getattr(module, way)) for way in ("build", "make_app", "__getattr__"))
         assert all("==" in requirement for requirement in interface.requires), "not pinned"
+
+
+def test_the_option_that_names_an_interface_names_all_that_apps_are_called_through() -> None:
+    (said,) = (one.help for one in get_args(option.Interface) if isinstance(one, OptionInfo))
+    apps = {name for name, interface in catalog.interfaces().items() if interface.apps}
+    assert {"wsgi", "asgi", "asgi_trio", "robyn", "sanic"} <= apps
+    assert said is not None
+    assert apps <= set(said.replace(",", " ").replace(".", " ").split())

@@ -71,6 +71,17 @@ def test_where_all_wait_the_ceiling_explains_and_cpu_then_memory_recommend() -> 
     assert (sync.rank, sync.ceiling_rps, sync.ceiling) == (4, 10, "2 ÷ 0.2 s = 10/s")
 
 
+def test_what_limited_the_recommended_one_is_named() -> None:
+    assert "40 connections" in answer(third_party(), THIRD_Q).limit
+    assert "200/s" in answer(third_party(), THIRD_Q).limit
+    slots = answer([*steady("sync", [10, 10, 10], THIRD_Q, cpu_us=900, mean_ms=200.0)], THIRD_Q).limit
+    assert "2 slots" in slots
+    busy = answer([*steady("uvicorn", [1_000] * 3, cpu_us=970)]).limit
+    assert "CPU" in busy
+    assert "97 %" in busy
+    assert answer([failed(trial("uvicorn"))]).limit == ""
+
+
 def test_too_few_blocks_for_a_small_difference_say_so_and_how_many_would_do() -> None:
     found = answer(
         [
@@ -241,3 +252,14 @@ def test_answers_to_requests_of_the_warm_up_count_as_throughput_and_cost() -> No
     assert row.cpu_us_per_request is not None
     assert (row.rank, round(row.throughput_rps.mid), round(row.cpu_us_per_request.mid)) == (2, 10, 500)
     assert row.latency[0].errors == 0
+
+
+def test_the_only_one_that_is_ranked_is_not_recommended_where_it_does_not_keep_up() -> None:
+    slow = [
+        measured(trial("sync", block=block, load=OPEN), 40, latencies_ms=[9.0] * 80) for block in range(3)
+    ]
+    found = answer([*steady("sync", [41, 40, 42]), *slow])
+    assert found.best == ()
+    assert found.deploy == ""
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert "does not keep up with 100/s" in found.sentence

@@ -117,3 +117,12 @@ def test_damaged_histograms_never_do_more_than_raise_a_value_error(damage: bytes
     sound[: len(damage)] = damage
     with suppress(ValueError):
         decode(base64.b64encode(bytes(sound)).decode())
+
+
+@given(st.lists(st.integers(1, 10**12), max_size=200))
+def test_counts_are_those_that_were_recorded(values: list[int]) -> None:
+    found = decode(encode(values))
+    assert found.total == len(values)
+    assert int(found.counts.sum()) == len(values)
+    slowest = max(values, default=0)
+    assert slowest <= int(found.highest.max(initial=0)) <= slowest * 1.001 + 1

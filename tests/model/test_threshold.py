@@ -2,8 +2,7 @@ import pytest
 
 from velodrome.model.condition import margins, threshold
 from velodrome.model.errors import ThresholdError
-
-WORSE = {"p99": "+", "throughput": "-", "errors": "+"}
+from velodrome.model.metric import DIFF_METRICS
 
 
 @pytest.mark.parametrize(
@@ -21,7 +20,7 @@ WORSE = {"p99": "+", "throughput": "-", "errors": "+"}
 def test_a_threshold_is_a_metric_and_by_how_much_it_may_become_worse(
     text: str, metric: str, share: float
 ) -> None:
-    found = threshold(text, WORSE)
+    found = threshold(text)
     assert (found.metric, found.text) == (metric, text.strip())
     assert found.share == pytest.approx(share)
 
@@ -30,7 +29,7 @@ def test_a_threshold_is_a_metric_and_by_how_much_it_may_become_worse(
     ("text", "said"),
     [
         ("p99 > 10ms", "write a metric and by how much it may become worse: 'p99 [+]10%'"),
-        ("p98 +10%", "'p98' is not compared; these are: p99, throughput, errors"),
+        ("p98 +10%", "'p98' is not compared; these are: throughput, p50"),
         ("throughput +5%", "throughput becomes worse with -: write 'throughput -10%'"),
         ("p99 +0%", "0 % is less than anything measured can differ by"),
         ("throughput -100%", "throughput cannot become worse by 100 %"),
@@ -39,17 +38,18 @@ def test_a_threshold_is_a_metric_and_by_how_much_it_may_become_worse(
 )
 def test_what_is_no_threshold_is_refused_with_what_to_write(text: str, said: str) -> None:
     with pytest.raises(ThresholdError, match=said):
-        threshold(text, WORSE)
+        threshold(text)
 
 
 def test_a_margin_is_for_all_but_errors_or_for_one() -> None:
-    assert margins(["5%", "p99=20%"], WORSE) == pytest.approx({"p99": 0.2, "throughput": 0.05})
-    assert margins(["p99=20%", "5%"], WORSE) == pytest.approx({"p99": 0.2, "throughput": 0.05})
-    assert margins(["errors=1%"], WORSE) == pytest.approx({"errors": 0.01})
-    assert margins([], WORSE) == {}
+    every = dict.fromkeys(set(DIFF_METRICS) - {"errors"}, 0.05)
+    assert margins(["5%", "p99=20%"]) == pytest.approx({**every, "p99": 0.2})
+    assert margins(["p99=20%", "5%"]) == pytest.approx({**every, "p99": 0.2})
+    assert margins(["errors=1%"]) == pytest.approx({"errors": 0.01})
+    assert margins([]) == {}
 
 
 @pytest.mark.parametrize("text", ["5", "p98=5%", "p99=", "=5%", "p99=-5%"])
 def test_what_is_no_margin_is_refused(text: str) -> None:
     with pytest.raises(ThresholdError):
-        margins([text], WORSE)
+        margins([text])

@@ -2,23 +2,12 @@
 
 import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study
+from tests.plan.study_text import BASE
 
 from velodrome.model.claim import Arithmetic, Check, Claim, Contradiction, Figure
 from velodrome.plan.matrix import lay_out, narrowed
 from velodrome.plan.study_file import parse
 
-BASE = """\
-contestants = ["uvicorn", {stack = "gunicorn-sync", name = "sync", workers = 2}]
-[[questions]]
-recipe = "hello"
-loads = [
-  {connections = 40, duration = 1},
-  {connections = 9, requests = 1000},
-  {connections = 40, duration = 1, idle = 95},
-]
-[[experiments]]
-kind = "canary"
-"""
 CLAIM = '[[claims]]\nname = "G1"\nsays = "it is faster"\n'
 
 

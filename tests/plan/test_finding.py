@@ -10,13 +10,13 @@ from velodrome.model.errors import StudyFileError, UnknownNameError
 from velodrome.plan import study_file
 from velodrome.plan.findings import Known
 from velodrome.plan.study_file import find_study, load_study, shipped_studies
-from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.drivers import driver
+from velodrome.run.experiments import experiment as experiments
 
 
 def test_a_study_that_ships_is_found_by_name_and_all_are_right() -> None:
     assert "first-lap" in shipped_studies()
-    known = Known(catalog.stacks(), catalog.recipes(), choosing.known(), experiments.settings())
+    known = Known(catalog.stacks(), catalog.recipes(), driver.driver_names(), experiments.settings())
     for name in shipped_studies():
         assert load_study(name, known).name == name
         assert load_study(name, known, quick=True).form == "quick"

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study
-from tests.plan.test_claims import BASE
+from tests.plan.study_text import BASE
 
 from velodrome.model.claim import PublishedRow, PublishedTable
 from velodrome.plan.matrix import lay_out, narrowed

@@ -12,8 +12,8 @@ from velodrome.model.metric import METRICS
 from velodrome.plan import schema
 from velodrome.plan.findings import Known
 from velodrome.plan.study_file import parse
-from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.drivers import driver
+from velodrome.run.experiments import experiment as experiments
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 SMALLEST, WHOLE, WRONG = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
@@ -34,7 +34,7 @@ TABLES = (
 
 def known() -> Known:
     kinds = {"canary": {"requests": 1}} | experiments.settings()
-    return Known(catalog.stacks(), catalog.recipes(), choosing.known(), kinds)
+    return Known(catalog.stacks(), catalog.recipes(), driver.driver_names(), kinds)
 
 
 @pytest.mark.parametrize("text", [SMALLEST, WHOLE])

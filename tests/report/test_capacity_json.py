@@ -3,7 +3,7 @@ import math
 
 import jsonschema
 import pytest
-from tests.report.test_capacity_text import TITLE, knee, rate
+from tests.report.made_up_capacity import TITLE, knee, rate
 
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, Knee, RateCapacity

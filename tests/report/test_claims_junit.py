@@ -1,8 +1,8 @@
 from xml.etree import ElementTree as Tree
 
+from tests.report.junit_schema import check
 from tests.report.made_up_claims import with_claims
 from tests.report.made_up_verdict import verdict
-from tests.report.test_diff_junit import check
 
 from velodrome.model.claim import Judgement
 from velodrome.report import junit

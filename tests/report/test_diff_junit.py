@@ -4,36 +4,13 @@ from collections.abc import Callable
 from xml.etree import ElementTree as Tree
 
 import pytest
+from tests.report.junit_schema import check
 from tests.report.made_up_diff import diff, hostile
 
 from velodrome.model.difference import Diff
 from velodrome.report import differences
 
-ALLOWED = {
-    "testsuites": ({"name", "tests", "failures", "errors"}, ["testsuite"]),
-    "testsuite": (
-        {"name", "timestamp", "hostname", "tests", "failures", "errors", "skipped", "time"},
-        ["properties", "testcase", "system-out", "system-err"],
-    ),
-    "properties": (set(), ["property"]),
-    "property": ({"name", "value"}, []),
-    "testcase": ({"classname", "name", "time"}, ["failure", "error", "skipped"]),
-    "failure": ({"type", "message"}, []),
-    "error": ({"type", "message"}, []),
-    "skipped": ({"message"}, []),
-    "system-out": (set(), []),
-    "system-err": (set(), []),
-}
 """Attributes, all of which the schema wants, and children in their order."""
-
-
-def check(element: Tree.Element) -> None:
-    attributes, children = ALLOWED[element.tag]
-    assert set(element.keys()) == attributes
-    order = [children.index(child.tag) for child in element]
-    assert order == sorted(order)
-    for child in element:
-        check(child)
 
 
 @pytest.mark.parametrize("what", [diff(), hostile()], ids=["plain", "hostile"])

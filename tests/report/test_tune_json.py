@@ -1,7 +1,7 @@
 import json
 
 import jsonschema
-from tests.report.test_tune_text import recommended
+from tests.report.made_up_tune import recommended
 
 from velodrome.model.tuning import Goal
 from velodrome.report import recommendation, schema

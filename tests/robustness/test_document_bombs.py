@@ -17,11 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.plan.made import KNOWN
-
-from velodrome.model.errors import UsageError
-from velodrome.plan import study_file
-from velodrome.plan.requests import access_log, file, openapi
+from tests.robustness.reading import read
 
 MOST_S = 1.0
 MOST_MB = 400
@@ -136,7 +132,7 @@ BOMBS: dict[str, tuple[Callable[[], str | bytes | Path], str]] = {
 READER = """
 import json, re, sys, time
 from pathlib import Path
-from tests.robustness.test_document_bombs import read
+from tests.robustness.reading import read
 folder = Path(sys.argv[1])
 for path in sorted(folder.iterdir()):
     began = time.process_time()
@@ -145,21 +141,6 @@ for path in sorted(folder.iterdir()):
     peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1000
     print(json.dumps([path.name, outcome, time.process_time() - began, peak]), flush=True)
 """
-
-
-def read(path: Path) -> str:
-    """Return what reading a file came to: how much is asked, or the name of its error."""
-    try:
-        if path.suffix == ".log":
-            return f"{len(access_log.read(path).requests)} asked"
-        if path.suffix == ".study":
-            return f"{len(study_file.read(path, KNOWN).questions)} questions"
-        if path.suffix == ".toml" or path.name == "deep_requests.json":
-            return f"{len(file.read(path))} asked"
-        return f"{len(openapi.read(path, ('GET', 'POST')).requests)} asked"
-    except UsageError as error:
-        wordy = len(str(error)) > 20_000
-        return f"{type(error).__name__}{' of many words' if wordy else ''}"
 
 
 def lay(name: str, folder: Path) -> None:

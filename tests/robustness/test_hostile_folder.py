@@ -261,7 +261,7 @@ import sys
 from pathlib import Path
 from velodrome.run.environments import cpu_turn, guest_tree
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.theirs import theirs
+from velodrome.run.environments.interpreter import theirs
 tree = guest_tree.export()
 assert theirs(sys.executable, tree).packages
 assert float(cpu_turn.turn_ns(Environment(Path(sys.executable), "3", {}, False), tree)) > 0

@@ -18,7 +18,7 @@ import pytest
 from tests.run.environments import packages
 
 from velodrome.run import cache
-from velodrome.run.environments import record
+from velodrome.run.environments import installing as record
 
 NAMES = [f"part{number}" for number in range(6)]
 MODULES = 25
@@ -65,13 +65,13 @@ def installing(**variables: str) -> subprocess.Popen[str]:
 def whole(root: Path) -> Iterator[Path]:
     """Yield the environments that count as whole, by the record alone."""
     for home in (root / "envs").glob("[0-9a-f]*"):
-        if home.is_dir() and record.read(home) is not None:
+        if home.is_dir() and record.read_record(home) is not None:
             yield home
 
 
 def imports(home: Path) -> bool:
     done = subprocess.run(
-        [record.python(home), "-I", "-c", IMPORT_ALL], capture_output=True, text=True, check=False
+        [record.python_of(home), "-I", "-c", IMPORT_ALL], capture_output=True, text=True, check=False
     )
     return done.stdout.strip() == "whole"
 
@@ -113,7 +113,7 @@ def test_whatever_moment_an_installer_is_killed_at_what_counts_as_whole_is_whole
         assert Path(out.strip()).exists()
         (home,) = whole(root)
         assert imports(home)
-        assert next(record.differences(home, record.told_of(home) or {}, hashes=True), None) is None
+        assert next(record.differences(home, record.record_of(home) or {}, hashes=True), None) is None
         cache.tidy(print)
         left = [path.name for path in (root / "envs").iterdir() if path.name.startswith(".")]
         assert left == []
@@ -128,7 +128,7 @@ def test_a_random_damaged_file_is_noticed_and_mended(index: Path, tmp_path: Path
     with installing() as plain:
         assert plain.wait(60) == 0
     (home,) = whole(tmp_path / "cache")
-    told = json.loads((home / record.NAME).read_text())
+    told = json.loads((home / record.RECORD).read_text())
     files = [name for name, was in told["files"].items() if len(was) > 1 and was[0] > 0]
     drawn = random.Random(SEED).sample(files, 40)
     for name in drawn:

@@ -19,7 +19,7 @@ from velodrome.model.load import Closed, Limits, Load
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Ending, Probe, Sample
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.drivers.choosing import choose
+from velodrome.run.drivers.driver import choose_driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.machine import measuring_lock
@@ -44,7 +44,7 @@ def lab() -> Lab:
     return Lab(
         catalog.stacks([HOSTILE]),
         guest_tree.export([HOSTILE]),
-        choose,
+        choose_driver,
         environment=bare,
         start_seconds=5.0,
         stop_seconds=0.5,

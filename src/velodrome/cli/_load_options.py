@@ -315,12 +315,12 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from velodrome.cli import _app_options as trusting  # noqa: PLC0415
     from velodrome.model.app import known, unmarked, whole  # noqa: PLC0415
     from velodrome.plan.requests import file  # noqa: PLC0415
-    from velodrome.run.drivers import mix  # noqa: PLC0415
+    from velodrome.run.drivers import load_document  # noqa: PLC0415
 
     # Whether braces stand for themselves, and for what they may stand, is told by the engine.
     found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
     known(found)
-    return mix.document(whole([unmarked(one, names) for one in found]))
+    return load_document.mix_document(whole([unmarked(one, names) for one in found]))
 
 
 SCHEMES = ("ws", "wss")
@@ -412,9 +412,9 @@ def pace(rate: str | None, step: float | None, every: str | None, ramp: str | No
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(found, tuple):
-        from velodrome.run.drivers import schedule  # noqa: PLC0415
+        from velodrome.run.drivers import load_document  # noqa: PLC0415
 
-        return Pace(schedule=schedule.document(found))
+        return Pace(schedule=load_document.schedule_document(found))
     return Pace(rate=found)
 
 

@@ -12,7 +12,7 @@ from velodrome.model.amounts import memory_bytes
 from velodrome.model.errors import BadOptionError
 from velodrome.report import listing
 from velodrome.run import cache
-from velodrome.run.environments import verifying
+from velodrome.run.environments import guest_tree
 
 OlderThan = Annotated[
     str, typer.Option("--older-than", help="What no run used for so long (30d unless --to-size is given).")
@@ -46,7 +46,7 @@ def prune(older_than: OlderThan = "", to_size: ToSize = "") -> None:
 
 def verify() -> None:
     """Compare every file kept with its hash; exit code 1 if one differs."""
-    found = list(verifying.verified())
+    found = list(guest_tree.verified())
     damages = [damage for _, damage in found if damage is not None]
     print("\n".join(listing.verified(len(found), damages)))
     if damages:

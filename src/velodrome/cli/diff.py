@@ -22,9 +22,10 @@ from velodrome.guest import catalog
 from velodrome.judge import before_after, regression
 from velodrome.judge.regression import Asked, diff
 from velodrome.model import quantity
-from velodrome.model.difference import DIFF_METRICS, Change, Diff
+from velodrome.model.difference import Change, Diff
 from velodrome.model.errors import BadOptionError, NeedlessOptionError
 from velodrome.model.measurement import Failed
+from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.results import Result
 from velodrome.run.apps import revisions
 from velodrome.run.racing import store

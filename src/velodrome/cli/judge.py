@@ -17,8 +17,10 @@ from velodrome.model.errors import BadOptionError
 from velodrome.model.study import Study
 from velodrome.model.verdict import Verdict
 from velodrome.plan import study_file
-from velodrome.report import html, json, markdown, terminal
+from velodrome.report import json, markdown, terminal
 from velodrome.report import junit as junit_report
+from velodrome.report.formats import JudgedRun, write_reports
+from velodrome.report.typeset import visible
 from velodrome.run.racing.store import NAME, read
 from velodrome.usecases.studies import known
 
@@ -43,11 +45,11 @@ def judged(
         runs[0] = replace(runs[0], header=replace(runs[0].header, study=study))
     verdict = judge(runs, stacks, finished)
     out = where if where.is_dir() else where.parent
-    json.write(out / "verdict.json", verdict)
-    markdown.write(out / "report.md", verdict)
     every = [trial for run in runs for trial in run.trials]
     stored = _stacks(verdict, [one if one.is_dir() else one.parent for one in (where, *more)])
-    html.write(out / "report.html", verdict, every, results.plain_header(runs[0].header), stored)
+    broken = write_reports(out, JudgedRun(verdict, every, results.plain_header(runs[0].header), stored))
+    for origin, error in broken.items():
+        print(f"report format from {visible(origin)}: {visible(error)}", file=sys.stderr)
     return verdict, {"report": str(out / "report.html"), "results": str(out / NAME)}
 
 

@@ -31,9 +31,9 @@ from velodrome.plan import study_file
 from velodrome.report import json, terminal
 from velodrome.report import markdown as report
 from velodrome.report.typeset import LINES, visible
-from velodrome.run.companions.given import databases_of
 from velodrome.run.faults import told
 from velodrome.run.racing import store
+from velodrome.run.services.service import databases_of
 from velodrome.usecases import apps
 
 

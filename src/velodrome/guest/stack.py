@@ -119,7 +119,9 @@ class Server:
     race_only_switches: Tuple[str, ...] = ()
     """Of `race_only`, those without a value; those that begin with `--no-` need not be named again."""
     access_log: str = ""
-    """How it writes a line for each request where it is deployed, and what that costs; empty: it writes none."""
+    """Whether a deployment writes a line for each request, and what that costs; empty: that is not known.
+
+    Measured: CPU of the server a request of `hello`, lines to a file, Python 3.11, medians of 5 starts in turns."""
     replace_worker: Optional[Callable[[int, int], Tuple[str, ...]]] = None
     """Returns the options that replace a worker after so many requests, or at so many bytes; None: it cannot."""
     configuration: Optional[Callable[[Tuple[str, ...]], Configuration]] = None

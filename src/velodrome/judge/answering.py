@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from velodrome.guest.stack import Stack, one_per_worker
 from velodrome.judge.field import Runner, cpu_cost, ranking_load, runners, score
+from velodrome.judge.search.holding import bounding
 from velodrome.judge.standings import (
     FROM_DUE,
     Ranking,
@@ -23,7 +24,7 @@ from velodrome.judge.statistics import block_s, to_settle
 from velodrome.judge.words import at_once, inverse, lead, listed, sentence
 from velodrome.model.littles_law import Ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
-from velodrome.model.measurement import Failed, Measurement, Severity
+from velodrome.model.measurement import Failed, FlagKind, Measurement, Severity
 from velodrome.model.quantity import (
     Interval,
     difference,
@@ -301,8 +302,8 @@ def answer(
     costs = alone([cpu_cost(runner, load) for runner in field])
     ceilings = {runner.label: limit for runner in field if (limit := runner.ceiling(question, load))}
     case = Case(question, load, tuple(field), ranking, rates, costs, ceilings)
-    first = _recommended(case) if ranking else ()
-    outcome = _outcome(case, ranking, first) if ranking else Outcome.CANNOT_TELL
+    first = _recommended(case) if ranking and not _too_slow_alone(case) else ()
+    outcome = _outcome(case, ranking, first) if ranking and first else Outcome.CANNOT_TELL
     best = case.runner(first[0]) if first else None
     rows = standings(question, field, ranking, first)
     said = _sentence(case, outcome, first)
@@ -315,8 +316,41 @@ def answer(
         why=tuple(why(case, outcome, first, said)),
         deploy=next((row.deploy for row in rows if best and row.contestant == best.label), ""),
         standings=rows,
-        to_settle=_to_settle(case, ranking, first, outcome, results) if ranking else "",
+        to_settle=_to_settle(case, ranking, first, outcome, results) if ranking and first else "",
+        limit=_limit(case, best) if best else "",
     )
+
+
+def _limit(case: Case, best: Runner) -> str:
+    """Return what limited the recommended one, from its block of median throughput; nothing for an open loop."""
+    measured = sorted(best.valid_under(case.load), key=lambda one: one.load.throughput_rps)
+    if not measured:
+        return ""
+    middle = measured[len(measured) // 2]
+    if any(flag.kind in {FlagKind.GENERATOR_SATURATED, FlagKind.GENERATOR_LAGGED} for flag in middle.flags):
+        return "the load generator, not the server: it can do at least this"
+    if isinstance(case.load.pace, Closed) and _at_the_loads_limit(case, [best.label]):
+        return f"the load: {at_once(case.load)} allow no more than {exact(case.ceilings[best.label].rps)}"
+    if not isinstance(case.load.pace, Closed) or best.stack is None:
+        return ""
+    if not set(best.contestant.knobs) <= set(best.stack.knobs):
+        return ""
+    settings = best.stack.settings(best.contestant.knobs)
+    return bounding(middle, best.stack.slots(settings), int(settings.get("workers", 1))).sentence
+
+
+def _too_slow_alone(case: Case) -> str:
+    """Return the rate that the only ranked contestant does not keep up with, as `500/s`; empty: it keeps up.
+
+    Of several the fastest is recommended; one alone, which is beaten by the load itself, is not.
+    """
+    if case.ranking is None or len(case.ranking.order) != 1:
+        return ""
+    runner = case.runner(case.ranking.order[0])
+    for load in case.question.loads:
+        if isinstance(load.pace, Open) and (view := latency_view(runner, load)) and view.fell_behind:
+            return exact(load.pace.rate)
+    return ""
 
 
 def _recommended(case: Case) -> tuple[str, ...]:
@@ -360,15 +394,21 @@ def _at_the_loads_limit(case: Case, labels: Sequence[str]) -> list[Runner]:
 
 def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
     opening = f"For an endpoint that {case.question.about}: "
+    if case.ranking is not None and (rate_asked := _too_slow_alone(case)):
+        called = case.runner(case.ranking.order[0]).called
+        return (
+            f"{opening}no recommendation: {called}, the only one that could be ranked, does not keep up with "
+            f"{rate_asked}."
+        )
     if not first or case.ranking is None:
         return f"{opening}cannot tell, because {nothing_valid(case)}."
-    called = [case.runner(label).called for label in first]
+    names = [case.runner(label).called for label in first]
     if outcome is Outcome.WINNER:
         said = _winner(case, first[0])
     elif outcome is Outcome.TIE:
-        said = f"{listed(called, 'or')}"
+        said = f"{listed(names, 'or')}"
     else:
-        said = f"cannot tell {called[0]} from {listed(called[1:], 'or')}{_gap(case, case.ranking, first)}"
+        said = f"cannot tell {names[0]} from {listed(names[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)
     return f"{opening}{said}{_slower(case, first, fastest)}."
 

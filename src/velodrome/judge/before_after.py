@@ -28,10 +28,11 @@ from velodrome.judge.statistics import (
 )
 from velodrome.judge.verdict import same_machine, set_aside
 from velodrome.judge.words import listed, sentence
-from velodrome.model.difference import DIFF_METRICS, Side
+from velodrome.model.difference import Side
 from velodrome.model.errors import NotTwoSidesError
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Interval, grouped
 from velodrome.model.results import Results
 from velodrome.model.study import Question
@@ -98,9 +99,7 @@ def _taken_as(metric: str, load: Load) -> str:
     if metric == "throughput":
         # That a server falls behind a rate is shown by measurements that are set aside for just that.
         return "answered_rps" if isinstance(load.pace, Open) else "throughput_rps"
-    return {"cpu": "cpu_us", "memory": "memory_bytes", "p50": "p50_told_ms", "p99": "p99_told_ms"}.get(
-        metric, ""
-    )
+    return DIFF_METRICS[metric].taken_as
 
 
 def _series(number: Number) -> Series | Missing:

@@ -25,7 +25,7 @@ from velodrome.judge.statistics import (
     block_s,
     more_blocks,
 )
-from velodrome.judge.words import sentence
+from velodrome.judge.words import one_line, sentence
 from velodrome.model.claim import (
     Arithmetic,
     Check,
@@ -366,7 +366,7 @@ def _to_settle(one: Check, found: Measured, evidence: Evidence) -> str:
 def _by_facts(one: Check, evidence: Evidence) -> Checked:
     finding = evidence.finding(one.figure.experiment)
     if isinstance(finding, Missing):
-        return Checked(one, Judgement.CANNOT_TELL, None, reason=finding.reason)
+        return Checked(one, Judgement.CANNOT_TELL, None, reason=one_line(finding.reason))
     names = [one.figure.metric, *([one.over.metric] if one.over else [])]
     facts: list[Fact] = []
     for name in names:

@@ -13,7 +13,7 @@ from velodrome.judge import field, histograms
 from velodrome.judge.field import Runner, failures
 from velodrome.judge.histograms import Histogram
 from velodrome.judge.statistics import NOISE, Known, Limit, Missing, Number, Series, Side, counted, share
-from velodrome.judge.words import blocks
+from velodrome.judge.words import blocks, one_line
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import FlagKind, Latency, Measurement, Severity
 from velodrome.model.profile import Profile
@@ -72,7 +72,7 @@ class Cell:
             )
         failed = [one for one in self.runner.failed if one.trial.load.label == load.label]
         if failed:
-            return Missing(f"{self.runner.called} could not be measured: {failed[0].reason}")
+            return Missing(f"{self.runner.called} could not be measured: {one_line(failed[0].reason)}")
         return Missing(f"nothing of {self.runner.called} was run under {load.label}")
 
 

@@ -2,7 +2,7 @@
 
 Form: HdrHistogram V2, zlib-compressed, base64, as the engine (and every HdrHistogram library) writes it:
 https://github.com/HdrHistogram/HdrHistogram (AbstractHistogram.java, encodeIntoCompressedByteBuffer).
-The package `hdrhistogram` reads it too, but brings setuptools and no types for what is thirty lines here.
+It is read on numpy, all numbers of a histogram at once (docs/decisions/0006-histograms-on-numpy.md).
 """
 
 import base64
@@ -10,7 +10,7 @@ import binascii
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -22,6 +22,9 @@ _WORD_SIZE_BITS = 0xF0  # a cookie's bits that older versions used; they do not 
 _HEADER = struct.Struct(">iiiiqqd")
 _LARGEST = 64 * 1024 * 1024  # bytes; a histogram of 3 digits over a day has under 1 MB
 _TAIL_STEP = 0.1
+_LONGEST_NUMBER = 8  # bytes; a ninth would be of a count of 2^55 and more
+_MOST = 1 << 53  # values that a count may hold
+_TOO_MUCH = "more buckets or counts than any histogram has"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +108,8 @@ def decode(text: str) -> Histogram:
         raise ValueError("its inner head is that of no V2 histogram")
     if length != len(inner) - _HEADER.size:
         raise ValueError(f"{len(inner) - _HEADER.size} bytes of counts, {length} announced")
-    found = list(_counts(inner[_HEADER.size :]))
-    indices = np.array([index for index, _ in found], np.int64)
-    return Histogram(_highest(indices, digits, lowest), np.array([count for _, count in found], np.int64))
+    indices, counts = _counts(inner[_HEADER.size :])
+    return Histogram(_highest(indices, digits, lowest), counts)
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
@@ -121,33 +123,28 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     return Histogram(values, counts)
 
 
-def _counts(payload: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (bucket, count) of a ZigZag LEB128 payload; a negative number skips that many empty buckets."""
-    at, index = 0, 0
-    while at < len(payload):
-        value, shift = 0, 0
-        # The ninth byte carries eight bits, so that 64 fit in nine bytes.
-        while True:
-            if at >= len(payload):
-                raise ValueError("the counts end within a number")
-            byte = payload[at]
-            at += 1
-            if shift == 56:
-                value |= byte << shift
-                break
-            value |= (byte & 0x7F) << shift
-            if not byte & 0x80:
-                break
-            shift += 7
-        number = (value >> 1) ^ -(value & 1)
-        if number < 0:
-            index -= number
-        else:
-            if number:
-                yield index, number
-            index += 1
-        if index > _LARGEST or number >= 1 << 53:
-            raise ValueError("more buckets or counts than any histogram has")
+def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return buckets and counts of a ZigZag LEB128 payload; a negative number skips that many empty buckets."""
+    data = np.frombuffer(payload, np.uint8)
+    last = np.flatnonzero(data < 0x80)  # bytes that end a number
+    first = np.concatenate([[0], last[:-1] + 1]) if last.size else last
+    length = last - first + 1
+    if data.size and (not last.size or last[-1] != data.size - 1):
+        raise ValueError("the counts end within a number")
+    if length.max(initial=0) > _LONGEST_NUMBER:
+        raise ValueError(_TOO_MUCH)
+    shift = 7 * (np.arange(data.size) - np.repeat(first, length))
+    bits = (data & 0x7F).astype(np.int64) << shift
+    coded = np.add.reduceat(bits, first) if first.size else np.zeros(0, np.int64)
+    numbers = (coded >> 1) ^ -(coded & 1)
+    if numbers.max(initial=0) >= _MOST or numbers.min(initial=0) < -_LARGEST:
+        raise ValueError(_TOO_MUCH)
+    steps = np.where(numbers < 0, -numbers, 1)
+    indices = np.cumsum(steps) - steps
+    if indices.max(initial=0) + steps[-1:].sum() > _LARGEST:
+        raise ValueError(_TOO_MUCH)
+    held = numbers > 0
+    return indices[held], numbers[held]
 
 
 def _highest(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:

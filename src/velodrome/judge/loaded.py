@@ -20,7 +20,7 @@ from velodrome.judge.figures import (
     spoilt,
 )
 from velodrome.judge.histograms import Histogram, decode, merge, needed
-from velodrome.judge.statistics import NOISE, NOISE_DF, Comparison, Sample, student_t
+from velodrome.judge.statistics import NOISE, NOISE_DF, Comparison, Sample, fewest_blocks, student_t
 from velodrome.model.condition import Bound, within
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.load import Closed, Load, Open
@@ -119,10 +119,9 @@ def of_blocks(
 def _needed(half: float, blocks: int, distance: float) -> int | None:
     """Return how many blocks would narrow half the interval, in logs, to less than a distance; None: too many."""
     scale = half * math.sqrt(blocks) / _t(blocks)
-    for enough in range(blocks + 1, LONGEST * blocks + 1):
-        if scale * _t(enough) / math.sqrt(enough) < distance:
-            return enough
-    return None
+    return fewest_blocks(
+        lambda many: scale * _t(many) / math.sqrt(many), distance, blocks + 1, LONGEST * blocks
+    )
 
 
 def _t(blocks: int) -> float:

@@ -26,8 +26,9 @@ from velodrome.judge.statistics import (
 from velodrome.judge.words import listed, sentence
 from velodrome.model.condition import Threshold, threshold
 from velodrome.model.condition import margins as read_margins
-from velodrome.model.difference import DIFF_METRICS, Change, Diff, Difference, Gate
+from velodrome.model.difference import Change, Diff, Difference, Gate
 from velodrome.model.errors import ThresholdError
+from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Interval, duration, grouped, percent
 
 LEVEL = 1 - CONFIDENCE
@@ -448,9 +449,8 @@ def asked(thresholds: Sequence[str], margins: Sequence[str], metrics: Sequence[s
     for name in metrics:
         if name not in DIFF_METRICS:
             raise ThresholdError(name, f"it is not compared; these are: {', '.join(DIFF_METRICS)}")
-    worse = {name: "-" if metric.more_is_better else "+" for name, metric in DIFF_METRICS.items()}
     return Asked(
-        margins=read_margins(margins, worse),
+        margins=read_margins(margins),
         metrics=tuple(metrics),
-        thresholds=tuple(threshold(text, worse) for text in thresholds),
+        thresholds=tuple(map(threshold, thresholds)),
     )

@@ -10,7 +10,7 @@ of one cell block by block (what claims and diffs compare); how many more blocks
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -94,6 +94,10 @@ NOISE_DF = 4.0
 SHARED_DF = 8.0
 """How many the spread of the other contestants is given at most: contestants need not be equally noisy."""
 _WORLDS = 4000
+_AT_ONCE = 2_000_000
+"""Numbers drawn at once."""
+_FEW_BLOCKS = 128
+"""More than any race has; up to so many the fit is made at once, as it always was."""
 
 
 @dataclass(frozen=True)
@@ -202,16 +206,31 @@ def critical_of_field(contestants: int, blocks: int, prior_df: float, shape: tup
     range.
     """
     draw = np.random.default_rng(20_071)
-    scale = np.sqrt(prior_df / draw.chisquare(prior_df, (_WORLDS, 1, 1)))
-    size = (_WORLDS, contestants, blocks)
-    noise = draw.choice(np.array(shape), size) if shape else draw.standard_normal(size)
-    noise = noise * scale / (1 if contestants == 1 else math.sqrt(2))
-    best = noise.mean(axis=2).argmax(axis=1)
-    gaps = noise if contestants == 1 else noise[np.arange(_WORLDS), best][:, None, :] - noise
-    variance = gaps.var(axis=2, ddof=1) if blocks > 1 else np.zeros(gaps.shape[:2])
-    moderated = (prior_df + (blocks - 1) * variance) / (prior_df + blocks - 1)
-    t = np.abs(gaps.mean(axis=2)) * math.sqrt(blocks) / np.sqrt(moderated)
-    return float(np.quantile(t.max(axis=1), CONFIDENCE))
+    scale = _true_noise(draw, prior_df, (_WORLDS, 1, 1))
+    at_once = max(1, _AT_ONCE // (contestants * blocks))
+    largest = []
+    for first in range(0, _WORLDS, at_once):
+        part = scale[first : first + at_once]
+        noise = _noise(draw, shape, (len(part), contestants, blocks))
+        noise = noise * part / (1 if contestants == 1 else math.sqrt(2))
+        best = noise.mean(axis=2).argmax(axis=1)
+        gaps = noise if contestants == 1 else noise[np.arange(len(part)), best][:, None, :] - noise
+        variance = gaps.var(axis=2, ddof=1) if blocks > 1 else np.zeros(gaps.shape[:2])
+        moderated = (prior_df + (blocks - 1) * variance) / (prior_df + blocks - 1)
+        t = np.abs(gaps.mean(axis=2)) * math.sqrt(blocks) / np.sqrt(moderated)
+        largest.append(t.max(axis=1))
+    return float(np.quantile(np.concatenate(largest), CONFIDENCE))
+
+
+def _noise(draw: np.random.Generator, shape: tuple[float, ...], size: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return noise of variance 1: drawn from what is left of the blocks of this machine, or normal."""
+    return draw.choice(np.array(shape), size) if shape else draw.standard_normal(size)
+
+
+def _true_noise(draw: np.random.Generator, df: float, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """Return for each world its true noise over the presumed one, which is known with `df` degrees of freedom."""
+    found: NDArray[np.float64] = np.sqrt(df / draw.chisquare(df, size)) if df else np.ones(size)
+    return found
 
 
 def _residuals(logs: Mapping[str, Mapping[int, float]]) -> dict[str, NDArray[np.float64]]:
@@ -221,19 +240,46 @@ def _residuals(logs: Mapping[str, Mapping[int, float]]) -> dict[str, NDArray[np.
     """
     cells = [(label, block, value) for label, values in logs.items() for block, value in values.items()]
     labels, blocks = list(logs), sorted({block for _, block, _ in cells})
-    design = np.zeros((len(cells), len(labels) + len(blocks)))
-    for row, (label, block, _) in enumerate(cells):
-        design[row, labels.index(label)] = 1
-        design[row, len(labels) + blocks.index(block)] = 1
+    at_label = np.array([labels.index(label) for label, _, _ in cells], int)
+    number = {block: index for index, block in enumerate(blocks)}
+    at_block = np.array([number[block] for _, block, _ in cells], int)
     values = np.array([value for _, _, value in cells])
-    fit, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
-    left = values - design @ fit
+    left, rank = (_fit if len(blocks) <= _FEW_BLOCKS else _fit_of_many)(values, at_label, at_block)
     df = len(cells) - int(rank)
     left = left * math.sqrt(len(cells) / df) if df > 0 else np.zeros(len(cells))
     return {
         label: np.array([left[row] for row, cell in enumerate(cells) if cell[0] == label if df > 0])
         for label in labels
     }
+
+
+def _fit(
+    values: NDArray[np.float64], at_label: NDArray[np.int_], at_block: NDArray[np.int_]
+) -> tuple[NDArray[np.float64], int]:
+    """Return the residuals of a two-way fit by least squares, and its rank."""
+    labels = int(at_label.max(initial=-1)) + 1
+    design = np.zeros((len(values), labels + int(at_block.max(initial=-1)) + 1))
+    rows = np.arange(len(values))
+    design[rows, at_label] = 1
+    design[rows, labels + at_block] = 1
+    fit, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
+    return values - design @ fit, int(rank)
+
+
+def _fit_of_many(
+    values: NDArray[np.float64], at_label: NDArray[np.int_], at_block: NDArray[np.int_]
+) -> tuple[NDArray[np.float64], int]:
+    """The same in time that is linear in the blocks: their levels are taken out first (Schur's complement)."""
+    labels, blocks = int(at_label.max()) + 1, int(at_block.max()) + 1
+    there = np.zeros((blocks, labels))
+    there[at_block, at_label] = 1
+    size = there.sum(axis=1)
+    means = np.bincount(at_block, values, blocks) / size
+    normal = np.diag(there.sum(axis=0)) - there.T @ (there / size[:, None])
+    right = np.bincount(at_label, values, labels) - there.T @ means
+    levels, _, rank, _ = np.linalg.lstsq(normal, right, rcond=1e-9)
+    left = values - levels[at_label]
+    return left - (np.bincount(at_block, left, blocks) / size)[at_block], int(rank) + blocks
 
 
 def _moderated(parts: Sequence[tuple[float, float]]) -> float:
@@ -365,18 +411,28 @@ def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], ques
     return len(labels) * (max(told, per_trial * len(loads)) if per_trial else told)
 
 
-def _blocks(comparison: Comparison, pair: Pair, half: float) -> int | None:
-    """Return the fewest blocks with which half the interval, in logs, is narrower, None if too many."""
-    low, high = 1, MOST_BLOCKS
-    if comparison.half_width(pair, high) > half:
+def fewest_blocks(
+    half_width: Callable[[int], float], half: float, least: int = 1, most: int = MOST_BLOCKS
+) -> int | None:
+    """Return the fewest blocks with which half an interval, in logs, is no wider than `half`; None: more than `most`.
+
+    `half_width` says how wide half of it is with so many blocks, which falls. The one answer to «how many more?»: for
+    a race, a diff, a claim and a load in blocks.
+    """
+    if least > most or half_width(most) > half:
         return None
+    low, high = least, most
     while low < high:
         middle = (low + high) // 2
-        if comparison.half_width(pair, middle) <= half:
+        if half_width(middle) <= half:
             high = middle
         else:
             low = middle + 1
     return low
+
+
+def _blocks(comparison: Comparison, pair: Pair, half: float) -> int | None:
+    return fewest_blocks(lambda blocks: comparison.half_width(pair, blocks), half)
 
 
 def _gaps(results: Sequence[Measurement | Failed]) -> list[float]:
@@ -444,8 +500,6 @@ def looks(blocks: int) -> int:
 
 WORLDS = 25_000
 """The smallest chance that can be told is one over these: enough for a thousand figures looked at together."""
-_AT_ONCE = 2_000_000
-"""Numbers drawn at once."""
 
 
 @dataclass(frozen=True)
@@ -502,21 +556,17 @@ def _drawn(
 ) -> NDArray[np.float64]:
     prior = design.prior_df
 
-    def values(blocks: int) -> NDArray[np.float64]:
-        size = (worlds, blocks)
-        return draw.choice(np.array(shape), size) if shape else draw.standard_normal(size)
-
-    def true_noise(df: float = prior) -> NDArray[np.float64]:
-        return np.sqrt(df / draw.chisquare(df, worlds)) if df else np.ones(worlds)
-
     if design.paired:
-        ratios = values(design.before) * true_noise()[:, None]
+        ratios = _noise(draw, shape, (worlds, design.before)) * _true_noise(draw, prior, worlds)[:, None]
         spread = _moderated_worlds(_squares(ratios), design, 1.0)
         return _over(ratios.mean(axis=1), np.sqrt(spread / design.before))
     # One value has half the variance of a ratio of two; the drift is told as a multiple of the noise of a ratio.
-    noise = true_noise()[:, None] * np.sqrt(0.5)
-    before, after = values(design.before) * noise, values(design.after) * noise
-    drift = design.drift * draw.standard_normal(worlds) * true_noise(NOISE_DF)
+    noise = _true_noise(draw, prior, worlds)[:, None] * np.sqrt(0.5)
+    before, after = (
+        _noise(draw, shape, (worlds, design.before)) * noise,
+        _noise(draw, shape, (worlds, design.after)) * noise,
+    )
+    drift = design.drift * draw.standard_normal(worlds) * _true_noise(draw, NOISE_DF, worlds)
     spread = _moderated_worlds(_squares(before) + _squares(after), design, 0.5)
     error = np.sqrt(spread * (1 / design.before + 1 / design.after) + design.drift**2)
     return _over(after.mean(axis=1) - before.mean(axis=1) + drift, error)
@@ -672,11 +722,13 @@ class Estimate:
         """Return how many more blocks narrow half the interval, as a log ratio, so far; None: too many for anybody."""
         if self.drift:
             return None
-        least = max(self.design.before, LEAST_DF + 1)
-        for blocks in range(least, MOST_BLOCKS // self.bundle + 1):
-            if self._half_width(blocks, level) < half_below:
-                return max(blocks - self.design.before, 1) * self.bundle
-        return None
+        found = fewest_blocks(
+            lambda blocks: self._half_width(blocks, level),
+            half_below,
+            max(self.design.before, LEAST_DF + 1),
+            MOST_BLOCKS // self.bundle,
+        )
+        return None if found is None else max(found - self.design.before, 1) * self.bundle
 
     def _half_width(self, blocks: int, level: float) -> float:
         """Return what half the interval would be with so many blocks on both sides; noise taken as normal."""
@@ -703,14 +755,14 @@ class Restlessness:
         df = float(np.median([one.design.own_df for one in told]))
         middle = float(np.median([one.own / _presumed(one) for one in told]))
         factor = max(1.0, middle * df / median_of_chi2(df))
-        scaled = [one.residuals / math.sqrt(_moderated_estimating(one, factor)) for one in told]
+        scaled = [one.residuals / math.sqrt(_spread_of(one, factor)) for one in told]
         return Restlessness(factor, shape(scaled))
 
 
 def estimate(two: Two, machine: Restlessness, bundle: int = 1) -> Estimate:
     """Return the difference of a figure on this machine. There is at least one block to compare."""
     presumed, design = _presumed(two) * machine.factor, two.design
-    variance = _moderated_estimating(two, machine.factor)
+    variance = _spread_of(two, machine.factor)
     own_df = design.own_df
     if own_df > 1 and two.own > presumed * largest_ratio(own_df, NOISE_DF):
         # Clearly noisier than presumed: what is presumed says nothing about this figure.
@@ -724,9 +776,8 @@ def _presumed(two: Two) -> float:
     return two.noise**2 + two.grain
 
 
-def _moderated_estimating(two: Two, factor: float) -> float:
-    own_df = two.design.own_df
-    return float((NOISE_DF * _presumed(two) * factor + own_df * two.own) / (NOISE_DF + own_df))
+def _spread_of(two: Two, factor: float) -> float:
+    return _moderated([(NOISE_DF, _presumed(two) * factor), (two.design.own_df, two.own)])
 
 
 def _logs(values: Mapping[int, float]) -> NDArray[np.float64]:

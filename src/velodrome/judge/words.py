@@ -9,6 +9,11 @@ CLEARLY = 1.25
 """From here on a lead is told as a multiple, below as percent."""
 
 
+def one_line(text: str) -> str:
+    """Return a text of several lines, such as the last ones of a program, as one: tables and sentences have no more."""
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
 def listed(names: Sequence[str], word: str = "and", most: int = 5) -> str:
     """Return `a, b and c`; of very many the first few and how many more."""
     shown = list(names)

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from velodrome.model import quantity
 from velodrome.model.errors import ConditionError, ThresholdError
-from velodrome.model.metric import LoadMetric, Unit, load_metric
+from velodrome.model.metric import DIFF_METRICS, LoadMetric, Unit, load_metric
 from velodrome.model.quantity import in_unit
 
 
@@ -327,7 +327,7 @@ def said(compared: Compared) -> str:
         return f"{found}; but {figure.but}"
     if compared.holds is None:
         return (
-            f"{found}; requests were given up before it: raise --timeout (--drain for those under way at the end), "
+            f"{found}; requests were given up before it: raise --timeout (--drain for those in flight at the end), "
             "or look at errors"
         )
     return found
@@ -441,21 +441,20 @@ class Threshold:
     """As it was written."""
 
 
-def threshold(text: str, worse: dict[str, str]) -> Threshold:
-    """Read one. `worse` is the sign of each known metric where it becomes worse. Raises ThresholdError."""
+def threshold(text: str) -> Threshold:
+    """Read one, of a metric that a diff compares. Raises ThresholdError."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise ThresholdError(text, "write a metric and by how much it may become worse: 'p99 +10%'")
     metric, sign = match["metric"], match["sign"]
-    _known(text, metric, worse)
-    if sign and sign != worse[metric]:
-        raise ThresholdError(
-            text, f"{metric} becomes worse with {worse[metric]}: write '{metric} {worse[metric]}10%'"
-        )
+    _known(text, metric)
+    worse = DIFF_METRICS[metric].worse
+    if sign and sign != worse:
+        raise ThresholdError(text, f"{metric} becomes worse with {worse}: write '{metric} {worse}10%'")
     return Threshold(metric, _share(text, match["percent"], metric), text.strip())
 
 
-def margins(texts: Collection[str], known: Collection[str]) -> dict[str, float]:
+def margins(texts: Collection[str]) -> dict[str, float]:
     """Read margins: `5%` for all metrics but errors, `p99=20%` for one. Raises ThresholdError."""
     found: dict[str, float] = {}
     own: dict[str, float] = {}
@@ -466,16 +465,16 @@ def margins(texts: Collection[str], known: Collection[str]) -> dict[str, float]:
         metric = match["metric"]
         if metric is None:
             # Errors are shares of all requests: 5 % of them is no small difference.
-            found |= {name: _share(text, match["percent"], name) for name in known if name != "errors"}
+            found |= {name: _share(text, match["percent"], name) for name in DIFF_METRICS if name != "errors"}
         else:
-            _known(text, metric, known)
+            _known(text, metric)
             own[metric] = _share(text, match["percent"], metric)
     return found | own
 
 
-def _known(text: str, metric: str, known: Collection[str]) -> None:
-    if metric not in known:
-        raise ThresholdError(text, f"'{metric}' is not compared; these are: {', '.join(known)}")
+def _known(text: str, metric: str) -> None:
+    if metric not in DIFF_METRICS:
+        raise ThresholdError(text, f"'{metric}' is not compared; these are: {', '.join(DIFF_METRICS)}")
 
 
 def _share(text: str, percent: str, metric: str) -> float:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from velodrome.model.condition import Threshold
-from velodrome.model.metric import Unit
 from velodrome.model.quantity import Interval
 
 
@@ -17,31 +16,6 @@ class Change(StrEnum):
     SAME = "no difference"
     """Beyond the margin."""
     INSUFFICIENT = "insufficient data"
-
-
-@dataclass(frozen=True)
-class DiffMetric:
-    """A figure that is compared, and from where on a difference of it is one."""
-
-    about: str
-    unit: Unit
-    margin: float
-    """As a share; of `errors` as a share of the requests."""
-    more_is_better: bool = False
-    percentile: float | None = None
-
-
-DIFF_METRICS: Mapping[str, DiffMetric] = {
-    "throughput": DiffMetric("right answers a second", Unit.RATE, 0.05, more_is_better=True),
-    "p50": DiffMetric("latency, half of the requests", Unit.MILLISECONDS, 0.1, percentile=50.0),
-    "p90": DiffMetric("latency, 90 %", Unit.MILLISECONDS, 0.2, percentile=90.0),
-    "p99": DiffMetric("latency, 99 %", Unit.MILLISECONDS, 0.3, percentile=99.0),
-    "p99.9": DiffMetric("latency, 99.9 %", Unit.MILLISECONDS, 0.5, percentile=99.9),
-    "cpu": DiffMetric("server CPU per right answer", Unit.MICROSECONDS, 0.05),
-    "memory": DiffMetric("highest memory of the server", Unit.BYTES, 0.05),
-    "errors": DiffMetric("requests without a right answer", Unit.SHARE, 0.005),
-}
-"""By name."""
 
 
 @dataclass(frozen=True)

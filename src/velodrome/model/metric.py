@@ -1,6 +1,8 @@
-"""What can be named of a measurement: the metrics of claims, of one cell, and those of conditions, of one load.
+"""The registry of metrics: name, unit, and whether more is better, of everything that can be named of a measurement.
 
-`judge/figures.py` takes the first from a cell's measurements.
+`METRICS` are those of a cell, which claims and published tables name; `judge/figures.py` takes each (`TAKING`). A diff
+compares some of them (`DIFF_METRICS`), thresholds and margins bound these. Conditions name those of one load
+(`load_metric`): `judge/load_figures.py` takes them. What two of them share, they share here.
 """
 
 import re
@@ -27,16 +29,21 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that can be named in a study file."""
+    """A number that can be named."""
 
     about: str
     unit: Unit
+    more_is_better: bool = False
 
 
 METRICS: Mapping[str, Metric] = {
-    "throughput_rps": Metric("right answers a second", Unit.RATE),
-    "answered_rps": Metric("right answers a second, whatever became of the other requests", Unit.RATE),
-    "sustained_rps": Metric("highest rate of the question's open loops that still holds", Unit.RATE),
+    "throughput_rps": Metric("right answers a second", Unit.RATE, more_is_better=True),
+    "answered_rps": Metric(
+        "right answers a second, whatever became of the other requests", Unit.RATE, more_is_better=True
+    ),
+    "sustained_rps": Metric(
+        "highest rate of the question's open loops that still holds", Unit.RATE, more_is_better=True
+    ),
     "ceiling_rps": Metric("what Little's law allows", Unit.RATE),
     "ceiling_share": Metric("right answers a second over what Little's law allows", Unit.SHARE),
     "mean_ms": Metric("mean latency from due", Unit.MILLISECONDS),
@@ -69,6 +76,59 @@ METRICS: Mapping[str, Metric] = {
     "depth_max": Metric("most frames of a sample of a profile", Unit.COUNT),
 }
 """By name. Facts of experiments are named as the experiment names them, and are not in here."""
+
+
+@dataclass(frozen=True)
+class DiffMetric:
+    """A figure that a diff compares, and from where on a difference of it is one."""
+
+    metric: Metric
+    margin: float
+    """As a share; of `errors` as a share of the requests."""
+    percentile: float | None = None
+    """Of latency, merged over blocks through histograms."""
+    taken_as: str = ""
+    """Which of `METRICS` gives it block by block; of a percentile, where the generator has no histograms."""
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of its values."""
+        return self.metric.unit
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether it becomes worse with less."""
+        return self.metric.more_is_better
+
+    @property
+    def worse(self) -> str:
+        """The sign with which it becomes worse."""
+        return "-" if self.more_is_better else "+"
+
+
+def _of(name: str, margin: float) -> DiffMetric:
+    return DiffMetric(METRICS[name], margin, taken_as=name)
+
+
+def _latency(percentile: float, margin: float) -> DiffMetric:
+    about = "latency, half of the requests" if percentile == 50 else f"latency, {percentile:g} %"
+    taken_as = f"p{percentile:g}_told_ms"
+    return DiffMetric(
+        Metric(about, Unit.MILLISECONDS), margin, percentile, taken_as if taken_as in METRICS else ""
+    )
+
+
+DIFF_METRICS: Mapping[str, DiffMetric] = {
+    "throughput": _of("throughput_rps", 0.05),
+    "p50": _latency(50, 0.1),
+    "p90": _latency(90, 0.2),
+    "p99": _latency(99, 0.3),
+    "p99.9": _latency(99.9, 0.5),
+    "cpu": _of("cpu_us", 0.05),
+    "memory": _of("memory_bytes", 0.05),
+    "errors": _of("error_share", 0.005),
+}
+"""What `velodrome diff` compares, by the name that thresholds, margins and `--metrics` use."""
 
 _SUFFIXES = {
     "_rps": Unit.RATE,
@@ -106,19 +166,19 @@ SPANS: Mapping[str, str] = {
 }
 """What a statistic can be of."""
 
-COUNTED: Mapping[str, tuple[Unit, str]] = {
-    "rate": (Unit.RATE, "right answers a second"),
-    "errors": (Unit.SHARE, "requests without a right answer"),
+COUNTED: Mapping[str, Metric] = {
+    "rate": METRICS["throughput_rps"],
+    "errors": METRICS["error_share"],
     **{
-        name: (Unit.SHARE, f"requests that ended in {name.replace('_', ' ')}")
+        name: Metric(f"requests that ended in {name.replace('_', ' ')}", Unit.SHARE)
         for name in OUTCOMES
         if name != "ok"
     },
-    "requests": (Unit.COUNT, "requests of the measured span"),
-    "in_flight": (Unit.COUNT, "requests in flight, averaged over the span"),
-    "cpu": (Unit.SHARE, "the generator's CPU time over that its threads could have had"),
+    "requests": Metric("requests of the measured span", Unit.COUNT),
+    "in_flight": Metric("requests in flight, averaged over the span", Unit.COUNT),
+    "cpu": Metric("the generator's CPU time over that its threads could have had", Unit.SHARE),
 }
-"""Metrics that are no span of time: unit and meaning. Of a share, a bare number is the count it is a share of."""
+"""Metrics that are no span of time. Of a share, a bare number is the count it is a share of."""
 
 _STATISTIC = re.compile(r"mean|max|p(?P<percentile>[1-9]\d?(?:\.\d{1,3})?)", re.ASCII)
 _USUAL = ("mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max")
@@ -142,7 +202,7 @@ class LoadMetric:
 def load_metric(name: str) -> LoadMetric:
     """Return the metric of that name. Raises UnknownLoadMetricError, with the nearest names."""
     if name in COUNTED:
-        return LoadMetric(name, COUNTED[name][0], statistic=name)
+        return LoadMetric(name, COUNTED[name].unit, statistic=name)
     span, point, statistic = name.partition(".")
     if not point or span not in SPANS:
         span, statistic = "due", name

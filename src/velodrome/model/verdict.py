@@ -136,6 +136,8 @@ class Answer:
     standings: tuple[Standing, ...]
     to_settle: str = ""
     """For `cannot tell` and ties: how many more blocks would settle how small a difference."""
+    limit: str = ""
+    """What limited the recommended one, its CPU, its slots, the load or the generator; empty: not known."""
 
 
 @dataclass(frozen=True)

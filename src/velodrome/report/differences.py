@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from velodrome.model import quantity
-from velodrome.model.difference import DIFF_METRICS, Change, Diff, Difference, Gate
-from velodrome.model.metric import Unit
+from velodrome.model.difference import Change, Diff, Difference, Gate
+from velodrome.model.metric import DIFF_METRICS, Unit
 from velodrome.report import junit, names
 from velodrome.report.json import written
 from velodrome.report.junit import Case, Outcome, Suite
@@ -307,12 +307,11 @@ def _table_diff_markdown(rows: Sequence[Row]) -> list[str]:
 
 
 SCHEMA = "velodrome/diff/1"
-_DIFF = TypeAdapter(Diff)
 
 
 def document(diff: Diff) -> dict[str, Any]:
     """Return the diff as plain values, its schema first."""
-    return {"schema": SCHEMA, **_DIFF.dump_python(diff, mode="json")}
+    return {"schema": SCHEMA, **TypeAdapter(Diff).dump_python(diff, mode="json")}
 
 
 def json_text(diff: Diff) -> str:

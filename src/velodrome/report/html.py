@@ -22,6 +22,7 @@ from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
 from velodrome.report import charts, claims, evidence, names, profiles, verdict_tables
 from velodrome.report.evidence import Styles, anchor, styles
+from velodrome.report.formats import Format
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.text_plot import at, tail
@@ -47,6 +48,7 @@ class Card:
     beside: str
     sentence: str
     runner_up: str
+    limit: str
     why: Sequence[str]
     to_settle: str
     deploy: str
@@ -253,6 +255,7 @@ def cards(verdict: Verdict) -> list[Card]:
                 beside,
                 visible(names.told(answer)),
                 runner_up(answer),
+                visible(answer.limit),
                 [visible(sentence) for sentence in answer.why[:WHY_IN_CARD]],
                 visible(answer.to_settle),
                 answer.deploy,
@@ -452,3 +455,8 @@ def cost(answer: Answer, style: Styles) -> Panel:
     )
     figure = charts.cost(points, front, f"Requests per CPU-second over memory: {about}")
     return Panel(about, "", see, figure, _aligned(keys))
+
+
+report = Format(
+    "html", "report.html", lambda path, run: write(path, run.verdict, run.results, run.header, run.stacks)
+)

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from velodrome.model.errors import OutputError, UnreadableVerdictError
 from velodrome.model.verdict import Verdict
+from velodrome.report.formats import Format
 
 SCHEMA = "velodrome/verdict/1"
 _VERDICT = TypeAdapter(Verdict)
@@ -60,3 +61,6 @@ def save(path: Path, content: str) -> None:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise OutputError(str(path), error.strerror or str(error)) from error
+
+
+report = Format("json", "verdict.json", lambda path, run: write(path, run.verdict))

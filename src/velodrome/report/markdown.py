@@ -13,6 +13,7 @@ from rich.text import Text
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
 from velodrome.report import claims, names, profiles, verdict_tables
+from velodrome.report.formats import Format
 from velodrome.report.json import save
 from velodrome.report.terminal import again
 from velodrome.report.typeset import estimate, markdown_escaped, visible
@@ -108,7 +109,8 @@ def _summary(answer: Answer) -> str:
 
 def _question(verdict: Verdict, answer: Answer) -> list[str]:
     parts = ["", f"## {escaped(names.sentence_case(answer.about))}", ""]
-    sentences = (names.told(answer), *answer.why, answer.to_settle)
+    limit = f"Limited by: {answer.limit}." if answer.limit else ""
+    sentences = (names.told(answer), limit, *answer.why, answer.to_settle)
     parts += [f"{escaped(sentence)}  " for sentence in sentences if sentence]
     if answer.deploy:
         parts += ["", "Deploy:", "", _code(answer.deploy)]
@@ -225,3 +227,6 @@ def show_group(
     path = where / f"{inside_group(group)}.md"
     save(path, group_text(group, verdicts, trouble))
     out.print(Text(visible(f" report  {path}")), soft_wrap=True)
+
+
+report = Format("markdown", "report.md", lambda path, run: write(path, run.verdict))

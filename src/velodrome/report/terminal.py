@@ -99,7 +99,8 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
     else:
         found += [Text(f" {about}"), Text(f" {ARROW}  ") + Text(best, style="bold green")]
         found += paragraph(f"({beside})", width) if beside else ()
-    for sentence in (names.told(answer), *answer.why, answer.to_settle):
+    limit = f"Limited by: {answer.limit}." if answer.limit else ""
+    for sentence in (names.told(answer), limit, *answer.why, answer.to_settle):
         if sentence:
             found += paragraph(visible(sentence), width)
     for line in verdict_tables.driver_lines(answer, width - 3):

@@ -11,10 +11,8 @@ from velodrome.model.app import App, Request, ThirdParty
 from velodrome.model.measurement import Placement
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
-from velodrome.run.drivers.choosing import choose
-from velodrome.run.drivers.driver import Driver
-from velodrome.run.environments.environment import Environment, environment_for
-from velodrome.run.environments.overlay import overlay_for
+from velodrome.run.drivers.driver import Driver, choose_driver
+from velodrome.run.environments.environment import Environment, environment_for, overlay_for
 from velodrome.run.machine import facts
 from velodrome.run.machine.limits import Hierarchy
 from velodrome.run.servers import STOP_SECONDS
@@ -62,7 +60,7 @@ class Lab:
 
     stacks: Mapping[str, Stack]
     guest_tree: Path
-    driver: DriverOf = choose
+    driver: DriverOf = choose_driver
     cpus: tuple[int, ...] = field(default_factory=facts.usable_cpus)
     where: Mapping[str, Hierarchy] = field(default_factory=dict)
     """Where control groups can be made; empty: affinity and rlimits."""

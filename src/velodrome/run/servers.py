@@ -32,9 +32,9 @@ from velodrome.guest.recipe import RECIPE_VARIABLE, UPSTREAM_VARIABLE, Recipe
 from velodrome.guest.stack import KnobValue, Launch, Process, Stack
 from velodrome.model.errors import NoPortError
 from velodrome.model.measurement import FailureKind
+from velodrome.run import answer_check
 from velodrome.run.account import acting
-from velodrome.run.asking import chat_answer, grpc_answer, mix_answer
-from velodrome.run.asking.answer import UNFINISHED, Partly, Wrong
+from velodrome.run.answer_check import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.link import Namespace, entered
 from velodrome.run.machine import netlink
@@ -356,11 +356,11 @@ def await_right_answer(
 def _ask(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
     """Ask once on a fresh connection: None for a right answer, a wrong one, or why there is none."""
     if target.call is not None:
-        return grpc_answer.ask(target, target.call, timeout_s)
+        return answer_check.ask_grpc(target, target.call, timeout_s)
     if target.chat is not None:
-        return chat_answer.ask(target, target.chat, timeout_s)
+        return answer_check.ask_chat(target, target.chat, timeout_s)
     if target.mix:
-        return mix_answer.ask(target, timeout_s)
+        return answer_check.ask_mix(target, timeout_s)
     return _ask_http(target, timeout_s)
 
 

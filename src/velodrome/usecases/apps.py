@@ -31,12 +31,11 @@ from velodrome.model.errors import (
 from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
-from velodrome.run.apps import commands, fingerprints, looking
-from velodrome.run.apps.looking import Found, Named
+from velodrome.run.apps import commands, fingerprints, inspect
+from velodrome.run.apps.inspect import Found, Named
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.interpreter import find
-from velodrome.run.environments.overlay import overlay_for
-from velodrome.run.environments.theirs import path_with
+from velodrome.run.environments.environment import overlay_for
+from velodrome.run.environments.interpreter import find_interpreter, path_with
 from velodrome.run.lab import Lab
 from velodrome.run.supervision.undisturbed import stoppable
 from velodrome.run.third_party import answering
@@ -109,7 +108,7 @@ def looked(asked: Asked, within: Sequence[str] = ()) -> tuple[App, Found]:
     requests = in_full(asked)
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
     known(requests, [name for name, _ in asked.headers])
-    found = looking.look(named)
+    found = inspect.look(named)
     if found.form == "servicer":
         _refuse_unasked(asked)
     return _app(asked, named, found, thirds, requests), found
@@ -269,7 +268,7 @@ def interpreter(python: str) -> str:
         return str(Path(active) / "bin" / "python") if active else sys.executable
     path = Path(python).expanduser()
     if os.sep not in python and not path.is_dir():
-        return str(find(python).path)
+        return str(find_interpreter(python).path)
     if path.is_dir():  # an environment is meant
         path = path / "bin" / "python"
     if not path.exists():

@@ -8,15 +8,15 @@ from velodrome.model.files import Named
 from velodrome.model.study import Study
 from velodrome.plan import study_file, untrusted
 from velodrome.plan.findings import Known
-from velodrome.run.drivers import choosing
-from velodrome.run.experiments import choosing as experiments
+from velodrome.run.drivers import driver
+from velodrome.run.experiments import experiment as experiments
 from velodrome.run.trusted import Trusted
 
 
 def known(stacks: Mapping[str, Stack] | None = None) -> Known:
     """Return all there is: stacks (those given, else those that ship), recipes, drivers, kinds of experiment."""
     every = catalog.stacks() if stacks is None else stacks
-    return Known(every, catalog.recipes(), choosing.known(), experiments.settings())
+    return Known(every, catalog.recipes(), driver.driver_names(), experiments.settings())
 
 
 Ask = Callable[[str, Sequence[Named]], bool]

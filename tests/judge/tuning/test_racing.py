@@ -29,7 +29,8 @@ def raced(app: App, seeds: int, wrong: float = 0.02) -> None:
         inside += best.value.low * 0.97 <= servers.capacity(best.candidate) <= best.value.high * 1.03
     # «Nearly all»: a dozen candidates that are alike differ by more than that by chance.
     assert sum(one > 0.05 for one in regrets) <= max(1, seeds // 33), regrets
-    assert settled >= 0.6 * seeds or wrong > 0.1
+    # Where one load in eight tells the contrary, it takes more loads than there are to be sure of the leader.
+    assert settled >= (0.6 if wrong <= 0.1 else 1 / 3) * seeds
     assert sum(regrets) / seeds < 0.025
     assert inside >= 0.85 * seeds - 1, inside
 

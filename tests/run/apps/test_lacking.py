@@ -7,7 +7,7 @@ import pytest
 from tests.run.apps.theirs import python_with
 
 from velodrome.model.errors import AppRaisesError
-from velodrome.run.apps.looking import Named, look
+from velodrome.run.apps.inspect import Named, look
 
 DJANGO = "django==5.2.8"
 PYDANTIC = """

@@ -21,10 +21,10 @@ from velodrome.model.errors import (
     AppUnfitError,
     InterpreterNotFoundError,
 )
-from velodrome.run.apps.looking import Found, Named, look
-from velodrome.run.environments.interpreter import find
+from velodrome.run.apps.inspect import Found, Named, look
+from velodrome.run.environments.interpreter import find_interpreter
 
-OWN = str(find(None).path)
+OWN = str(find_interpreter(None).path)
 
 
 def looked(app: str, interface: str = "", patience_s: float = 20.0, **variables: str) -> Found:
@@ -174,7 +174,7 @@ def test_a_folder_and_an_interpreter_that_are_not_there_are_told() -> None:
 
 
 def test_an_interpreter_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("velodrome.run.apps.looking.OLDEST_PYTHON", (3, 99))
+    monkeypatch.setattr("velodrome.run.apps.inspect.OLDEST_PYTHON", (3, 99))
     with pytest.raises(AppInterpreterError, match=r"an app needs 3\.99 or newer"):
         looked("plain:application")
 
@@ -182,7 +182,7 @@ def test_an_interpreter_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("version", ["3.6", "3.7"])
 def test_a_real_interpreter_too_old_is_told(version: str) -> None:
     try:
-        python = str(find(version).path)
+        python = str(find_interpreter(version).path)
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
     with pytest.raises(AppInterpreterError, match=rf"is Python {version}\.\d+.* 3\.8 or newer"):

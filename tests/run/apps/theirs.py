@@ -4,8 +4,8 @@ from functools import cache
 from pathlib import Path
 
 from velodrome.run import cache as kept
-from velodrome.run.environments.interpreter import find
-from velodrome.run.environments.uv import run_uv
+from velodrome.run.environments.installing import run_uv
+from velodrome.run.environments.interpreter import find_interpreter
 
 SHOP = Path(__file__).with_name("shop")
 
@@ -17,7 +17,8 @@ def python_with(*requires: str, version: str | None = None) -> str:
     python = home / "bin" / "python"
     if not (home / "whole").exists():
         made = run_uv(
-            ("venv", "--no-project", f"--python={find(version).path}", "--clear", str(home)), home.parent
+            ("venv", "--no-project", f"--python={find_interpreter(version).path}", "--clear", str(home)),
+            home.parent,
         )
         assert made.returncode == 0, made.stderr
         if requires:

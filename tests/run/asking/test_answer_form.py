@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from velodrome.model.measurement import AnswerForm
-from velodrome.run.asking import answer_form
-from velodrome.run.asking.answer_form import head_of, seen
+from velodrome.run import answer_check
+from velodrome.run.answer_check import answer_form as seen
+from velodrome.run.answer_check import head_of
 from velodrome.run.drivers.driver import Target
 
 PATIENCE_S = 10.0
@@ -58,7 +59,7 @@ def test_length_and_ends_of_lines_are_seen(
 def test_a_server_that_keeps_the_connection_is_not_waited_for(
     length: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_form, "QUIET_S", 0.1)
+    monkeypatch.setattr(answer_check, "QUIET_S", 0.1)
     began = time.monotonic()
     with answering(b"HTTP/1.1 200 OK\r\n" + length + b"\r\nok", keeps=True) as target:
         assert seen(target, PATIENCE_S) == AnswerForm(bool(length), "CRLF")

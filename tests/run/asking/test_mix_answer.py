@@ -9,8 +9,8 @@ from tests.run.servers.listening import Handler, listening
 
 from velodrome.model.app import Content, Request
 from velodrome.model.measurement import FailureKind
-from velodrome.run.asking import mix_answer
-from velodrome.run.asking.answer import UNFINISHED, Partly, Wrong
+from velodrome.run import answer_check
+from velodrome.run.answer_check import UNFINISHED, Partly, Wrong
 from velodrome.run.drivers.driver import Target
 from velodrome.run.servers import NotReady, Ready, await_right_answer
 
@@ -35,13 +35,13 @@ def shop(seen: list[str]) -> Handler:
 def test_each_request_is_asked_once_and_filled_in() -> None:
     seen: list[str] = []
     with listening(shop(seen)) as url:
-        assert mix_answer.ask(Target.of_requests(url, (ITEM, ORDER)), 5.0) is None
+        assert answer_check.ask_mix(Target.of_requests(url, (ITEM, ORDER)), 5.0) is None
     assert seen == ["GET /items/7?full=1 HTTP/1.1", "POST /orders HTTP/1.1"]
 
 
 def test_a_few_wrong_answers_are_told_and_left_to_the_load_to_count() -> None:
     with listening(shop([])) as url:
-        answer = mix_answer.ask(Target.of_requests(url, (ITEM, ORDER, LOST)), 5.0)
+        answer = answer_check.ask_mix(Target.of_requests(url, (ITEM, ORDER, LOST)), 5.0)
     assert isinstance(answer, Partly)
     assert re.fullmatch(r"lost: it answers wrongly: .*404.*", answer.what)
 
@@ -61,17 +61,17 @@ def test_a_mix_that_is_mostly_answered_wrong_is_told_by_its_worst(
     requests: tuple[Request, ...], sentence: str
 ) -> None:
     with listening(shop([])) as url:
-        answer = mix_answer.ask(Target.of_requests(url, requests), 5.0)
+        answer = answer_check.ask_mix(Target.of_requests(url, requests), 5.0)
     assert isinstance(answer, Wrong)
     assert re.search(sentence, answer.what)
 
 
 def test_a_server_that_is_not_there_or_says_nothing_is_not_wrong() -> None:
-    assert mix_answer.ask(Target.of_requests("http://127.0.0.1:9/", (ITEM, LOST)), 1.0) == (
+    assert answer_check.ask_mix(Target.of_requests("http://127.0.0.1:9/", (ITEM, LOST)), 1.0) == (
         "nothing listens on its port"
     )
     with listening(lambda connection, head: time.sleep(0.5)) as url:
-        assert mix_answer.ask(Target.of_requests(url, (ITEM, LOST)), 0.1) == UNFINISHED
+        assert answer_check.ask_mix(Target.of_requests(url, (ITEM, LOST)), 0.1) == UNFINISHED
 
 
 def test_a_server_is_ready_when_its_mix_is_answered() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.guest.recipe import Body, ReadBody, Recipe, filler
-from velodrome.run.calls.grpc_call import framed, hello_reply, hello_request, of_recipe
+from velodrome.run.calls import framed, grpc_of_recipe, hello_reply, hello_request
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def test_each_message_has_its_length_before_it() -> None:
     ],
 )
 def test_a_recipe_is_asked_by_the_method_its_steps_need(name: str, path: str, kind: str) -> None:
-    call = of_recipe(catalog.recipe(name))
+    call = grpc_of_recipe(catalog.recipe(name))
     assert (call.path, call.kind) == (path, kind)
 
 
 def test_an_upload_goes_in_pieces_and_comes_whole() -> None:
     recipe = Recipe("up", "", (ReadBody(), Body(7)), method="POST", upload_bytes=150_000)
-    call = of_recipe(recipe)
+    call = grpc_of_recipe(recipe)
     assert len(call.requests) == 3
     assert all(request.startswith(b"\n\x05world\x1a") for request in call.requests)
     assert call.replies == (hello_reply("Hello, world!", filler(7)),)

@@ -17,16 +17,13 @@ from urllib.parse import urlsplit
 from tests.run.drivers import samples
 
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run.calls import grpc_call
-from velodrome.run.calls.grpc_call import GrpcCall
+from velodrome.run import calls
+from velodrome.run.calls import GrpcCall
 from velodrome.run.drivers import ab, ghz, h2load, oha, wrk
-from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import spawn
+from velodrome.run.drivers.foreign import Dialect, spawn
 
-DIALECTS: dict[str, Dialect] = {
-    module.TOOL.name: module.driver.args[0] for module in (ab, ghz, h2load, oha, wrk)
-}
+DIALECTS: dict[str, Dialect] = {module.TOOL.name: module.DIALECT for module in (ab, ghz, h2load, oha, wrk)}
 KEEPS = Path(__file__).with_name("keeps_alive.py")
 SHORT = Load(Closed(4), duration_s=1, requests=200, timeout_s=2)
 TIMED = dataclasses.replace(SHORT, requests=None)
@@ -54,9 +51,7 @@ def record(tool: str, case: str, load: Load, url: str) -> None:
     dialect = DIALECTS[tool]
     if tool == "h2load" and load.requests is None and case != "late":
         load = dataclasses.replace(load, duration_s=0.05)  # it tells every request
-    call = (
-        GrpcCall(urlsplit(url).path, "unary", (grpc_call.hello_request("world"),)) if "grpc" in case else None
-    )
+    call = GrpcCall(urlsplit(url).path, "unary", (calls.hello_request("world"),)) if "grpc" in case else None
     words = dialect.words(load, Target(url, call=call))
     path = dialect.tool.find().path
     run = spawn((path, *words.arguments), span_s=10, files=words.files)

@@ -7,17 +7,17 @@ from hypothesis import strategies as some
 
 from velodrome.judge import histograms
 from velodrome.model.measurement import UNTOLD
-from velodrome.run.drivers import hdr_text
-from velodrome.run.drivers.calls import Calls
+from velodrome.run.drivers import request_log
+from velodrome.run.drivers.request_log import RequestLog
 
 
 def calls(
     took_ms: list[float], ended_ms: list[float] | None = None, wrong: frozenset[int] = frozenset()
-) -> Calls:
+) -> RequestLog:
     took = np.array([round(ms * 1e6) for ms in took_ms], np.int64)
     ended = took + 10**9 if ended_ms is None else np.array([round(ms * 1e6) for ms in ended_ms], np.int64)
     right = np.array([place not in wrong for place in range(len(took_ms))])
-    return Calls(ended, took, right, timed=np.ones(len(took_ms), bool))
+    return RequestLog(ended, took, right, timed=np.ones(len(took_ms), bool))
 
 
 def test_percentiles_are_the_times_within_which_so_many_were_answered() -> None:
@@ -33,7 +33,7 @@ def test_no_call_has_no_latency() -> None:
 
 @given(some.lists(some.integers(0, 1 << 40), min_size=1))
 def test_the_judge_reads_the_histogram_as_it_was_written(values: list[int]) -> None:
-    read = histograms.decode(hdr_text.encode(np.array(values, np.int64)))
+    read = histograms.decode(request_log.histogram_text(np.array(values, np.int64)))
     assert read.total == len(values)
     for percentile in (50, 99, 100):
         exact = sorted(values)[max(1, -(-percentile * len(values) // 100)) - 1]

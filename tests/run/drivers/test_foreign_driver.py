@@ -25,9 +25,9 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import UNTOLD, Placement
-from velodrome.run.drivers import choosing, wrk
+from velodrome.run.drivers import driver, wrk
 from velodrome.run.drivers.driver import LoadEvent, Target
-from velodrome.run.drivers.foreign_driver import saturated
+from velodrome.run.drivers.foreign import ForeignDriver, saturated
 from velodrome.run.environments import environment, guest_tree
 
 PLACED = Placement((0,), (), (), True, "nothing")
@@ -53,7 +53,7 @@ def hello(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 def installed(tool: str) -> None:
     """Skip, loudly, where a tool is not installed; CI installs ab, wrk and ghz."""
-    why = next(one.why_not for one in choosing.available() if one.name == tool)
+    why = next(one.why_not for one in driver.available_drivers() if one.name == tool)
     if why:
         pytest.skip(why)
 
@@ -61,7 +61,7 @@ def installed(tool: str) -> None:
 @pytest.mark.parametrize("tool", OVER_HTTP)
 def test_a_tool_loads_a_real_server_for_a_time(tool: str, hello: Target) -> None:
     installed(tool)
-    facts = choosing.choose(tool, PLACED, 1).run(SECOND, hello, on)
+    facts = driver.choose_driver(tool, PLACED, 1).run(SECOND, hello, on)
     assert facts.requests == sum(facts.outcomes.values())
     assert facts.ok == facts.requests - facts.outcomes.get("unfinished", 0) > 10
     assert facts.duration_s == pytest.approx(1, abs=0.3)
@@ -87,7 +87,7 @@ def greeter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 @pytest.mark.parametrize("load", [dataclasses.replace(FEW, pace=Closed(1), streams=8), SECOND, AT_RATE])
 def test_a_tool_calls_a_real_grpc_server(tool: str, load: Load, greeter: Target) -> None:
     installed(tool)
-    facts = choosing.choose(tool, PLACED, 1).run(load, greeter, on)
+    facts = driver.choose_driver(tool, PLACED, 1).run(load, greeter, on)
     assert facts.ok == facts.requests - facts.outcomes.get("unfinished", 0) > 10
     assert facts.sent.p50
     assert facts.hdr_sent
@@ -102,21 +102,21 @@ def test_ghz_uploads_in_pieces_to_a_real_grpc_server(tmp_path: Path) -> None:
     python = environment.environment_for(stack, None).python
     with booted(stack, recipe, python, guest_tree.export(), "", tmp_path / "home") as running:
         target = Target.of_recipe(running.server.url, recipe)
-        facts = choosing.choose("ghz", PLACED, 1).run(dataclasses.replace(FEW, requests=12), target, on)
+        facts = driver.choose_driver("ghz", PLACED, 1).run(dataclasses.replace(FEW, requests=12), target, on)
     assert facts.outcomes == {"ok": 12}
 
 
 @pytest.mark.parametrize("tool", ["ab", "h2load", "oha"])
 def test_a_tool_sends_so_many_requests(tool: str, hello: Target) -> None:
     installed(tool)
-    facts = choosing.choose(tool, PLACED, 1).run(FEW, hello, on)
+    facts = driver.choose_driver(tool, PLACED, 1).run(FEW, hello, on)
     assert (facts.requests, facts.ok) == (100, 100)
 
 
 @pytest.mark.parametrize("tool", ["h2load", "oha"])
 def test_a_tool_keeps_a_rate(tool: str, hello: Target) -> None:
     installed(tool)
-    facts = choosing.choose(tool, PLACED, 1).run(AT_RATE, hello, on)
+    facts = driver.choose_driver(tool, PLACED, 1).run(AT_RATE, hello, on)
     assert facts.requests == pytest.approx(100, abs=15)
     assert (facts.due != UNTOLD) == (tool == "oha")
 
@@ -125,7 +125,7 @@ def test_a_tool_keeps_a_rate(tool: str, hello: Target) -> None:
 def test_a_refused_connection_is_no_result(tool: str) -> None:
     installed(tool)
     with pytest.raises(DriverError):
-        choosing.choose(tool, PLACED, 1).run(SECOND, Target("http://127.0.0.1:9/"), on)
+        driver.choose_driver(tool, PLACED, 1).run(SECOND, Target("http://127.0.0.1:9/"), on)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def printing(case: str) -> str:
 
 
 def run(load: Load = SECOND, slack_s: float = 5.0) -> object:
-    return wrk.driver(slack_s=slack_s).run(load, Target("http://127.0.0.1:9/"), on)
+    return ForeignDriver(wrk.DIALECT, slack_s=slack_s).run(load, Target("http://127.0.0.1:9/"), on)
 
 
 def test_an_exit_status_is_told_with_the_last_lines(fake: Callable[[str], Path]) -> None:
@@ -201,7 +201,7 @@ def test_it_is_warmed_up_by_an_unmeasured_run_before(fake: Callable[[str], Path]
         return True
 
     load = dataclasses.replace(SECOND, warmup_s=0.3)
-    facts = wrk.driver().run(load, Target("http://127.0.0.1:9/"), watch)
+    facts = ForeignDriver(wrk.DIALECT).run(load, Target("http://127.0.0.1:9/"), watch)
     assert [call.split()[2] for call in calls.read_text().splitlines()] == ["-d1s", "-d1s"]
     assert [kind for kind in seen if kind != "alive"] == ["started", "started", "measuring", "span_ended"]
     assert "warmed up by a run of its own of 1 s" in facts.driver_notes[0]
@@ -233,7 +233,7 @@ def test_a_tool_that_is_not_there_is_an_error_of_usage(
 
 
 def test_every_tool_is_listed_with_a_version_or_a_cure() -> None:
-    rows = list(choosing.available())
+    rows = list(driver.available_drivers())
     assert rows[0].name == "velodrome"
-    assert {row.name for row in rows} == set(choosing.known())
+    assert {row.name for row in rows} == set(driver.driver_names())
     assert all(bool(row.version) != ("Install it" in row.why_not) for row in rows)

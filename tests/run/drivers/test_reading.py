@@ -15,11 +15,10 @@ from tests.run.drivers.record import DIALECTS, RATE, SHORT, TIMED
 from velodrome.model.errors import DriverError, DriverOutputError
 from velodrome.model.load import Load
 from velodrome.model.measurement import UNTOLD
+from velodrome.run.calls import GrpcCall
 from velodrome.run.drivers import ab, oha
-from velodrome.run.drivers.dialect import Dialect
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import understand
-from velodrome.run.drivers.told import Told
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import Dialect, Finished, Report, understand
 
 WITH_STATUS_0 = [case for case in samples.cases() if samples.finished(case).status == 0]
 TOOLS = sorted(DIALECTS)
@@ -29,7 +28,7 @@ def load_of(case: str) -> Load:
     return SHORT if case.endswith(("count", "closing", "refused-count")) else TIMED
 
 
-def read(case: str) -> Told:
+def read(case: str) -> Report:
     return understand(DIALECTS[case.partition("/")[0]], "1.0", samples.finished(case), load_of(case))
 
 
@@ -75,7 +74,9 @@ def test_calls_that_were_late_are_timed_out() -> None:
 def test_h2load_counts_calls_that_failed_in_grpc_as_answered() -> None:
     told = read("h2load/grpc-unknown")
     assert told.ok == told.requests, "if it reads grpc-status now, do not call it blind any more"
-    assert DIALECTS["h2load"].blind.__name__ == "is_grpc"
+    called = Target("grpc://127.0.0.1:1/a.B/c", call=GrpcCall("/a.B/c", "unary", ()))
+    assert DIALECTS["h2load"].blind(called)
+    assert not DIALECTS["h2load"].blind(Target("http://127.0.0.1:1/"))
 
 
 def test_wrk_tells_four_percentiles_and_no_others() -> None:

@@ -9,9 +9,8 @@ from velodrome.model.app import Content, Request
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Schedule, Step
 from velodrome.run import third_party
-from velodrome.run.drivers.dialect import Dialect
 from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign_driver import ForeignDriver
+from velodrome.run.drivers.foreign import Dialect, ForeignDriver
 from velodrome.run.drivers.velodrome import VelodromeDriver
 
 URL = "http://127.0.0.1:8000/"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import DriverMissingError, DriverTooOldError
-from velodrome.run.drivers import ghz, tool
-from velodrome.run.drivers.tool import Tool
+from velodrome.run.drivers import foreign, ghz
+from velodrome.run.drivers.foreign import Tool
 
 SOME = Tool("some-tool", "nothing", oldest="1.10", cure="Install it: apt install some-tool")
 Put = Callable[[Path, str], Path]
@@ -55,7 +55,7 @@ def test_a_tool_without_a_version_is_not_used(put: Put, tmp_path: Path) -> None:
 def test_a_tool_that_hangs_when_asked_for_its_version_is_not_used(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(foreign, "PATIENCE_S", 0.2)
     put(tmp_path / "path", "exec /bin/sleep 60")
     with pytest.raises(DriverTooOldError):
         SOME.find()

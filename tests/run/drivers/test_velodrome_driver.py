@@ -137,7 +137,7 @@ say(event="span_ended", monotonic_ns=time.monotonic_ns())
 def test_requests_sent_again_are_read_and_of_an_engine_that_does_not_tell_them_unknown(
     told: dict[str, int], resent: int | None
 ) -> None:
-    assert load_document.read(DOCUMENT | told).resent == resent
+    assert load_document.facts_of(DOCUMENT | told).resent == resent
 
 
 def test_the_engine_gets_the_load_the_body_and_the_right_answer(script: Script) -> None:

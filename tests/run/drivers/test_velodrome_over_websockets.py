@@ -11,8 +11,7 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Chat, Recipe, Sleep
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Open
-from velodrome.run.drivers.choosing import choose
-from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.driver import Target, choose_driver
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.environments import environment, guest_tree
 from velodrome.run.machine.limits import Bounds
@@ -84,4 +83,4 @@ def test_a_message_to_a_room_is_done_with_its_last_delivery(serve: Callable[[Rec
 def test_other_generators_say_that_they_hold_no_websockets(name: str) -> None:
     target = Target.of_recipe("ws://127.0.0.1:9/", ROOM)
     with pytest.raises(UnfitLoadError):
-        choose(name, made.PLACED, 1).run(Load(Closed(1), 1.0, requests=1), target, lambda event: True)
+        choose_driver(name, made.PLACED, 1).run(Load(Closed(1), 1.0, requests=1), target, lambda event: True)

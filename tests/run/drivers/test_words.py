@@ -14,7 +14,7 @@ from velodrome.model import secrets
 from velodrome.model.errors import UnfitLoadError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign_driver import ForeignDriver
+from velodrome.run.drivers.foreign import ForeignDriver
 
 URL = "http://127.0.0.1:8000/"
 GET = Target(URL)

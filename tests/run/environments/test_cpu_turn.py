@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import CalibrationError
-from velodrome.run.environments import cpu_turn, guest_tree
+from velodrome.run.environments import environment as cpu_turn
+from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import Environment
 
 

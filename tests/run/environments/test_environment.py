@@ -15,7 +15,7 @@ import pytest
 from velodrome.guest import catalog
 from velodrome.guest.stack import Process, Stack
 from velodrome.model.errors import EnvironmentFailedError
-from velodrome.run.environments import environment, record
+from velodrome.run.environments import environment, installing
 from velodrome.run.environments.environment import available, environment_for
 
 
@@ -119,7 +119,7 @@ def test_one_of_which_a_file_is_not_as_it_was_made_is_made_anew_and_that_is_said
     told = capsys.readouterr().err
     assert said in told
     assert "waitress is installed again" in told
-    assert record.damage(home(first)) == ""
+    assert installing.damage(home(first)) == ""
     assert imported(first.python, "import waitress.server; print('yes')") == "yes"
 
 
@@ -132,18 +132,18 @@ def test_all_of_it_is_on_the_disk_before_it_is_called_whole_and_whole_before_it_
     def named() -> list[str]:
         return [path.name for path in (cache / "envs").glob("[0-9a-f]*") if path.is_dir()]
 
-    sync, sync_folder = record.sync, record.sync_folder
+    sync, sync_folder = installing.sync, installing.sync_folder
 
     def all_synced(folder: Path) -> None:
-        seen.append(("all", (folder / record.NAME).exists(), named()))
+        seen.append(("all", (folder / installing.RECORD).exists(), named()))
         sync(folder)
 
     def folder_synced(folder: Path) -> None:
-        seen.append(("names", (folder / record.NAME).exists(), named()))
+        seen.append(("names", (folder / installing.RECORD).exists(), named()))
         sync_folder(folder)
 
-    monkeypatch.setattr(record, "sync", all_synced)
-    monkeypatch.setattr(record, "sync_folder", folder_synced)
+    monkeypatch.setattr(installing, "sync", all_synced)
+    monkeypatch.setattr(installing, "sync_folder", folder_synced)
     made = home(environment_for(small))
     assert seen == [("all", False, []), ("names", True, []), ("names", False, [made.name])]
 
@@ -156,13 +156,13 @@ def test_links_into_uv_s_cache_are_no_environment_when_that_is_emptied(
     (linked,) = (made / "lib").glob("python*/site-packages/waitress/server.py")
     linked.unlink()
     linked.symlink_to(cache / "gone")
-    assert "server.py" in record.damage(made)
+    assert "server.py" in installing.damage(made)
 
 
 def test_a_file_that_came_later_is_no_damage(small: Stack) -> None:
     first = environment_for(small)
     (home(first) / "lib" / "later.pyc").touch()
-    assert record.damage(home(first)) == ""
+    assert installing.damage(home(first)) == ""
 
 
 def test_it_can_be_used_from_where_it_was_put(small: Stack) -> None:

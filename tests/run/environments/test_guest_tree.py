@@ -72,10 +72,10 @@ def test_one_of_which_a_power_cut_took_something_is_made_anew() -> None:
     whole = file.read_bytes()
     for harm in (lambda: file.write_bytes(b""), file.unlink):
         harm()
-        assert guest_tree.changed(tree)
+        assert guest_tree.tree_changed(tree)
         assert guest_tree.export() == tree
         assert file.read_bytes() == whole
-        assert not guest_tree.changed(tree)
+        assert not guest_tree.tree_changed(tree)
     assert [path.name for path in tree.parent.iterdir()] == [tree.name]
 
 

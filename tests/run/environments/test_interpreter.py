@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import InterpreterNotFoundError
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 
 
 def test_none_is_the_one_velodrome_runs_on_without_its_environment() -> None:
-    found = find()
+    found = find_interpreter()
     assert found.version == platform.python_version()
     assert found.minor == sys.version_info[:2]
     assert Path(sys.base_prefix) in found.path.parents
 
 
 def test_a_path_within_a_virtual_environment_is_led_back_to_its_interpreter() -> None:
-    assert find(sys.executable).path == find().path
+    assert find_interpreter(sys.executable).path == find_interpreter().path
 
 
 def test_a_version_is_looked_for() -> None:
-    assert find(f"{sys.version_info[0]}.{sys.version_info[1]}").minor == sys.version_info[:2]
+    assert find_interpreter(f"{sys.version_info[0]}.{sys.version_info[1]}").minor == sys.version_info[:2]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_version_is_looked_for() -> None:
 )
 def test_what_is_no_interpreter_is_refused_with_the_reason(asked: str, reason: str) -> None:
     with pytest.raises(InterpreterNotFoundError) as caught:
-        find(asked)
+        find_interpreter(asked)
     assert str(caught.value) == (
         f"no interpreter for '{asked}': {reason}. Give the path of one, or install it: uv python install 3.x"
     )

@@ -12,10 +12,9 @@ from velodrome.guest.apps.surroundings import normal
 from velodrome.model.app import App
 from velodrome.model.errors import EnvironmentFailedError, InterpreterNotFoundError
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.interpreter import find
-from velodrome.run.environments.overlay import overlay_for
-from velodrome.run.environments.theirs import theirs
-from velodrome.run.environments.uv import run_uv
+from velodrome.run.environments.environment import overlay_for
+from velodrome.run.environments.installing import run_uv
+from velodrome.run.environments.interpreter import find_interpreter, theirs
 
 WAITRESS = catalog.stack("waitress")
 
@@ -84,7 +83,12 @@ def test_what_their_own_pth_files_name_is_imported(tmp_path: Path) -> None:
     source = tmp_path / "src"
     source.mkdir()
     (source / "shop_in_development.py").write_text("name = 'editable'\n")
-    assert run_uv(("venv", "--no-project", f"--python={find(None).path}", "env"), tmp_path).returncode == 0
+    assert (
+        run_uv(
+            ("venv", "--no-project", f"--python={find_interpreter(None).path}", "env"), tmp_path
+        ).returncode
+        == 0
+    )
     packages = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     (packages / "shop.pth").write_text(f"{source}\n")
     made = overlay_for(WAITRESS, app(str(tmp_path / "env" / "bin" / "python")))
@@ -99,7 +103,7 @@ def test_a_system_python_has_its_dist_packages() -> None:
 
 def test_an_old_interpreter_gets_the_newest_server_that_runs_on_it() -> None:
     try:
-        python = str(find("3.8").path)
+        python = str(find_interpreter("3.8").path)
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
     made = overlay_for(catalog.stack("gunicorn-sync"), app(python))

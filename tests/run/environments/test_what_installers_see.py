@@ -21,11 +21,11 @@ from velodrome.guest.stack import Process, Stack
 from velodrome.model.app import App
 from velodrome.model.errors import EnvironmentFailedError
 from velodrome.run import cache
-from velodrome.run.environments import installing, lock, record
-from velodrome.run.environments.environment import for_client
-from velodrome.run.environments.interpreter import find
-from velodrome.run.environments.overlay import overlay_for
-from velodrome.run.environments.uv import LIMIT, installer_environment, run_uv
+from velodrome.run.environments import installing, lock
+from velodrome.run.environments import installing as record
+from velodrome.run.environments.environment import for_client, overlay_for
+from velodrome.run.environments.installing import LIMIT, installer_environment, run_uv
+from velodrome.run.environments.interpreter import find_interpreter
 
 CANARY = "canary-8d1f0c"
 SEES = """import json, os
@@ -57,7 +57,10 @@ def app(index: Path, tmp_path: Path) -> App:
     """An app in an environment that has nothing."""
     where = tmp_path / "theirs"
     assert (
-        run_uv(("venv", "--no-project", f"--python={find(None).path}", str(where)), tmp_path).returncode == 0
+        run_uv(
+            ("venv", "--no-project", f"--python={find_interpreter(None).path}", str(where)), tmp_path
+        ).returncode
+        == 0
     )
     return App("plain:application", "wsgi", str(where / "bin" / "python"), str(tmp_path))
 
@@ -71,7 +74,7 @@ def client(*requires: str) -> Client:
 
 
 def of(python: Path) -> dict[str, object]:
-    return json.loads((python.parents[1] / record.NAME).read_text())  # type: ignore[no-any-return]
+    return json.loads((python.parents[1] / record.RECORD).read_text())  # type: ignore[no-any-return]
 
 
 def test_build_code_does_not_run_unless_that_is_allowed(index: Path, app: App, tmp_path: Path) -> None:
@@ -289,7 +292,7 @@ def test_a_waiter_that_waits_for_ever_gives_up_and_names_whom(
     index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = for_client(client("pedal==1.0")).python.parents[1]
-    (made / record.NAME).unlink()
+    (made / record.RECORD).unlink()
     monkeypatch.setenv(LIMIT, "0.5s")
     with (
         installing._held(made.with_suffix(".lock"), "somebody"),

@@ -1,16 +1,14 @@
 """What publications say of grpcio under gevent, of channels and loops, and of its two kinds of channel, is tried."""
 
 import pytest
-from tests.run.experiments.test_traps import found, number
+from tests.run.experiments.findings import found, number
 
 from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import PEER
 from velodrome.guest.stack import Process
 from velodrome.model.errors import ServerNotReadyError
 from velodrome.run.environments import guest_tree
-from velodrome.run.experiments.listening import listening
-from velodrome.run.experiments.programs import environment_of
-from velodrome.run.experiments.serving import Served
+from velodrome.run.experiments.programs import Served, environment_of, listening
 from velodrome.run.lab import Lab
 
 

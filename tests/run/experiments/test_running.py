@@ -11,7 +11,7 @@ from tests.run.experiments.kinds import experiment as made
 from velodrome.guest import catalog
 from velodrome.model.claim import Experiment, Finding, Setting
 from velodrome.run.environments import guest_tree
-from velodrome.run.experiments import choosing
+from velodrome.run.experiments import experiment
 from velodrome.run.experiments.experiment import stacks_of
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
@@ -74,7 +74,7 @@ def test_an_unknown_kind_is_a_finding_too(lab: Lab) -> None:
 
 def test_the_kinds_that_ship_are_called_like_their_files_and_name_stacks_that_exist() -> None:
     stacks = catalog.stacks()
-    for name, kind in choosing.known().items():
+    for name, kind in experiment.known_kinds().items():
         assert kind.run.__module__ == f"velodrome.run.experiments.{name.replace('-', '_')}"
         assert kind.about
         assert set(stacks_of(kind.defaults)) <= set(stacks)

@@ -18,8 +18,7 @@ from velodrome.model.results import Result
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run import link as relay
 from velodrome.run import servers
-from velodrome.run.drivers.choosing import choose
-from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target
+from velodrome.run.drivers.driver import Driver, LoadEvent, OnEvent, Target, choose_driver
 from velodrome.run.lab import Lab
 from velodrome.run.machine import netlink
 from velodrome.run.racing import opening
@@ -32,7 +31,7 @@ SHORT = Load(Closed(2), duration_s=0.5)
 
 @pytest.fixture(scope="module")
 def lab() -> Lab:
-    return replace(short_race.lab(choose), start_seconds=5.0)
+    return replace(short_race.lab(choose_driver), start_seconds=5.0)
 
 
 def trial(does: str = "answer", link: Link | None = FAR) -> Trial:
@@ -73,7 +72,7 @@ def test_the_server_is_in_a_network_of_its_own_and_is_watched_there(lab: Lab) ->
         name = "looking"
 
         def __init__(self, placed: Placement, seed: int) -> None:
-            self.driver = choose("velodrome", placed, seed)
+            self.driver = choose_driver("velodrome", placed, seed)
 
         def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
             def on(event: LoadEvent) -> bool:
@@ -102,7 +101,7 @@ def test_a_relay_that_dies_under_load_is_a_failure_with_its_reason(lab: Lab) -> 
         name = "killing"
 
         def __init__(self, placed: Placement, seed: int) -> None:
-            self.driver = choose("velodrome", placed, seed)
+            self.driver = choose_driver("velodrome", placed, seed)
 
         def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
             def on(event: LoadEvent) -> bool:

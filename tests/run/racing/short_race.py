@@ -24,10 +24,10 @@ from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Session, Trial
-from velodrome.run.drivers.choosing import choose
+from velodrome.run.drivers.driver import choose_driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import AS_PINNED, Environment
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.lab import DriverOf, Lab
 from velodrome.run.racing.race import Race, run
 
@@ -44,7 +44,7 @@ def bare(
     stack: Stack, python: str | None, packages: Mapping[str, str] = AS_PINNED, served: Recipe | None = None
 ) -> Environment:
     """No environment at all: targets need none."""
-    interpreter = find(python)
+    interpreter = find_interpreter(python)
     return Environment(interpreter.path, interpreter.version, {}, locked=False)
 
 
@@ -137,7 +137,7 @@ def main() -> int:
     asked = whole()
     race = Race(asked, heats(asked), Path(out), resume="--resume" in options, wait_s=20)
     try:
-        run(race, lab(choose), Told(aloud=True))
+        run(race, lab(choose_driver), Told(aloud=True))
     except VelodromeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -37,7 +37,7 @@ from velodrome.model.measurement import (
     Severity,
 )
 from velodrome.model.trial import Contestant, Session, Trial
-from velodrome.run.drivers.choosing import choose
+from velodrome.run.drivers.driver import choose_driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
@@ -98,7 +98,7 @@ def test_a_model_that_cannot_hold_so_many_connections_has_died_in_its_own_words(
 
 
 def test_the_faults_of_a_published_server_are_named(lab: Lab) -> None:
-    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export(), driver=choose)
+    real = replace(lab, stacks=catalog.stacks(), guest_tree=guest_tree.export(), driver=choose_driver)
     recipe = replace(catalog.recipe("large"), cookie_bytes=2000)
     load = replace(SHORT, keepalive=False)
     trial = Trial("study", "cookie", recipe, Contestant("published-socketserver"), load, Limits(), 0)

@@ -28,8 +28,7 @@ from velodrome.model.measurement import (
     Measurement,
     Placement,
 )
-from velodrome.run.drivers.choosing import available, choose
-from velodrome.run.drivers.driver import Driver, OnEvent, Target
+from velodrome.run.drivers.driver import Driver, OnEvent, Target, available_drivers, choose_driver
 from velodrome.run.lab import Lab
 from velodrome.run.racing.session import run_alone
 
@@ -62,7 +61,7 @@ def test_a_load_by_another_generator_is_a_measurement_with_what_that_tells(lab: 
     if choosing_why_not("wrk"):
         pytest.skip(choosing_why_not("wrk"))
     load = Load(Closed(2), duration_s=1, driver="wrk")
-    result = only(list(run_alone(trials("answer", load), replace(lab, driver=choose))))
+    result = only(list(run_alone(trials("answer", load), replace(lab, driver=choose_driver))))
     assert isinstance(result, Measurement), result
     assert (result.load.driver, result.load.ok) == ("wrk", result.load.requests)
     assert result.cpu_us_per_request is not None
@@ -73,7 +72,7 @@ def test_a_load_by_another_generator_is_a_measurement_with_what_that_tells(lab: 
 
 
 def choosing_why_not(driver: str) -> str:
-    return next(one.why_not for one in available() if one.name == driver)
+    return next(one.why_not for one in available_drivers() if one.name == driver)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_a_load_that_cannot_be_had_here_is_a_row_and_the_others_go_on(
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def driver(name: str, placed: Placement, seed: int) -> Driver:
-        return choose(name, placed, seed) if name == "wrk" else PlainDriver()
+        return choose_driver(name, placed, seed) if name == "wrk" else PlainDriver()
 
     refused, measured = run_alone(trials("answer", load, SHORT), replace(lab, driver=driver))
     assert isinstance(refused, Failed)
@@ -108,6 +107,6 @@ def test_a_server_that_dies_under_another_generator_has_died(lab: Lab) -> None:
         pytest.skip(choosing_why_not("wrk"))
     load = Load(Closed(2), duration_s=30, driver="wrk")
     began = time.monotonic()
-    failed = failure(list(run_alone(trials("die-under-load", load), replace(lab, driver=choose))))
+    failed = failure(list(run_alone(trials("die-under-load", load), replace(lab, driver=choose_driver))))
     assert failed.failure is FailureKind.DIED
     assert time.monotonic() - began < 15, "the load was not ended with its server"

@@ -10,7 +10,7 @@ from tests.run.servers.listening import Handler, listening, says
 
 from velodrome.guest import catalog
 from velodrome.model.measurement import FailureKind
-from velodrome.run.calls.chat_call import MESSAGE_BYTES
+from velodrome.run.calls import MESSAGE_BYTES
 from velodrome.run.drivers.driver import Target
 from velodrome.run.servers import NotReady, Ready, await_right_answer, fresh_port
 

@@ -16,7 +16,7 @@ from velodrome.model.errors import StartRefusedError
 from velodrome.run import servers
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import Ready, Server, Serving, await_right_answer
 
@@ -28,7 +28,7 @@ def serving(does: str = "answer", recipe: Recipe = made.HELLO) -> Serving:
     return Serving(
         stack=catalog.stack("hostile", [HOSTILE]),
         recipe=recipe,
-        python=find(None).path,
+        python=find_interpreter(None).path,
         guest_tree=guest_tree.export([HOSTILE]),
         port=servers.fresh_port(),
         knobs={"does": does},
@@ -62,7 +62,7 @@ def test_a_server_starts_answers_and_stops_without_a_trace() -> None:
     server = started(serving())
     scratch = Path(os.readlink(f"/proc/{server.pid}/cwd"))
     assert scratch.is_dir()
-    assert server.command[0] == str(find(None).path)
+    assert server.command[0] == str(find_interpreter(None).path)
     stopped = server.stop()
     assert stopped.left == ()
     assert not stopped.ending.hung

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.run.supervision.test_warden import eventually, gone
+from tests.run.supervision.ends import eventually, gone
 
 from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.orphans import MARK

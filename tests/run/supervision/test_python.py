@@ -10,7 +10,7 @@ import pytest
 
 from velodrome.model.errors import InterpreterNotFoundError
 from velodrome.run.environments import guest_tree
-from velodrome.run.environments.interpreter import find
+from velodrome.run.environments.interpreter import find_interpreter
 from velodrome.run.supervision import python
 
 ASKING = """
@@ -90,7 +90,7 @@ def test_a_guest_imports_nothing_from_the_current_folder_on_any_interpreter(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
-        interpreter = find(version).path
+        interpreter = find_interpreter(version).path
     except InterpreterNotFoundError as error:
         pytest.skip(f"no Python {version} here: {error}")
     seen = tmp_path / "seen"

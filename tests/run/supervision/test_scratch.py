@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from velodrome.model.errors import ScratchError
-from velodrome.run.environments.theirs import bytecode
+from velodrome.run.environments.interpreter import bytecode
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.warden import LOCK
 

@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.run.supervision.ends import eventually, gone
 
 from velodrome.model.errors import StartRefusedError
 from velodrome.run.supervision import warden
@@ -20,15 +20,6 @@ from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.ward import WARDEN, Exit, Group, Order, Ward
 
 PYTHON = os.path.realpath(sys.executable)
-
-
-def eventually(true: Callable[[], bool], within_s: float = 10.0) -> bool:
-    until = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def order(code: str, **more: object) -> Order:
@@ -130,10 +121,6 @@ def grown(tree: Ward) -> tuple[psutil.Process, list[psutil.Process]]:
     watching = psutil.Process(psutil.Process(tree.pid).ppid())
     assert eventually(lambda: len(watching.children(recursive=True)) >= 5)
     return watching, watching.children(recursive=True)
-
-
-def gone(processes: list[psutil.Process]) -> bool:
-    return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
 
 
 def test_the_warden_killed_its_sentinel_ends_the_rest_and_removes_its_folder_at_once(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What every database holds for `query` and `write` steps: two tables of some thousand rows.
 
 `velodrome_item` is read, `velodrome_note` is written; a row is found by its primary key, 1 to `ROWS`. They are
-apart so that readers never wait for writers. The names tell whose they are: a database may be the user's own.
+apart so that readers never wait for writers. A store of keys and values (Redis) holds each row as one text under one
+key. The names tell whose they are: a database may be the user's own.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import itertools
 import os
 import random
 import sys
-from typing import Iterator, List, Set, Tuple
+from typing import Dict, Iterator, List, Set, Tuple
 
 from velodrome.guest.client import ROWS
 
@@ -84,3 +85,31 @@ def tell(client: str, error: BaseException) -> None:
         sys.stderr.write(
             "%s: %s: %s\n" % (client, type(error).__name__, str(error).strip() or "no reason given")
         )
+
+
+def key_of_item(key: int) -> str:
+    """Return the key of a row that is read."""
+    return "velodrome:item:%d" % key
+
+
+def key_of_note(key: int) -> str:
+    """Return the key of a row that is written."""
+    return "velodrome:note:%d" % key
+
+
+def key_contents() -> Dict[str, str]:
+    """Return all that has to be there before a server is asked."""
+    keys = range(1, ROWS + 1)
+    return {**{key_of_item(key): "item %d %s" % (key, text()) for key in keys},
+            **{key_of_note(key): text() for key in keys}}  # fmt: skip
+
+
+def keys_to_read(rows: int) -> Iterator[List[str]]:
+    """Yield the keys of `rows` rows to read, without end."""
+    return ([key_of_item(key) for key in range(first, last + 1)] for first, last in spans(rows))
+
+
+def keys_to_write(rows: int) -> Iterator[Dict[str, str]]:
+    """Yield `rows` rows to write, without end."""
+    note = text()
+    return ({key_of_note(key): note for key in range(first, last + 1)} for first, last in spans(rows))

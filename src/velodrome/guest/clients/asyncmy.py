@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from velodrome.guest.client import Client, Connected
-from velodrome.guest.clients._awaited_mysql import Statements
+from velodrome.guest.clients.aiomysql import Statements
 
 
 def connect(url: str) -> Connected:

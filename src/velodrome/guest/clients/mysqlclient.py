@@ -6,8 +6,7 @@ from typing import Any
 
 from velodrome.guest.client import TIMEOUT_S, Client, Connected
 from velodrome.guest.clients import _dbapi
-from velodrome.guest.clients._address import address
-from velodrome.guest.clients.pymysql import PAUSE, PORT
+from velodrome.guest.clients.pymysql import PAUSE, PORT, address
 
 
 def connect(url: str) -> Connected:

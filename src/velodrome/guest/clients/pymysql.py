@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, NamedTuple, Tuple
+from urllib.parse import unquote, urlsplit
 
 from velodrome.guest.client import TIMEOUT_S, Client, Connected
 from velodrome.guest.clients import _dbapi
-from velodrome.guest.clients._address import address
 
 PORT = 3306
 PAUSE = "(SELECT SLEEP(%s)) AS pause"
 VERSION = "SELECT VERSION()"
 PYMYSQL = "pymysql==1.2.4"
+
+
+class Address(NamedTuple):
+    """`mysql://user:password@host:port/database`, percent-escapes resolved."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    database: str
+
+
+def address(url: str, port: int) -> Address:
+    """Return the parts of a URL; `port` is the one meant where none is told."""
+    parts = urlsplit(url)
+    return Address(
+        parts.hostname or "127.0.0.1",
+        parts.port or port,
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        unquote(parts.path.lstrip("/")),
+    )
 
 
 def _open(url: str) -> Tuple[_dbapi.Connect, _dbapi.Failures]:

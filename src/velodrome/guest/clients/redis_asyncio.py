@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List
 
 from velodrome.guest.client import CONNECTIONS, TIMEOUT_S, Client
-from velodrome.guest.clients import _keys, _tables
+from velodrome.guest.clients import _tables
 from velodrome.guest.clients._on_loop import OnLoop
 from velodrome.guest.clients.redis_py import REDIS
 
@@ -32,7 +32,7 @@ class Commands:
 
     def reader(self, rows: int, ms: float) -> Callable[[], Any]:
         """Return what reads so many rows; `ms` is refused before (`Client.pauses`)."""
-        keys = _keys.read(rows)
+        keys = _tables.keys_to_read(rows)
 
         async def fetch() -> List[Any]:
             try:
@@ -46,7 +46,7 @@ class Commands:
 
     def writer(self, rows: int) -> Callable[[], Any]:
         """Return what writes so many rows."""
-        values = _keys.written(rows)
+        values = _tables.keys_to_write(rows)
 
         async def store() -> int:
             try:

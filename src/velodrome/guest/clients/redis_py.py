@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List
 
 from velodrome.guest.client import CONNECTIONS, TIMEOUT_S, Client
-from velodrome.guest.clients import _keys, _tables
+from velodrome.guest.clients import _tables
 
 REDIS = "redis==8.1.0"
 
@@ -25,7 +25,7 @@ class Commands:
 
     def reader(self, rows: int, ms: float) -> Callable[[], List[Any]]:
         """Return what reads so many rows; `ms` is refused before (`Client.pauses`)."""
-        keys = _keys.read(rows)
+        keys = _tables.keys_to_read(rows)
         mget, failures = self.redis.mget, self._failures
 
         def fetch() -> List[Any]:
@@ -40,7 +40,7 @@ class Commands:
 
     def writer(self, rows: int) -> Callable[[], int]:
         """Return what writes so many rows."""
-        values = _keys.written(rows)
+        values = _tables.keys_to_write(rows)
         mset, failures = self.redis.mset, self._failures
 
         def store() -> int:
@@ -56,7 +56,7 @@ class Commands:
 def prepare(url: str) -> str:
     """Put all rows in place, those that are there too; return the database's version."""
     with Commands(url).redis as redis:
-        redis.mset(_keys.contents())
+        redis.mset(_tables.key_contents())
         return str(redis.info("server")["redis_version"])
 
 

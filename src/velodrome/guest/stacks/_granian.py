@@ -18,6 +18,7 @@ SERVER = Server(
         "--http1-header-read-timeout",
         "--no-ws",
     ),
+    access_log="off, on with --access-log: 67 µs of CPU a request, 75 % more than hello takes (wsgi, 90 µs)",
     # It counts no requests: it looks at the memory of each worker.
     replace_worker=lambda requests, memory_bytes: ("--workers-max-rss=%d" % max(memory_bytes // MIB, 1),),
     parts={"server": ("granian",)},

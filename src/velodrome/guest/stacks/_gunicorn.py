@@ -40,6 +40,7 @@ def replace_worker(requests: int, memory_bytes: int) -> Tuple[str, ...]:
 SERVER = Server(
     "gunicorn",
     race_only=("--log-level", "--no-access-log", "--timeout", "--graceful-timeout", "--no-control-socket"),
+    access_log="off, on with --access-logfile: 85 µs of CPU a request, 34 % more than hello takes (gthread, 248 µs)",
     replace_worker=replace_worker,
     configuration=configuration,
     reads=("gunicorn.conf.py", "GUNICORN_CMD_ARGS"),

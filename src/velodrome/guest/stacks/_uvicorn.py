@@ -16,6 +16,7 @@ SERVER = Server(
         "--timeout-graceful-shutdown",
         "--timeout-worker-healthcheck",
     ),
+    access_log="on by default: 45 µs of CPU a request, 64 % more than hello takes (70 µs)",
     replace_worker=lambda requests, memory_bytes: ("--limit-max-requests=%d" % requests,),
     parts={"HTTP": ("uvicorn/protocols",), "server": ("uvicorn",)},
 )

@@ -5,6 +5,7 @@ from velodrome.guest.stack import Launch, Process, Server, Stack
 SERVER = Server(
     "daphne",
     race_only=("--verbosity", "--no-server-name"),
+    access_log="on by default: 70 µs of CPU a request, 22 % more than hello takes (315 µs)",
     parts={
         "HTTP": ("twisted/web", "autobahn/websocket", "daphne/http_protocol", "daphne/ws_protocol"),
         "event loop": ("twisted/internet",),

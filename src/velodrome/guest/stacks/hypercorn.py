@@ -6,6 +6,7 @@ from velodrome.guest.stacks._gunicorn import replace_worker
 SERVER = Server(
     "hypercorn",
     race_only=("--log-level", "--no-access-log", "--graceful-timeout"),
+    access_log="off, on with --access-logfile: 58 µs of CPU a request, 23 % more than hello takes (252 µs)",
     replace_worker=replace_worker,  # its options are gunicorn's
     parts={"HTTP": ("hypercorn/protocol",), "server": ("hypercorn",)},
 )

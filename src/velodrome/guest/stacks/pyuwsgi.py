@@ -18,7 +18,7 @@ SERVER = Server(
     PROGRAM,
     race_only=("--http-timeout",),
     race_only_switches=("--disable-logging",),
-    access_log="It writes a line for each request unless --disable-logging is set.",
+    access_log="on by default: 12 µs of CPU a request, 6 % more than hello takes (195 µs)",
     parts={"server": ("uwsgidecorators",)},
 )
 

@@ -11,7 +11,7 @@ from velodrome.model.errors import AppVariableError, WithheldAnswerError
 from velodrome.model.secrets import MARK
 from velodrome.run.apps import fingerprints
 from velodrome.run.environments.environment import Environment
-from velodrome.run.environments.theirs import bytecode, path_with
+from velodrome.run.environments.interpreter import bytecode, path_with
 from velodrome.run.servers import Serving
 
 MADE = "velodrome.guest.apps.served:app"

@@ -1,10 +1,11 @@
-"""Idle connections: opened before a load, held open through it, nothing ever sent on them.
+"""Clients beside the load: some come and go before it, others hold a connection open through it and say nothing.
 
 with held(950, "http://127.0.0.1:8000/", cpus=(1,)) as idle:
     ... the load ...
     facts = idle.facts()
 
-They are held by a process of their own on the CPUs for load, so that their descriptors are not velodrome's.
+Those are held by a process of their own on the CPUs for load (`idle_process.py`), so that their descriptors are not
+velodrome's. `meet_server` makes the others.
 """
 
 import ipaddress
@@ -13,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
@@ -151,3 +152,18 @@ def _told(child: python.Child, line: bytes, patience_s: float) -> Mapping[str, A
     except (EOFError, BrokenPipeError, ValueError) as error:
         raise IdleError("its process has ended", child.last_lines()) from error
     return found
+
+
+EACH = 8
+"""Connections for each worker: whichever wakes takes one, and a worker that gets none pays as said above."""
+CONNECT_S = 2.0
+"""For one connection, round trip included: who does not take it in time is not waited for."""
+
+
+def meet_server(url: str, workers: int = 1) -> None:
+    """Connect to the server of `url`, all at once, say nothing, and go. What becomes of them is of no interest."""
+    parts = urlsplit(url)
+    with ExitStack() as opened, suppress(OSError):
+        for _ in range(EACH * workers):
+            address = parts.hostname or "", parts.port or 80
+            opened.enter_context(socket.create_connection(address, CONNECT_S))

@@ -10,28 +10,29 @@ paper has whole milliseconds, the one in the file (-e) three digits more.
 import csv
 import io
 import math
-from functools import partial
 from urllib.parse import urlsplit
 
 from velodrome.model.load import Load
 from velodrome.model.measurement import UNTOLD, Latency
-from velodrome.run.drivers.dialect import (
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import (
     BODY,
+    Command,
     Dialect,
+    Finished,
+    Report,
+    Tool,
     Unfit,
-    Words,
     closed_only,
-    first,
+    count_in,
+    first_unfit,
+    generator,
     in_whole_seconds,
+    match_in,
+    number_in,
     one_stream,
     over_http,
 )
-from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import ForeignDriver
-from velodrome.run.drivers.report_text import count, match, number
-from velodrome.run.drivers.told import Told
-from velodrome.run.drivers.tool import Tool
 
 TOOL = Tool(
     name="ab",
@@ -60,10 +61,10 @@ def unfit(load: Load, target: Target) -> Unfit | None:
     method = None
     if target.method not in ("GET", "HEAD", "POST", "PUT"):
         method = Unfit("method", target.method, "it knows GET, HEAD, POST and PUT")
-    return first(over_http(target), closed_only(load), one_stream(load), threads, few, method)
+    return first_unfit(over_http(target), closed_only(load), one_stream(load), threads, few, method)
 
 
-def words(load: Load, target: Target) -> Words:
+def words(load: Load, target: Target) -> Command:
     """Return its arguments."""
     span = math.ceil(load.duration_s)
     arguments = ["-c", str(load.pace.connections)]
@@ -85,20 +86,22 @@ def words(load: Load, target: Target) -> Words:
         arguments += ["-T", *(kinds or ["application/octet-stream"])]
         files = {BODY: target.body}
     parts = urlsplit(target.url)
-    return Words((*arguments, target.url if parts.path else f"{target.url}/"), files, in_whole_seconds(load))
+    return Command(
+        (*arguments, target.url if parts.path else f"{target.url}/"), files, in_whole_seconds(load)
+    )
 
 
-def read(finished: Finished, load: Load) -> Told:
+def read(finished: Finished, load: Load) -> Report:
     """Return what its report says. Raises ValueError."""
     text = finished.output
-    complete = count(r"^Complete requests: +(\d+)$", text, "how many requests were answered")
-    failed = count(r"^Failed requests: +(\d+)$", text, "how many requests failed")
-    told_s = number(r"^Time taken for tests: +(\d+\.\d+) seconds$", text, "how long it loaded")
-    rate = number(r"^Requests per second: +(\d+\.\d+) \[#/sec\] \(mean\)$", text, "its rate")
-    bad = count(r"^Non-2xx responses: +(\d+)$", text)
+    complete = count_in(r"^Complete requests: +(\d+)$", text, "how many requests were answered")
+    failed = count_in(r"^Failed requests: +(\d+)$", text, "how many requests failed")
+    told_s = number_in(r"^Time taken for tests: +(\d+\.\d+) seconds$", text, "how long it loaded")
+    rate = number_in(r"^Requests per second: +(\d+\.\d+) \[#/sec\] \(mean\)$", text, "its rate")
+    bad = count_in(r"^Non-2xx responses: +(\d+)$", text)
     connect = receive = length = exceptions = 0
     if failed:
-        kinds = match(
+        kinds = match_in(
             r"^ +\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)$",
             text,
             "how requests failed",
@@ -119,7 +122,7 @@ def read(finished: Finished, load: Load) -> Told:
     duration_s = complete / rate if complete and rate else told_s
     if abs(duration_s - told_s) > 0.001 + 0.001 * told_s:
         raise ValueError(f"{complete} requests in {told_s:g} s are not {rate:g}/s")
-    return Told(
+    return Report(
         requests=complete,
         ok=right,
         duration_s=duration_s,
@@ -142,7 +145,7 @@ def _latency(finished: Finished, text: str) -> Latency:
         raise ValueError("its table of percentiles has another head")
     # Of few requests it writes 0.000 where it has no value.
     at = {int(percent): float(ms) or None for percent, ms in rows[1:]}
-    mean = number(r"^Total: +\d+ +(\d+) ", text, "its mean latency")
+    mean = number_in(r"^Total: +\d+ +(\d+) ", text, "its mean latency")
     return Latency(
         # Told in whole milliseconds, from which no mean below a hundred can be read.
         mean=mean if mean >= 100 else None,
@@ -158,7 +161,7 @@ def _latency(finished: Finished, text: str) -> Latency:
 
 def _kept(text: str, complete: int, load: Load) -> tuple[str, ...]:
     """Tell when connections were asked to be kept and were not: another load than the one asked for."""
-    kept = count(r"^Keep-Alive requests: +(\d+)$", text)
+    kept = count_in(r"^Keep-Alive requests: +(\d+)$", text)
     if not load.keepalive or kept == complete:
         return ()
     return (
@@ -188,17 +191,15 @@ def hint(finished: Finished) -> str:
     return ""
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="time from connecting",
-        checks=lambda target: "the HTTP status, and that all bodies are as long as the first",
-        threads=lambda load, cpus: 1,
-        hint=hint,
-        whole_seconds=True,
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="time from connecting",
+    checks=lambda target: "the HTTP status, and that all bodies are as long as the first",
+    threads=lambda load, cpus: 1,
+    hint=hint,
+    whole_seconds=True,
 )
+driver = generator(DIALECT)

@@ -4,19 +4,19 @@ driver = VelodromeDriver(cpus=(1,))
 facts = driver.run(load, Target("http://127.0.0.1:8000/"), on_event=sampler.on)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from velodrome.guest import plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.model.app import Request
+from velodrome.model.errors import UnknownDriverError, UsageError
 from velodrome.model.load import Load
-from velodrome.model.measurement import LoadFacts
-from velodrome.run.calls import chat_call, grpc_call
-from velodrome.run.calls.chat_call import ChatCall
-from velodrome.run.calls.described_call import DescribedCall
-from velodrome.run.calls.grpc_call import GrpcCall
+from velodrome.model.measurement import LoadFacts, Placement
+from velodrome.run import calls
+from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,24 @@ class Target:
         parts = urlsplit(self.url)
         return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
+    @property
+    def is_grpc(self) -> bool:
+        """Whether the server speaks gRPC."""
+        return self.call is not None
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return urlsplit(self.url).netloc
+
     @staticmethod
     def of_recipe(url: str, recipe: Recipe, head_bytes: int | None = None) -> "Target":
         """Return what to ask of a server of `recipe`; `head_bytes` as `Recipe.answer` takes it."""
         if url.startswith("grpc"):
             # Other generators make their own messages of the upload.
-            return Target(url, body=recipe.upload, call=grpc_call.of_recipe(recipe))
+            return Target(url, body=recipe.upload, call=calls.grpc_of_recipe(recipe))
         if url.startswith("ws"):
-            return Target(url, headers=recipe.headers, chat=chat_call.of_recipe(recipe))
+            return Target(url, headers=recipe.headers, chat=calls.chat_of_recipe(recipe))
         return Target(
             url,
             recipe.method,
@@ -118,3 +128,71 @@ class Driver(Protocol):
         Raises DriverError when the generator crashed, hung or told nothing that can be trusted: such a run is
         never a result. Raises UsageError for a load this driver cannot carry.
         """
+
+
+@dataclass(frozen=True)
+class Found:
+    """A load generator that is installed here and can be driven."""
+
+    path: str
+    """Empty: it is velodrome itself."""
+    version: str
+
+
+@dataclass(frozen=True)
+class Generator:
+    """What a file of this folder, or an entry point of `velodrome.drivers`, has as its module-level `driver`."""
+
+    name: str
+    """As `Load.driver` says it."""
+    about: str
+    """What it can carry, in a line."""
+    make: Callable[[Sequence[int], int], Driver]
+    """Given the CPUs for load (all when none are) and a seed."""
+    find: Callable[[], Found]
+    """Raises a UsageError with the cure where it is not installed."""
+
+
+OWN = "velodrome"
+"""What is not a tool of others."""
+DRIVERS = plugins.Kind("driver", Generator, "velodrome.run.drivers", "velodrome.drivers", mixed=True)
+
+
+@dataclass(frozen=True)
+class AvailableDriver:
+    """A driver, and whether it can be used here."""
+
+    name: str
+    about: str
+    version: str
+    path: str
+    why_not: str
+    """With the cure; empty when it can be used."""
+
+
+def driver_names() -> list[str]:
+    """Return the names of all drivers."""
+    return list(plugins.healthy(DRIVERS))
+
+
+def choose_driver(name: str, placed: Placement, seed: int) -> Driver:
+    """Return the driver called `name`, to run on the CPUs for load. Raises UnknownDriverError."""
+    found = plugins.healthy(DRIVERS)
+    if name not in found:
+        raise UnknownDriverError(name, list(found))
+    chosen: Generator = found[name]
+    return chosen.make(placed.load_cpus, seed)
+
+
+def available_drivers() -> Iterator[AvailableDriver]:
+    """Yield every driver, velodrome's own first; one that cannot be loaded says why not."""
+    for entry in sorted(plugins.entries(DRIVERS), key=lambda entry: entry.name != OWN):
+        if entry.error:
+            yield AvailableDriver(entry.name, "", "", "", f"{entry.origin} cannot be loaded: {entry.error}")
+            continue
+        try:
+            found = entry.thing.find()
+        except UsageError as error:
+            yield AvailableDriver(entry.name, entry.thing.about, "", "", str(error))
+        else:
+            yield AvailableDriver(entry.name, entry.thing.about, found.version, found.path, "")

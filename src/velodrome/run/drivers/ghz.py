@@ -11,7 +11,6 @@ tells a million calls one by one, and beyond that its percentiles are taken as i
 import json
 import re
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,20 @@ import numpy as np
 
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import UNTOLD, Latency
-from velodrome.run.drivers import greeting
-from velodrome.run.drivers.calls import Calls
-from velodrome.run.drivers.dialect import Dialect, Unfit, Words, constant_arrivals, first
+from velodrome.run.calls import PROTO, greeting_json
 from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import ForeignDriver
-from velodrome.run.drivers.told import Told
-from velodrome.run.drivers.tool import Tool
+from velodrome.run.drivers.foreign import (
+    Command,
+    Dialect,
+    Finished,
+    Report,
+    Tool,
+    Unfit,
+    constant_arrivals,
+    first_unfit,
+    generator,
+)
+from velodrome.run.drivers.request_log import RequestLog
 
 MODULE = rb"\tgithub\.com/bojand/ghz\tv(\d+\.\d+\.\d+)\t"
 SERVICE, DATA = "service.proto", "data.json"
@@ -63,10 +68,10 @@ def unfit(load: Load, target: Target) -> Unfit | None:
         closing = Unfit("keepalive", False, "it keeps its connections")
     if isinstance(load.pace, Open) and load.pace.rate != int(load.pace.rate):
         broken = Unfit("rate", load.pace.rate, "it knows whole calls per second")
-    return first(other, closing, constant_arrivals(load), broken)
+    return first_unfit(other, closing, constant_arrivals(load), broken)
 
 
-def words(load: Load, target: Target) -> Words:
+def words(load: Load, target: Target) -> Command:
     """Return its arguments."""
     assert target.call is not None, "unfit refuses other targets"
     connections = load.pace.connections
@@ -80,17 +85,17 @@ def words(load: Load, target: Target) -> Words:
     if isinstance(load.pace, Open):
         arguments += ["--async", "-r", str(int(load.pace.rate))]
     arguments += ["--insecure", "--proto", SERVICE, "--call", target.call.path.strip("/")]
-    files = {SERVICE: greeting.PROTO.read_bytes()}
+    files = {SERVICE: PROTO.read_bytes()}
     if target.body:  # the kernel takes no argument above 128 KiB
         arguments += ["-D", DATA]
-        files[DATA] = greeting.as_json(target).encode()
+        files[DATA] = greeting_json(target.call.kind, target.body).encode()
     else:
-        arguments += ["-d", greeting.as_json(target)]
+        arguments += ["-d", greeting_json(target.call.kind, target.body)]
     arguments += ["-t", f"{round(load.timeout_s * 1000)}ms", "-O", "json"]
-    return Words((*arguments, greeting.address(target)), files)
+    return Command((*arguments, target.address), files)
 
 
-def read(finished: Finished, load: Load) -> Told:
+def read(finished: Finished, load: Load) -> Report:
     """Return what its report says. Raises ValueError and what JSON of another shape leads to."""
     report: dict[str, Any] = json.loads(finished.output)
     requests = int(report["count"])
@@ -105,7 +110,7 @@ def read(finished: Finished, load: Load) -> Told:
         raise ValueError("it took no time")
     details = report["details"] or []
     calls = _calls(details) if len(details) == requests else None
-    return Told(
+    return Report(
         requests=requests,
         ok=right,
         duration_s=duration_s,
@@ -132,11 +137,11 @@ def _kind(text: str, by_time: bool) -> str:
     return "bad_status"
 
 
-def _calls(details: list[dict[str, Any]]) -> Calls:
+def _calls(details: list[dict[str, Any]]) -> RequestLog:
     """Read what is told of each call: when it ended, how long it took (ns), and its status."""
     ended = [int(datetime.fromisoformat(one["timestamp"]).timestamp() * 1e6) * 1000 for one in details]
     statuses = np.array([str(one["status"]) for one in details])
-    return Calls(
+    return RequestLog(
         np.array(ended, np.int64),
         np.array([int(one["latency"]) for one in details], np.int64),
         right=statuses == "OK",
@@ -158,15 +163,13 @@ def _distribution(report: dict[str, Any]) -> Latency:
     )
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="service time",
-        checks=lambda target: "grpc-status",
-        threads=lambda load, cpus: min(load.threads, cpus) if load.threads > 1 else cpus,
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="service time",
+    checks=lambda target: "grpc-status",
+    threads=lambda load, cpus: min(load.threads, cpus) if load.threads > 1 else cpus,
 )
+driver = generator(DIALECT)

@@ -8,31 +8,29 @@ has status 200 like any other, and `grpc-status` is not read.
 
 import io
 import math
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import UNTOLD
-from velodrome.run.drivers import greeting
-from velodrome.run.drivers.calls import Calls
-from velodrome.run.drivers.dialect import (
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import (
     BODY,
+    Command,
     Dialect,
+    Finished,
+    Report,
+    Tool,
     Unfit,
-    Words,
     constant_arrivals,
-    first,
+    first_unfit,
+    generator,
+    match_in,
+    milliseconds,
     over_http,
 )
-from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import ForeignDriver
-from velodrome.run.drivers.greeting import is_grpc
-from velodrome.run.drivers.report_text import match, milliseconds
-from velodrome.run.drivers.told import Told
-from velodrome.run.drivers.tool import Tool
+from velodrome.run.drivers.request_log import RequestLog
 
 TOOL = Tool(
     name="h2load",
@@ -61,15 +59,15 @@ def unfit(load: Load, target: Target) -> Unfit | None:
     counted = None
     if load.requests is not None and isinstance(load.pace, Open):
         counted = Unfit("requests", load.requests, "with a rate it loads for a time; give a duration")
-    plain = None if is_grpc(target) else over_http(target)
+    plain = None if target.is_grpc else over_http(target)
     if target.call is not None and target.call.kind == "bidirectional":
         plain = Unfit("call", target.call.path, "it sends a whole stream at once, so it cannot chat")
-    return first(plain, constant_arrivals(load), closing, few, threads, counted)
+    return first_unfit(plain, constant_arrivals(load), closing, few, threads, counted)
 
 
-def words(load: Load, target: Target) -> Words:
+def words(load: Load, target: Target) -> Command:
     """Return its arguments."""
-    over_http1 = load.streams == 1 and not is_grpc(target)
+    over_http1 = load.streams == 1 and not target.is_grpc
     arguments = ["--h1"] if over_http1 else ["-m", str(load.streams)]
     arguments += ["-t", str(load.threads), "-c", str(load.pace.connections)]
     if load.requests is None:
@@ -83,25 +81,25 @@ def words(load: Load, target: Target) -> Words:
         arguments += ["-H", f"{name}: {value}"]
     if target.call is not None:
         arguments += ["-H", "content-type: application/grpc", "-H", "te: trailers", "-d", BODY]
-        url = f"http://{greeting.address(target)}{target.call.path}"
-        return Words((*arguments, url), {BODY: target.call.sent})
+        url = f"http://{target.address}{target.call.path}"
+        return Command((*arguments, url), {BODY: target.call.sent})
     if target.method != ("POST" if target.body else "GET"):
         arguments += ["-H", f":method: {target.method}"]
     arguments += ["-d", BODY] if target.body else []
-    return Words((*arguments, target.url), {BODY: target.body} if target.body else {})
+    return Command((*arguments, target.url), {BODY: target.body} if target.body else {})
 
 
-def read(finished: Finished, load: Load) -> Told:
+def read(finished: Finished, load: Load) -> Report:
     """Return what its report and its log say. Raises ValueError or KeyError."""
     text = finished.output
-    requests = match(
+    requests = match_in(
         r"^requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, "
         r"(\d+) timeout$",
         text,
         "its requests",
     )
     _, started, done, succeeded, failed, errored, late = (int(group) for group in requests.groups())
-    classes = match(r"^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$", text, "its statuses")
+    classes = match_in(r"^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$", text, "its statuses")
     moved = int(classes[2])
     right = max(0, succeeded - moved)
     outcomes = {
@@ -111,7 +109,7 @@ def read(finished: Finished, load: Load) -> Told:
         "reset": max(0, errored - late),
         "unfinished": max(0, started - done - errored) if load.requests is None else 0,
     }
-    took, rate = match(r"^finished in (\S+), (\d+(?:\.\d+)?) req/s,", text, "how long it loaded").groups()
+    took, rate = match_in(r"^finished in (\S+), (\d+(?:\.\d+)?) req/s,", text, "how long it loaded").groups()
     told_s = milliseconds(took) / 1e3
     duration_s = done / float(rate) if done and float(rate) else told_s
     if abs(duration_s - told_s) > 0.01 + 0.01 * told_s:
@@ -119,7 +117,7 @@ def read(finished: Finished, load: Load) -> Told:
     calls = _calls(finished.files.get(LOG, b""))
     if abs(int(calls.right.sum()) - right) > load.pace.connections * load.streams:
         raise ValueError(f"its log has {int(calls.right.sum())} right answers, its report {right}")
-    return Told(
+    return Report(
         requests=sum(outcomes.values()),
         ok=right,
         duration_s=duration_s,
@@ -136,7 +134,7 @@ def read(finished: Finished, load: Load) -> Told:
     )
 
 
-def _calls(log: bytes) -> Calls:
+def _calls(log: bytes) -> RequestLog:
     """Read lines of start (µs since 1970), status (-1: failed) and duration (µs)."""
     rows: NDArray[np.int64] = np.zeros((0, 3), np.int64)
     if log.strip():
@@ -145,20 +143,18 @@ def _calls(log: bytes) -> Calls:
         raise ValueError("its log has times that no clock tells")
     began_ns, took_ns = rows[:, 0] * 1000, rows[:, 2] * 1000
     right = (rows[:, 1] >= 200) & (rows[:, 1] <= 299)
-    return Calls(began_ns + took_ns, took_ns, right, timed=rows[:, 1] >= 0)
+    return RequestLog(began_ns + took_ns, took_ns, right, timed=rows[:, 1] >= 0)
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="service time",
-        checks=lambda target: "the HTTP status, not grpc-status" if is_grpc(target) else "the HTTP status",
-        threads=lambda load, cpus: min(load.threads, cpus),
-        blind=is_grpc,
-        hangs="It does not end with a server that closes its connection after an answer: load that one with wrk or oha",
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="service time",
+    checks=lambda target: "the HTTP status, not grpc-status" if target.is_grpc else "the HTTP status",
+    threads=lambda load, cpus: min(load.threads, cpus),
+    blind=lambda target: target.is_grpc,
+    hangs="It does not end with a server that closes its connection after an answer: load that one with wrk or oha",
 )
+driver = generator(DIALECT)

@@ -1,14 +1,16 @@
-"""Read the `velodrome/load/1` document (docs/results.md) into the noun a measurement keeps."""
+"""The documents of the engine: parts of the specification it takes, and the report it gives (`velodrome/load/1`)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from velodrome.model.app import Content, Request
+from velodrome.model.load import Step
 from velodrome.model.measurement import Latency, LoadFacts, LoadSecond, LoadStep
 
 SCHEMA = "velodrome/load/1"
 
 
-def read(document: Mapping[str, Any]) -> LoadFacts:
+def facts_of(document: Mapping[str, Any]) -> LoadFacts:
     """Return the facts of a load. Raises KeyError, TypeError or ValueError on anything else."""
     if document["schema"] != SCHEMA:
         raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
@@ -101,3 +103,36 @@ def _second(row: Mapping[str, Any]) -> LoadSecond:
         p99_ms=row["p99_ms"],
         max_ms=row["max_ms"],
     )
+
+
+def mix_document(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Return the field; a request with an empty path is asked at the path of the load's URL."""
+    return [
+        {
+            "name": request.name,
+            "weight": request.weight,
+            "method": request.method,
+            "path": request.path or None,
+            "headers": [list(header) for header in request.headers],
+            "body": _content(request.body),
+            "expect_status": request.expect_status,
+            "expect_body": _content(request.expect_body),
+            "expect_contains": request.expect_contains,
+        }
+        for request in requests
+    ]
+
+
+def _content(content: Content | None) -> dict[str, str] | None:
+    if content is None:
+        return None
+    return {"base64": content.base64} if content.base64 else {"text": content.text}
+
+
+def schedule_document(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """Return the field; a step without `to_rate` keeps its rate."""
+    return [
+        {"rate": step.rate, "duration_s": step.duration_s}
+        | ({} if step.to_rate is None else {"to_rate": step.to_rate})
+        for step in steps
+    ]

@@ -7,25 +7,24 @@ the end of its time it cuts off what is in flight, and tells how many those were
 """
 
 import json
-from functools import partial
 from typing import Any
 
 from velodrome.model.load import Load, Open
 from velodrome.model.measurement import UNTOLD, Latency
-from velodrome.run.drivers.dialect import (
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import (
     BODY,
+    Command,
     Dialect,
+    Finished,
+    Report,
+    Tool,
     Unfit,
-    Words,
     constant_arrivals,
-    first,
+    first_unfit,
+    generator,
     over_http,
 )
-from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import ForeignDriver
-from velodrome.run.drivers.told import Told
-from velodrome.run.drivers.tool import Tool
 
 TOOL = Tool(
     name="oha",
@@ -56,10 +55,10 @@ def unfit(load: Load, target: Target) -> Unfit | None:
     closing = None
     if not load.keepalive and load.streams > 1:
         closing = Unfit("keepalive", False, "over HTTP/2 it keeps its connections")
-    return first(over_http(target), constant_arrivals(load), broken, closing)
+    return first_unfit(over_http(target), constant_arrivals(load), broken, closing)
 
 
-def words(load: Load, target: Target) -> Words:
+def words(load: Load, target: Target) -> Command:
     """Return its arguments."""
     arguments = ["--no-tui", "--output-format", "json", "--disable-compression", "-r", "0"]
     arguments += ["--worker-threads", str(load.threads), "-c", str(load.pace.connections)]
@@ -76,10 +75,10 @@ def words(load: Load, target: Target) -> Words:
         arguments += ["-H", f"{name}: {value}"]
     if target.body:
         arguments += ["-D", BODY]
-    return Words((*arguments, target.url), {BODY: target.body} if target.body else {})
+    return Command((*arguments, target.url), {BODY: target.body} if target.body else {})
 
 
-def read(finished: Finished, load: Load) -> Told:
+def read(finished: Finished, load: Load) -> Report:
     """Return what its report says. Raises ValueError, KeyError or TypeError."""
     report: dict[str, Any] = json.loads(finished.output)
     statuses = {int(status): int(times) for status, times in report["statusCodeDistribution"].items()}
@@ -97,7 +96,7 @@ def read(finished: Finished, load: Load) -> Told:
     opened = isinstance(load.pace, Open)
     examples = {text: times for text, times in errors.items() if CUT_OFF not in text}
     examples |= {f"status {status}": times for status, times in statuses.items() if not 200 <= status <= 299}
-    return Told(
+    return Report(
         requests=sum(outcomes.values()),
         ok=right,
         duration_s=duration_s,
@@ -128,15 +127,13 @@ def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else float(seconds) * 1e3
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="service time",
-        checks=lambda target: "the HTTP status",
-        threads=lambda load, cpus: min(load.threads, cpus),
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="service time",
+    checks=lambda target: "the HTTP status",
+    threads=lambda load, cpus: min(load.threads, cpus),
 )
+driver = generator(DIALECT)

@@ -7,14 +7,15 @@ import json
 import selectors
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import IO, Any
 
 from velodrome.model import secrets
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
-from velodrome.run.drivers import load_document, mix, schedule
-from velodrome.run.drivers.driver import LoadEvent, OnEvent, Target
+from velodrome.run.drivers import load_document
+from velodrome.run.drivers.driver import OWN, Found, Generator, LoadEvent, OnEvent, Target
 from velodrome.run.supervision import python
 
 MODULE = "velodrome.run.drivers.engine_process"
@@ -40,6 +41,11 @@ class VelodromeDriver:
     ) -> None:
         self.cpus, self.threads, self.transport, self.seed = tuple(cpus), threads, transport, seed
         self.slack_s = slack_s
+
+    @classmethod
+    def on(cls, cpus: Sequence[int], seed: int) -> "VelodromeDriver":
+        """Return one for these CPUs, as `Generator.make` does."""
+        return cls(cpus, seed=seed)
 
     def run(self, load: Load, target: Target, on_event: OnEvent) -> LoadFacts:
         """Load `target`; see `Driver.run`. One ended early by `on_event` returns what was measured so far.
@@ -70,7 +76,7 @@ class VelodromeDriver:
             if status != 0 or not document:
                 raise DriverError(self.name, status, engine.last_lines())
         try:
-            return secrets.masked(load_document.read(json.loads(document)))
+            return secrets.masked(load_document.facts_of(json.loads(document)))
         except (ValueError, KeyError, TypeError) as error:
             raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
 
@@ -98,7 +104,9 @@ class VelodromeDriver:
             "requests": load.requests,
             "warmup_s": load.warmup_s,
             "rate": load.pace.rate if isinstance(load.pace, Open) else None,
-            "schedule": schedule.document(load.pace.steps) if isinstance(load.pace, Schedule) else [],
+            "schedule": load_document.schedule_document(load.pace.steps)
+            if isinstance(load.pace, Schedule)
+            else [],
             "arrivals": "constant" if isinstance(load.pace, Closed) else load.pace.arrivals,
             "seed": self.seed,
             "keepalive": load.keepalive,
@@ -107,7 +115,7 @@ class VelodromeDriver:
             "timeout_s": load.timeout_s,
             "drain_s": load.drain_s,
             "expect_status": target.expect_status,
-            "mix": mix.document(target.mix),
+            "mix": load_document.mix_document(target.mix),
             "template": any(request.has_templates for request in target.mix),
             "transport": self.transport,
             "allow_target": list(target.allow),
@@ -140,4 +148,9 @@ def _lines(pipe: IO[bytes], deadline: float) -> Iterator[bytes]:
     raise TimeoutError
 
 
-driver = VelodromeDriver
+driver = Generator(
+    OWN,
+    "closed and open loop, latency from when requests were due, in a process of its own",
+    VelodromeDriver.on,
+    lambda: Found("", metadata.version("velodrome")),
+)

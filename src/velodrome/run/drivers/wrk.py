@@ -8,28 +8,30 @@ stats.c, applied in wrk.c). One pause of a second on one connection so makes a m
 """
 
 import math
-from functools import partial
 
 from velodrome.model import secrets
 from velodrome.model.load import Load
 from velodrome.model.measurement import UNTOLD, Latency
-from velodrome.run.drivers.dialect import (
+from velodrome.run.drivers.driver import Target
+from velodrome.run.drivers.foreign import (
     BODY,
+    Command,
     Dialect,
+    Finished,
+    Report,
+    Tool,
     Unfit,
-    Words,
     closed_only,
-    first,
+    count_in,
+    first_unfit,
+    generator,
     in_whole_seconds,
+    match_in,
+    milliseconds,
+    number_in,
     one_stream,
     over_http,
 )
-from velodrome.run.drivers.driver import Target
-from velodrome.run.drivers.foreign import Finished
-from velodrome.run.drivers.foreign_driver import ForeignDriver
-from velodrome.run.drivers.report_text import count, match, milliseconds, number
-from velodrome.run.drivers.told import Told
-from velodrome.run.drivers.tool import Tool
 
 TOOL = Tool(
     name="wrk",
@@ -51,10 +53,10 @@ def unfit(load: Load, target: Target) -> Unfit | None:
     if load.pace.connections % load.threads:
         what = f"each of its {load.threads} threads drives as many; give a multiple"
         uneven = Unfit("connections", load.pace.connections, what)
-    return first(over_http(target), closed_only(load), count_of_requests, one_stream(load), uneven)
+    return first_unfit(over_http(target), closed_only(load), count_of_requests, one_stream(load), uneven)
 
 
-def words(load: Load, target: Target) -> Words:
+def words(load: Load, target: Target) -> Command:
     """Return its arguments; anything but a plain GET goes by a script, and what is secret."""
     timeout_s = math.ceil(load.timeout_s)
     arguments = [f"-t{load.threads}", f"-c{load.pace.connections}", f"-d{math.ceil(load.duration_s)}s"]
@@ -76,7 +78,7 @@ def words(load: Load, target: Target) -> Words:
     if script:
         arguments += ["-s", SCRIPT]
         files = {SCRIPT: "".join(f"{line}\n" for line in script).encode(), **files}
-    return Words((*arguments, url), files, in_whole_seconds(load))
+    return Command((*arguments, url), files, in_whole_seconds(load))
 
 
 def _lua(text: str) -> str:
@@ -84,20 +86,20 @@ def _lua(text: str) -> str:
     return '"' + "".join(f"\\{byte:03}" for byte in text.encode()) + '"'
 
 
-def read(finished: Finished, load: Load) -> Told:
+def read(finished: Finished, load: Load) -> Report:
     """Return what its report says. Raises ValueError."""
     text = finished.output
-    complete = count(r"^ *(\d+) requests in ", text, "how many requests were answered")
-    rate = number(r"^Requests/sec: +(\d+(?:\.\d+)?)$", text, "its rate")
-    told_s = milliseconds(match(rf"^ *\d+ requests in {TIME},", text, "how long it loaded")[1]) / 1e3
-    sockets = match(
+    complete = count_in(r"^ *(\d+) requests in ", text, "how many requests were answered")
+    rate = number_in(r"^Requests/sec: +(\d+(?:\.\d+)?)$", text, "its rate")
+    told_s = milliseconds(match_in(rf"^ *\d+ requests in {TIME},", text, "how long it loaded")[1]) / 1e3
+    sockets = match_in(
         r"^  Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$"
         r"|^Requests/sec",  # without any error there is no such line
         text,
         "its errors",
     )
     connect, broken, unsent, late = (int(group or 0) for group in sockets.groups())
-    bad = count(r"^  Non-2xx or 3xx responses: (\d+)$", text)
+    bad = count_in(r"^  Non-2xx or 3xx responses: (\d+)$", text)
     # An answer of status 400 that was late as well is counted by both; the sum is the most that failed.
     right = max(0, complete - bad - late)
     outcomes = {
@@ -111,7 +113,7 @@ def read(finished: Finished, load: Load) -> Told:
     duration_s = complete / rate if complete and rate else told_s
     if abs(duration_s - told_s) > 0.02 + 0.02 * told_s:
         raise ValueError(f"{complete} requests in {told_s:g} s are not {rate:g}/s")
-    return Told(
+    return Report(
         requests=sum(outcomes.values()),
         ok=right,
         duration_s=duration_s,
@@ -127,11 +129,11 @@ def read(finished: Finished, load: Load) -> Told:
 
 
 def _latency(text: str) -> Latency:
-    mean, deviation, slowest = match(
+    mean, deviation, slowest = match_in(
         rf"^    Latency +{TIME} +{TIME} +{TIME} ", text, "its latencies"
     ).groups()
     at = {
-        percent: milliseconds(match(rf"^ +{percent}% +{TIME} *$", text, f"its latency at {percent} %")[1])
+        percent: milliseconds(match_in(rf"^ +{percent}% +{TIME} *$", text, f"its latency at {percent} %")[1])
         for percent in (50, 75, 90, 99)
     }
     return Latency(
@@ -164,17 +166,15 @@ def hint(finished: Finished) -> str:
     return "Its arguments were refused: look at the load" if "Usage: wrk" in finished.output else ""
 
 
-driver = partial(
-    ForeignDriver,
-    Dialect(
-        tool=TOOL,
-        unfit=unfit,
-        words=words,
-        read=read,
-        latency_is="corrected service time",
-        checks=lambda target: "the HTTP status",
-        threads=lambda load, cpus: min(load.threads, cpus),
-        hint=hint,
-        whole_seconds=True,
-    ),
+DIALECT = Dialect(
+    tool=TOOL,
+    unfit=unfit,
+    words=words,
+    read=read,
+    latency_is="corrected service time",
+    checks=lambda target: "the HTTP status",
+    threads=lambda load, cpus: min(load.threads, cpus),
+    hint=hint,
+    whole_seconds=True,
 )
+driver = generator(DIALECT)

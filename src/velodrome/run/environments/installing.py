@@ -1,33 +1,296 @@
-"""Environments made by uv: each by one velodrome at a time, beside its place, and put there when it is whole.
+"""How uv makes environments: each by one velodrome at a time, beside its place, and put there when it is whole.
 
     <cache>/envs/<hash>                    an environment: there and whole, or not there
+    <cache>/envs/<hash>/velodrome.json     its record, written last, when all else is on the disk
     <cache>/envs/.building-<hash>-…        one that is being made, or was when its velodrome was killed
     <cache>/envs/<hash>.lock               held by whoever makes it, and by its uv; others wait
 
-The lock goes to uv and all that uv starts, so it outlives a velodrome that is killed for as long as they live.
+The lock goes to uv and all that uv starts, so it outlives a velodrome that is killed for as long as they live. uv sees
+nothing of the user's environment but what it needs.
+
+The record lists every file with size, time of change and hash. Sizes and times are compared at each use (4 to 10 µs a
+file); `velodrome cache verify` compares the hashes too. Files that came later, such as bytecode of another
+optimization, are no damage.
 """
 
+import ctypes
+import hashlib
 import json
 import os
 import pwd
 import secrets
 import shutil
+import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
-from velodrome.model import quantity
-from velodrome.model.errors import EnvironmentFailedError
+from velodrome.model import amounts, quantity
+from velodrome.model.errors import AccountError, BadOptionError, EnvironmentFailedError
 from velodrome.run import cache
-from velodrome.run.account import hand_over, take_back
-from velodrome.run.environments import record
-from velodrome.run.environments.interpreter import Interpreter
-from velodrome.run.environments.uv import LIMIT, limit_s, run_uv
+from velodrome.run.account import acting, hand_over, take_back
+from velodrome.run.environments.interpreter import Interpreter, find_uv
+from velodrome.run.supervision.ward import Order, Ward
+
+LAST_LINES = 200
+"""Of what uv says on standard error: more than it ever tells about one failure."""
+SHOWN_LINES = 6
+LOG = "uv_distribution::source=debug"
+"""What uv is to log: which source package it is at. A build tells its name else only in its second half."""
+LOGGED = "DEBUG "
+BEGINS = ("Preparing metadata for:", "Building:", "Building")
+ENDS = ("Prepared metadata for:", "Finished building:", "Built")
+LIMIT = "VELODROME_INSTALL_LIMIT"
+"""Environment variable: how long one run of uv may take, such as `45m`."""
+LONGEST_S = 1800.0
+"""The limit where none is set. Large packages are built from source for ten minutes; a build that asks a question
+on its terminal waits for ever.
+"""
+
+SEEN = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "TZ", "LANG", "LANGUAGE", "TMPDIR", "TMP", "TEMP", "NETRC"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+        *("NIX_LD", "NIX_LD_LIBRARY_PATH", "NIX_SSL_CERT_FILE"),
+    }
+)
+"""What uv is given of our environment, with all of `SEEN_BEGIN`: where things are, how to reach the index, and uv's
+own settings, which may hold the credentials of an index.
+"""
+SEEN_BEGIN = ("LC_", "XDG_", "UV_")
+UNSEEN = frozenset(
+    {
+        *("UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR"),
+        *("UV_WORKING_DIRECTORY", "UV_ENV_FILE", "UV_TARGET", "UV_PREFIX"),
+        *("UV_NO_VERIFY_HASHES", "UV_VENV_SEED", "UV_VENV_CLEAR", "UV_PUBLISH_TOKEN"),
+        *("UV_PUBLISH_PASSWORD", "UV_PUBLISH_USERNAME"),
+    }
+)
+"""Settings of uv that would lead it to other environments than ours, or that are for something else."""
+BUILDS = frozenset(
+    {
+        *("CC", "CXX", "CPP", "AR", "AS", "LD", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "ARCHFLAGS"),
+        *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "PKG_CONFIG", "MAKEFLAGS"),
+        *("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_BUILD_JOBS"),
+        *("MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "DEVELOPER_DIR", "SOURCE_DATE_EPOCH"),
+        *("MYSQLCLIENT_CFLAGS", "MYSQLCLIENT_LDFLAGS"),
+    }
+)
+"""What compilers read, with all of `BUILDS_BEGIN`: given where packages may be built."""
+BUILDS_BEGIN = ("PKG_CONFIG_", "CMAKE_")
+
+
+@dataclass(frozen=True)
+class Said:
+    """How uv ended, and what it said."""
+
+    returncode: int | None
+    """None: it did not end in time, and was ended."""
+    stdout: str
+    stderr: str
+    """Its last lines."""
+
+    @property
+    def built(self) -> tuple[str, ...]:
+        """What it was building when it ended, as `mysqlclient==2.2.8`."""
+        at: dict[str, None] = {}
+        for line in self.stderr.splitlines():
+            said, _, package = line.strip().removeprefix(LOGGED).rpartition(" ")
+            if said in BEGINS:
+                at[package] = None
+            elif said in ENDS:
+                at.pop(package, None)
+        return tuple(at)
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """What a person is to read of it."""
+        lines = [line for line in self.stderr.splitlines() if line.strip() and not line.startswith(LOGGED)]
+        return tuple(lines[-SHOWN_LINES:])
+
+
+def installer_environment(builds: bool) -> dict[str, str]:
+    """Return what uv sees of this process's environment: no variable that is not for it, which may be a secret.
+
+    `builds`: whether it may build packages, whose build code sees the same.
+    """
+    names = SEEN | BUILDS if builds else SEEN
+    begin = (*SEEN_BEGIN, *BUILDS_BEGIN) if builds else SEEN_BEGIN
+    found = {
+        key: value
+        for key, value in os.environ.items()
+        if (key in names or key.startswith(begin)) and key not in UNSEEN
+    }
+    account = acting()
+    if account is None:
+        return found
+    # Folders of root's own are closed to them; a copy can become root's, a link into their cache cannot.
+    theirs = {key: value for key, value in found.items() if not key.startswith(("XDG_", "UV_CACHE_DIR"))}
+    cache = {} if os.path.isdir(account.home) else {"UV_NO_CACHE": "1"}
+    return {**theirs, **account.variables, "UV_LINK_MODE": "copy", **cache}
+
+
+def limit_s() -> float:
+    """Return how long one run of uv may take. Raises BadOptionError for a limit that cannot be read."""
+    told = os.environ.get(LIMIT)
+    if not told:
+        return LONGEST_S
+    try:
+        return amounts.seconds(told)
+    except ValueError as error:
+        raise BadOptionError(LIMIT, told, str(error)) from error
+
+
+def run_uv(arguments: Sequence[str], cwd: Path, *, builds: bool = True, keeps: Sequence[int] = ()) -> Said:
+    """Run uv and return what it said; the caller judges the exit status. Ends when velodrome does.
+
+    `cwd` is a folder of velodrome's own, so that no project file near the user's decides what uv does;
+    the user's own configuration of uv (mirrors, certificates) counts. `builds`: whether packages may be built.
+    `keeps` are file descriptors that stay open as long as anything of it lives. Raises BadOptionError.
+    """
+    longest_s = limit_s()
+    program, account = find_uv(), acting()
+    if account is not None and (closed := account.closed(program)):
+        cure = "install velodrome where that user can read it, or name another user with --user"
+        raise AccountError(
+            account.name, f"{program}, which installs servers, lies in {closed}, closed to them", cure
+        )
+    argv = (program, "--no-progress", "--color=never", *arguments)
+    order = Order(argv, installer_environment(builds) | {"RUST_LOG": LOG}, str(cwd), user=account)
+    with TemporaryFile() as said, Ward(order, said.fileno(), keeps) as ward:
+        ended = ward.wait(longest_s)
+        ward.stop(0.0 if ended is None else 10.0)
+        said.seek(0)
+        out = said.read().decode(errors="replace")
+        return Said(ended.code if ended else None, out, "\n".join(ward.tail.lines(LAST_LINES)))
+
+
+RECORD = "velodrome.json"
+FILES = "files"
+Files = dict[str, list[Any]]
+"""Path in the environment to size in bytes, time of change in ns and SHA-256; of a link, to where it leads."""
+
+
+def python_of(home: Path) -> Path:
+    """Return the interpreter of an environment."""
+    return home / "bin" / "python"
+
+
+def read_record(home: Path) -> dict[str, Any] | None:
+    """Return the record of a whole environment; None: it is not there, not whole, or its interpreter is gone."""
+    told = record_of(home)
+    if told is None or not os.access(python_of(home), os.X_OK):
+        return None
+    return told if next(differences(home, told), None) is None else None
+
+
+def record_of(home: Path) -> dict[str, Any] | None:
+    """Return what an environment says of itself, whether that is still so or not."""
+    try:
+        told = json.loads((home / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) and isinstance(told.get(FILES), dict) else None
+
+
+def damage(home: Path) -> str:
+    """Return why an environment that is there cannot be used; empty: it can, or there is none."""
+    told = record_of(home)
+    if told is None:
+        return f"it has no readable {RECORD}" if home.exists() else ""
+    if not os.access(python_of(home), os.X_OK):
+        return "the interpreter it was made of is gone"
+    return next(differences(home, told), "")
+
+
+def differences(home: Path, told: Mapping[str, Any], hashes: bool = False) -> Iterator[str]:
+    """Yield each file that is not as the record says, with what differs; `hashes`: read them all."""
+    for name, was in told[FILES].items():
+        path = f"{home}/{name}"
+        try:
+            found = os.lstat(path)
+            if len(was) == 1:
+                if not stat.S_ISLNK(found.st_mode) or os.readlink(path) != was[0] or not os.path.exists(path):
+                    yield f"{name} does not lead to {was[0]} any more"
+            elif found.st_size != was[0]:
+                yield f"{name} has {found.st_size} bytes instead of {was[0]}"
+            elif found.st_mtime_ns != was[1]:
+                yield f"{name} was changed"
+            elif hashes and _hash(path) != was[2]:
+                yield f"{name} has other content"
+        except FileNotFoundError:
+            yield f"{name} is missing"
+        except OSError as error:
+            yield f"{name} cannot be read: {error.strerror}"
+
+
+def write_record(home: Path, told: Mapping[str, Any]) -> None:
+    """Call an environment whole, and say what is in it: after this, a power cut takes nothing of it. Raises OSError."""
+    whole = json.dumps({**told, FILES: _files(home)})
+    sync(home)  # before there is a record that says they are whole
+    with open(home / RECORD, "w", encoding="utf-8") as record:
+        record.write(whole)
+        record.flush()
+        os.fsync(record.fileno())
+    sync_folder(home)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk. Raises OSError."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def sync(folder: Path) -> None:
+    """Have all that was written to a folder's file system on its disk: a sync of each of 6 000 files may take minutes.
+
+    Raises OSError.
+    """
+    if sys.platform != "linux":
+        os.sync()
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(number) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+    finally:
+        os.close(number)
+
+
+def _files(home: Path) -> Files:
+    found: Files = {}
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(home / folder) as entries:
+            for entry in entries:
+                name = f"{folder}{entry.name}"
+                if entry.is_symlink():
+                    found[name] = [os.readlink(entry.path)]
+                elif entry.is_dir():
+                    folders.append(f"{name}/")
+                elif name != RECORD:
+                    seen = entry.stat()
+                    found[name] = [seen.st_size, seen.st_mtime_ns, _hash(entry.path)]
+    return found
+
+
+def _hash(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 POLL_S = 0.05
 SOON_S = 0.25
@@ -77,7 +340,7 @@ class Site:
     @property
     def python(self) -> str:
         """The option that tells uv which environment is meant."""
-        return f"--python={record.python(self.folder)}"
+        return f"--python={python_of(self.folder)}"
 
     def uv(self, *arguments: str) -> str:
         """Run uv and return what it said. Raises EnvironmentFailedError with its last lines and a cure."""
@@ -125,7 +388,7 @@ def kept(
             found = ready(home)
             if found is not None:
                 return found
-            if why := record.damage(home):
+            if why := damage(home):
                 tell(f"{whose} is installed again: {why}")
             _make(home, whose, lock, make, builds)
     except OSError as error:
@@ -134,7 +397,7 @@ def kept(
         raise EnvironmentFailedError(whose, reason, cure) from error
     found = ready(home)
     if found is None:  # somebody writes to it
-        reason = f"its environment does not stay as it was made: {record.damage(home) or 'it was removed'}"
+        reason = f"its environment does not stay as it was made: {damage(home) or 'it was removed'}"
         raise EnvironmentFailedError(whose, reason, f"see who else writes to {home.parent}")
     return found
 
@@ -148,7 +411,7 @@ def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str,
     try:
         told = make(site)
         take_back(site.folder)  # what it was recorded with, no app changes
-        record.write(site.folder, {**told, "whose": whose})
+        write_record(site.folder, {**told, "whose": whose})
         if home.exists():
             old = home.with_name(f".old-{home.name}-{secrets.token_hex(4)}")
             home.rename(old)
@@ -156,7 +419,7 @@ def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str,
             shutil.rmtree(old, ignore_errors=True)
         else:
             site.folder.rename(home)
-        record.sync_folder(home.parent)
+        sync_folder(home.parent)
     finally:
         shutil.rmtree(site.folder, ignore_errors=True)
 

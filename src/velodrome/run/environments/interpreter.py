@@ -1,23 +1,44 @@
-"""Interpreters: from what a user names (`3.12`, a path, nothing) to the real executable and its version."""
+"""Interpreters: from what a user names (`3.12`, a path, nothing) to the real executable, its version and its packages.
 
+A user's own interpreter is asked what is installed for it (`theirs`), and leaves no trace in its folders (`bytecode`).
+"""
+
+import functools
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from velodrome.model.errors import InterpreterNotFoundError
-from velodrome.run.account import Account, acting, current_process, current_variables
-from velodrome.run.environments.uv import find_uv, quiet_environment
+from uv import find_uv_bin
+
+from velodrome.model.errors import InterpreterNotFoundError, UvMissingError
+from velodrome.run import cache
+from velodrome.run.account import Account, acting, current_process, current_variables, hand_over
 from velodrome.run.faults import refusals
-from velodrome.run.supervision.python import answering
+from velodrome.run.supervision import scratch
+from velodrome.run.supervision.python import answering, guest, guest_answer
 
 ASK = (
     "import sys, json, platform; print(json.dumps([getattr(sys, '_base_executable', sys.executable), "
     "platform.python_version(), list(sys.version_info[:2]), platform.python_implementation()]))"
 )
+
+
+FOREIGN = (
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "__PYVENV_LAUNCHER__",
+    "UV_PYTHON",
+)
+"""Variables by which the environment velodrome itself runs in would leak into interpreters that it asks."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +54,24 @@ class Interpreter:
     """`CPython`, `PyPy`, …"""
 
 
-def find(asked: str | None = None) -> Interpreter:
+@functools.cache
+def find_uv() -> str:
+    """Return the path of uv, installed with velodrome or else on PATH. Raises UvMissingError."""
+    try:
+        return os.fspath(find_uv_bin())
+    except FileNotFoundError:
+        found = shutil.which("uv")
+        if found is None:
+            raise UvMissingError from None
+        return found
+
+
+def quiet_environment() -> dict[str, str]:
+    """Return this process's environment without what would lead an interpreter astray."""
+    return {key: value for key, value in os.environ.items() if key not in FOREIGN}
+
+
+def find_interpreter(asked: str | None = None) -> Interpreter:
     """Return the interpreter meant by a path, a version such as `3.12`, or None: the one velodrome runs on.
 
     It is run once, as whom servers run as. Raises InterpreterNotFoundError.
@@ -41,7 +79,7 @@ def find(asked: str | None = None) -> Interpreter:
     return _found(asked, acting())
 
 
-@cache
+@functools.cache
 def _found(asked: str | None, _account: Account | None) -> Interpreter:
     if asked is None:
         return _ask(sys.executable, sys.executable)
@@ -110,3 +148,58 @@ def _by_pyenv(version: str) -> str | None:
     found = [home for home in root.iterdir() if home.name == version or home.name.startswith(version + ".")]
     newest = sorted(found, key=lambda home: [int(part) for part in home.name.split(".") if part.isdigit()])
     return str(newest[-1] / "bin" / "python") if newest else None
+
+
+MODULE = "velodrome.guest.apps.surroundings"
+LONGEST_S = 60.0
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """What a user's interpreter has."""
+
+    interpreter: Interpreter
+    """The one their environment was made of."""
+    packages: Mapping[str, str]
+    """Version of everything installed, by normalized name."""
+    folders: tuple[str, ...]
+    """Where these lie, in the order they are imported from."""
+
+
+def theirs(python: str, guest_tree: Path) -> Theirs:
+    """Ask an interpreter, given its path. Takes about 0.1 s. Raises InterpreterNotFoundError."""
+    env = {
+        **quiet_environment(),
+        **current_variables(),
+        "PYTHONPYCACHEPREFIX": str(bytecode(python)),
+    }
+    begun = guest(python, guest_tree, MODULE, env=env)
+    try:
+        with refusals():  # which are no fault of what was asked for
+            said = guest_answer(begun, LONGEST_S)
+        said.check_returncode()
+        told = json.loads(said.stdout.splitlines()[-1])  # something that a .pth file starts may print as well
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        raise InterpreterNotFoundError(python, f"it does not tell what is installed ({error})") from error
+    return Theirs(find_interpreter(python), told["packages"], tuple(told["folders"]))
+
+
+def bytecode(python: str, cwd: str = "") -> Path:
+    """Return where an interpreter keeps compiled modules instead of beside their sources: these are the user's.
+
+    Those of an app in a temporary folder of ours, a revision, go with it: its path will not be seen again.
+    """
+    passing = bool(cwd) and scratch.holds(cwd)
+    place = scratch.home().folder / "bytecode" if passing else cache.folder("bytecode")
+    kept = place / hashlib.sha256(python.encode()).hexdigest()[:16]
+    if not passing:
+        cache.use(kept, python)
+    if acting() is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        hand_over(kept)
+    return kept
+
+
+def path_with(python: str, before: str) -> str:
+    """Return a PATH on which the programs of the user's environment come first, as if it were activated."""
+    return os.pathsep.join(filter(None, (os.path.dirname(python), before)))

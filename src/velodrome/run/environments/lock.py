@@ -1,21 +1,63 @@
-"""Locks: for every set of requirements that ships, the exact packages with their hashes (`locks/*.txt`).
+"""Requirements and their locks: exact packages with their hashes for every set that ships (`locks/*.txt`).
 
     .venv/bin/python tools/locks.py        renews them all; `make lock` does this too
 
 A lock is for Python 3.11 and newer on any system (`uv pip compile --universal`). It names packages and
-hashes, never where they come from.
+hashes, never where they come from. A study may set other versions than those that stacks pin:
+
+with_versions(("tornado==6.5.2",), {"Tornado": "5.1.1"})   ->  ("tornado==5.1.1",)
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from velodrome.guest import catalog, client, plugins
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
-from velodrome.run.environments.uv import run_uv
+from velodrome.run.environments.installing import run_uv
+
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?[^;]*(;.*)?")
+
+
+def with_versions(requires: Sequence[str], packages: Mapping[str, str]) -> tuple[str, ...]:
+    """Return requirements in which each of `packages` has that version; one they do not name is added.
+
+    Names are compared as installers do: without regard to case, and with `-`, `_` and `.` alike (PEP 503).
+    """
+    left = {_normal(name): (name, version) for name, version in packages.items()}
+    found = []
+    for line in requires:
+        match = _NAME.fullmatch(line)
+        named = left.pop(_normal(match[1]), None) if match else None
+        if match is None or named is None:
+            found.append(line)
+            continue
+        marker = f" {match[3]}" if match[3] else ""
+        found.append(f"{match[1]}{match[2] or ''}=={named[1]}{marker}")
+    found += [f"{name}=={version}" for name, version in left.values()]
+    return tuple(sorted(found))
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def name_of(line: str) -> str:
+    """Return the normalized name of the package that a requirement is about; empty for what is none."""
+    match = _NAME.fullmatch(line)
+    return _normal(match[1]) if match else ""
+
+
+def unpinned(line: str) -> str:
+    """Return a requirement for any version, its extras and markers kept."""
+    match = _NAME.fullmatch(line)
+    if match is None:
+        return line
+    return f"{match[1]}{match[2] or ''}{' ' + match[3] if match[3] else ''}"
+
 
 FOLDER = Path(__file__).parent / "locks"
 OLDEST = (3, 11)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
+from velodrome.run.experiments.programs import VERSIONS, environment_of, run_program
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.blocked_loop"
@@ -23,7 +23,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     for called, (stack, client, resolver) in TRIED.items():
         made = environment_of(stack, settings, lab)
         arguments = ("resolver", f"--client={client}", f"--resolver={resolver}", f"--seconds={name_s}")
-        facts[f"blocked_ms.{called}"] = told(made, lab, PROGRAM, *arguments)["blocked_s"] * 1000
+        facts[f"blocked_ms.{called}"] = run_program(made, lab, PROGRAM, *arguments)["blocked_s"] * 1000
     said = ", ".join(f"{called} {facts[f'blocked_ms.{called}']:.0f} ms" for called in TRIED)
     return Outcome(facts, f"While a name took {name_s:g} s the loop stood still for: {said}.")
 

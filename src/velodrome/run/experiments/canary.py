@@ -16,8 +16,14 @@ from velodrome.guest.recipe import PLACES, Body, Keep, ReadBody, Recipe
 from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import ServerNotReadyError
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
-from velodrome.run.experiments.serving import ANSWER_S, Served, serving
+from velodrome.run.experiments.programs import (
+    ANSWER_S,
+    VERSIONS,
+    Served,
+    environment_of,
+    run_program,
+    serving,
+)
 from velodrome.run.lab import Lab
 from velodrome.run.servers import Server
 
@@ -73,7 +79,7 @@ def _lost_calls(server: Server, calls: int, at_once: int, lab: Lab) -> int:
     made = lab.environment(lab.stacks[CALLER], None, {}, None)
     address = f"{server.serving.host}:{server.serving.port}"
     options = (f"--calls={calls}", f"--at-once={at_once}", f"--digits={DIGITS}")
-    counted: dict[str, int] = told(made, lab, CALLS, f"--address={address}", *options)["statuses"]
+    counted: dict[str, int] = run_program(made, lab, CALLS, f"--address={address}", *options)["statuses"]
     for status in counted.keys() - {"OK", "INTERNAL"}:
         name, reason = server.serving.stack.name, f"its calls end with {status}"
         raise ServerNotReadyError(name, reason, server.last_lines())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
+from velodrome.run.experiments.programs import VERSIONS, environment_of, run_program
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.client_timeouts"
@@ -25,7 +25,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     missed: list[str] = []
     for name in stacks_of(settings):
         arguments = (f"--timeout={timeout_s}", f"--limit={limit_s}", f"--slow-name={name_s}")
-        found = told(environment_of(name, settings, lab), lab, PROGRAM, *arguments)
+        found = run_program(environment_of(name, settings, lab), lab, PROGRAM, *arguments)
         for client, row in found.items():
             for slowness, words in NAMES.items():
                 seconds = row[slowness]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import BadOptionError
 from velodrome.run.experiments.experiment import Kind, Outcome
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
+from velodrome.run.experiments.programs import VERSIONS, environment_of, run_program
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.blocked_loop"
@@ -24,7 +24,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     facts: dict[str, Fact] = {}
     said = []
     while tasks <= most:
-        found = told(made, lab, PROGRAM, "crowd", f"--tasks={tasks}", f"--period={period_s}")
+        found = run_program(made, lab, PROGRAM, "crowd", f"--tasks={tasks}", f"--period={period_s}")
         for fact in ("late_p50_ms", "late_p99_ms", "cpu_share"):
             facts[f"{fact}.{tasks}"] = found[fact]
         said.append(f"{tasks} tasks {found['late_p99_ms']:.1f} ms at {found['cpu_share']:.0%} of a CPU")

@@ -14,9 +14,7 @@ from velodrome.guest.recipe import GRPC_VARIABLE
 from velodrome.guest.stack import Process
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.listening import address, listening
-from velodrome.run.experiments.programs import VERSIONS, environment_of
-from velodrome.run.experiments.serving import Served
+from velodrome.run.experiments.programs import VERSIONS, Served, address, environment_of, listening
 from velodrome.run.lab import Lab
 from velodrome.run.servers import Server
 

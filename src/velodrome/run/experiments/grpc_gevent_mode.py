@@ -12,9 +12,14 @@ from velodrome.guest.stack import Process
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.environments.environment import Environment
 from velodrome.run.experiments.experiment import Kind, Outcome
-from velodrome.run.experiments.listening import address, listening
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
-from velodrome.run.experiments.serving import Served
+from velodrome.run.experiments.programs import (
+    VERSIONS,
+    Served,
+    address,
+    environment_of,
+    listening,
+    run_program,
+)
 from velodrome.run.lab import Lab
 
 UNDER_GEVENT = "velodrome.guest.experiments.grpc_under_gevent"
@@ -47,7 +52,7 @@ def _as_server(
     for mode, words in MODES.items():
         served = Served(str(settings["stack"]), PEER, made, under=left(mode))
         with listening(served, lab) as server:
-            found = told(made, lab, CALLS, f"--address={address(server)}", *wanted)
+            found = run_program(made, lab, CALLS, f"--address={address(server)}", *wanted)
         facts[f"server_ok.{mode}"] = float(found["statuses"].get("OK", 0))
         facts[f"server_status.{mode}"] = "+".join(found["statuses"])
         facts[f"server_s.{mode}"] = found["seconds"]
@@ -61,7 +66,7 @@ def _as_client(
     with listening(Served("grpc-threads", PEER, made), lab) as server:
         wanted = (f"--address={address(server)}", f"--calls={calls}", f"--ms={ms}")
         for mode, words in MODES.items():
-            found = told(made, lab, UNDER_GEVENT, "client", f"--mode={mode}", *wanted)
+            found = run_program(made, lab, UNDER_GEVENT, "client", f"--mode={mode}", *wanted)
             facts[f"client_ok.{mode}"] = float(found["statuses"].get("OK", 0))
             facts[f"client_s.{mode}"] = found["seconds"]
             yield f"{calls} calls at once of {ms} ms by a client {words} take {found['seconds']:.2f} s"

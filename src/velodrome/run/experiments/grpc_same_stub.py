@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
+from velodrome.run.experiments.programs import VERSIONS, environment_of, run_program
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.grpc_same_stub"
@@ -22,7 +22,7 @@ OPTIONS = {
 
 def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     """Run the program, and say in what the two kinds of channel differ."""
-    found = told(environment_of(str(settings["stack"]), settings, lab), lab, PROGRAM)
+    found = run_program(environment_of(str(settings["stack"]), settings, lab), lab, PROGRAM)
     blocking, aio = found["blocking"], found["aio"]
     facts: dict[str, Fact] = {f"{fact}.{kind}": row[fact] for kind, row in found.items() for fact in row}
     for option, effects in OPTIONS.items():

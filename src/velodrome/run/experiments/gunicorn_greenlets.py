@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, environment_of
-from velodrome.run.experiments.serving import Served, ask, serving
+from velodrome.run.experiments.programs import VERSIONS, Served, ask, environment_of, serving
 from velodrome.run.lab import Lab
 
 APP = "velodrome.guest.experiments.greenlet_pool:app"

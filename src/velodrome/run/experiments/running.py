@@ -1,25 +1,39 @@
-"""Runs one experiment to its finding, whatever it does: a hang, a crash and a refusal are findings too."""
+"""Runs one experiment to its finding, whatever it does: a hang, a crash and a refusal are findings too.
+
+`run_experiment` starts this file as a process, `python -m velodrome.run.experiments.running`, with its task in the
+environment, under a warden, so that nothing the experiment starts outlives it. That process (`main`) writes one line of
+JSON, `{"outcome": …}` or `{"failed": "why"}`; what the experiment itself prints goes to standard error.
+"""
 
 import json
+import math
 import os
+import sys
 import tempfile
+import traceback
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
 from typing import IO, Any
 
+from velodrome.guest import catalog
 from velodrome.guest.client import variable
-from velodrome.model.claim import Experiment, Finding, Setting
+from velodrome.model.claim import Experiment, Fact, Finding, Setting
 from velodrome.model.errors import VelodromeError
 from velodrome.model.quantity import short
 from velodrome.run import faults
-from velodrome.run.experiments import process
-from velodrome.run.experiments.choosing import choose
-from velodrome.run.experiments.experiment import Kind
+from velodrome.run.account import account_for, acting, acting_as
+from velodrome.run.experiments.experiment import Kind, Outcome, kind_of
 from velodrome.run.lab import Lab
+from velodrome.run.machine.limits import Hierarchy
 from velodrome.run.supervision.python import own
 from velodrome.run.supervision.ward import Exit, Order, Ward
 
-MODULE = "velodrome.run.experiments.process"
+MODULE = "velodrome.run.experiments.running"
+TASK_VARIABLE = "VELODROME_EXPERIMENT"
+"""Not an argument: addresses of databases hold passwords, and everybody may read arguments."""
 STOP_S = 2.0
 """From SIGTERM to SIGKILL for an experiment that did not end: it has nothing left to say."""
 
@@ -28,7 +42,7 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
     """Return what an experiment came to; raises nothing but KeyboardInterrupt. `kind`: where it is known."""
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     try:
-        kind = kind or choose(experiment.kind)
+        kind = kind or kind_of(experiment.kind)
         deadline_s = experiment.deadline_s or kind.deadline_s
         settings = {**kind.defaults, **experiment.settings}
         with tempfile.TemporaryFile() as output:
@@ -58,7 +72,7 @@ def _bounded(
 ) -> tuple[Exit | None, tuple[str, ...]]:
     """Run it until it ends or its deadline has passed; return how it ended, if it did, and its last lines."""
     begun = own(MODULE)
-    environment = {**begun.env, process.TASK_VARIABLE: process.task(kind, settings, lab)}
+    environment = {**begun.env, TASK_VARIABLE: task(kind, settings, lab)}
     # In the environment, not in the arguments: every user can read those, and a URL may hold a password.
     environment |= {variable(name): url for name, url in lab.databases.items()}
     with Ward(Order(begun.argv, environment, cwd=os.getcwd()), stdout=output.fileno()) as ward:
@@ -74,3 +88,74 @@ def _said(output: IO[bytes]) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def task(kind: Kind, settings: Mapping[str, Setting], lab: Lab) -> str:
+    """Return what the process is to do, as JSON: the lab as far as it is plain data."""
+    return json.dumps(
+        {
+            "module": kind.run.__module__,
+            "settings": dict(settings),
+            "extra": list(lab.extra),
+            "guest_tree": str(lab.guest_tree),
+            "cpus": list(lab.cpus),
+            "where": {name: [one.version, str(one.parent)] for name, one in lab.where.items()},
+            "databases": dict(lab.databases),
+            "turn_ns": dict(lab.turn_ns),
+            "start_seconds": lab.start_seconds,
+            "stop_seconds": lab.stop_seconds,
+            "user": account.name if (account := acting()) else "",
+        }
+    )
+
+
+def main() -> int:
+    """Carry the experiment out; exit status 0 if there is an outcome, else 3."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    plain = json.loads(os.environ.pop(TASK_VARIABLE))
+    try:
+        kind: Kind = import_module(plain["module"]).experiment
+        with acting_as(account_for(plain["user"]) if plain["user"] else None):
+            found = kind.run(_settings(plain["settings"]), _lab(plain))
+        answer: dict[str, Any] = {"outcome": _told(found)}
+    except VelodromeError as error:
+        answer = {"failed": error.sentence, "last_lines": error.last_lines}
+    except Exception as error:
+        traceback.print_exc()
+        answer = {"failed": f"{type(error).__name__}: {error}"}
+    os.write(out, json.dumps(answer).encode())
+    return 0 if "outcome" in answer else 3
+
+
+def _settings(plain: Mapping[str, Any]) -> dict[str, Setting]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+
+
+def _lab(plain: Mapping[str, Any]) -> Lab:
+    return Lab(
+        catalog.stacks(plain["extra"]),
+        Path(plain["guest_tree"]),
+        cpus=tuple(plain["cpus"]),
+        where={name: Hierarchy(version, Path(parent)) for name, (version, parent) in plain["where"].items()},
+        databases=plain["databases"],
+        turn_ns=plain["turn_ns"],
+        start_seconds=plain["start_seconds"],
+        stop_seconds=plain["stop_seconds"],
+        extra=tuple(plain["extra"]),
+    )
+
+
+def _told(found: Outcome) -> dict[str, Any]:
+    return asdict(found) | {"facts": {name: _plain(fact) for name, fact in found.facts.items()}}
+
+
+def _plain(fact: Fact) -> Fact:
+    """JSON knows neither NaN nor infinity: what is no number could not be told. A count is a number like any other."""
+    if isinstance(fact, bool) or not isinstance(fact, int | float):
+        return fact
+    return float(fact) if math.isfinite(fact) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,8 +12,7 @@ from velodrome.guest.stack import Process
 from velodrome.model.claim import Fact, Setting
 from velodrome.model.errors import ProgramError
 from velodrome.run.experiments.experiment import Kind, Outcome, stacks_of
-from velodrome.run.experiments.programs import VERSIONS, environment_of
-from velodrome.run.experiments.serving import Served, ask, serving
+from velodrome.run.experiments.programs import VERSIONS, Served, ask, environment_of, serving
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.counted"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from velodrome.model.claim import Fact, Setting
 from velodrome.run.experiments.experiment import Kind, Outcome
-from velodrome.run.experiments.programs import VERSIONS, environment_of, told
+from velodrome.run.experiments.programs import VERSIONS, environment_of, run_program
 from velodrome.run.lab import Lab
 
 PROGRAM = "velodrome.guest.experiments.switch_cost"
@@ -21,7 +21,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
     """Measure them all on one CPU."""
     made = environment_of(str(settings["stack"]), settings, lab)
     repeats = f"--repeats={int(settings['repeats'])}"  # type: ignore[arg-type]
-    found = told(made, lab, PROGRAM, repeats, f"--cpu={lab.cpus[0]}", limit_s=LIMIT_S)
+    found = run_program(made, lab, PROGRAM, repeats, f"--cpu={lab.cpus[0]}", limit_s=LIMIT_S)
     facts: dict[str, Fact] = {}
     for kind, row in found["switches"].items():
         for name in ("ns", "low_ns", "high_ns"):

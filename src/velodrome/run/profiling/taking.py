@@ -2,16 +2,20 @@
 
     profile = take(trial, lab, folder)         # never raises: a profile that cannot be had says why
 
-Its load is of its own and nothing of it is ranked, because sampling stops the server for moments.
+Its load is of its own and nothing of it is ranked, because sampling stops the server for moments. py-spy takes the
+samples (`record`): it reads the memory of the server and its workers, and stops them for a moment at each sample, which
+needs the right to trace them (ptrace(2)): that of root, or of the same user where the kernel allows it.
 """
 
 import linecache
 import os
 import re
-from collections.abc import Iterator
+import shutil
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -19,23 +23,111 @@ from typing import Self
 
 from velodrome.guest.recipe import Recipe
 from velodrome.model import profile
-from velodrome.model.errors import ProfilerError
+from velodrome.model.errors import DriverError, ProfilerError, StartRefusedError
 from velodrome.model.load import Load
 from velodrome.model.measurement import LoadFacts
 from velodrome.model.profile import Profile
 from velodrome.model.trial import Session, Trial
 from velodrome.run.clients import idle
-from velodrome.run.drivers.choosing import OWN
-from velodrome.run.drivers.driver import LoadEvent
+from velodrome.run.drivers.driver import OWN, LoadEvent
+from velodrome.run.drivers.foreign import Finished, Tool, spawn
 from velodrome.run.faults import sentence
 from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.measuring.sampler import Sampled, Sampler
-from velodrome.run.profiling import pyspy, raw, speedscope
-from velodrome.run.profiling.pyspy import Recording
+from velodrome.run.profiling.stacks import speedscope_document, stacks_of
 from velodrome.run.racing.plan import planned, seed_of
 from velodrome.run.racing.session import Booted, ImpossibleError, boot
 from velodrome.run.validity import OTHER_TOLD
+
+OUTPUT = "stacks.raw"
+RATE_HZ = 100
+"""A sample stops the server for about a millisecond, so this takes a tenth of its time and no more."""
+SLACK_S = 20.0
+"""To start, to find out all about the interpreter, and to write."""
+PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+TOOL = Tool("py-spy", "samples stacks", oldest="0.4", cure="Install it: python -m pip install py-spy")
+_COUNTED = re.compile(r"Samples: (\d+) Errors: (\d+)")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was recorded."""
+
+    text: str
+    """As py-spy writes it."""
+    version: str
+    errors: int
+    """Samples that could not be taken."""
+
+
+def find_profiler() -> str:
+    """Return where it is: beside this Python, else on PATH. Raises ProfilerError."""
+    beside = Path(sysconfig.get_path("scripts")) / TOOL.name
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(TOOL.name)
+    if found is None:
+        raise ProfilerError("it is not installed", TOOL.cure)
+    return found
+
+
+def record(
+    pid: int,
+    seconds: int,
+    cpus: Sequence[int] = (),
+    path: str = "",
+    wanted: Callable[[], bool] = lambda: True,
+) -> Recording:
+    """Sample a process and all below it, as long as that is wanted. Raises ProfilerError."""
+    path = path or find_profiler()
+    version = TOOL.version_of(path)
+    argv = [path, "record", "--pid", str(pid), "--subprocesses", "--threads", "--idle"]
+    argv += [
+        "--full-filenames",
+        "--format",
+        "raw",
+        "--output",
+        OUTPUT,
+        "--rate",
+        str(RATE_HZ),
+        "--duration",
+        str(seconds),
+    ]
+    try:
+        finished = spawn(
+            argv, cpus, span_s=seconds, slack_s=SLACK_S, on_event=lambda _: wanted(), measured=False
+        )
+    except (DriverError, StartRefusedError) as error:
+        raise ProfilerError(str(error), "Profile a shorter load, or fewer processes") from error
+    text = finished.files.get(OUTPUT, b"").decode(errors="replace")
+    if finished.status != 0 or not text:
+        raise _refusal(finished)
+    counted = _COUNTED.search(finished.output + finished.errors)
+    return Recording(text, f"py-spy {version}".strip(), int(counted[2]) if counted else 0)
+
+
+def _refusal(finished: Finished) -> ProfilerError:
+    """Return why nothing was recorded, with the cure."""
+    said = finished.errors + finished.output
+    if "Permission Denied" in said or "Operation not permitted" in said or "EPERM" in said:
+        scope = PTRACE_SCOPE.read_text().strip() if PTRACE_SCOPE.exists() else ""
+        told = f" (kernel.yama.ptrace_scope is {scope})" if scope not in ("", "0") else ""
+        return ProfilerError(
+            f"it is not permitted to trace the server{told}",
+            "Run velodrome as root, in a container with --cap-add SYS_PTRACE, or set "
+            "kernel.yama.ptrace_scope to 0",
+        )
+    if "find python version" in said or "Unsupported version" in said or "unsupported python" in said.lower():
+        return ProfilerError(
+            "it cannot read this interpreter, or the server is no Python",
+            "Run the stack on an interpreter that it knows (3.6 to 3.13), or install a newer py-spy",
+        )
+    first = next((line for line in said.splitlines() if line.startswith("Error")), "")
+    last = finished.last_lines[-1] if finished.last_lines else ""
+    what = first or last or f"it ended with status {finished.status} and said nothing"
+    return ProfilerError(
+        what.removeprefix("Error: "), "Run py-spy record --pid on the server by hand to see more"
+    )
+
 
 FOLDER = "profiles"
 LEAST_S = 2
@@ -52,7 +144,7 @@ BLOCKING = ("sync", "threads", "processes")
 
 def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
     """Profile one contestant under one load and write its stacks into `folder`."""
-    none = Profile(trial, datetime.now(UTC).isoformat(timespec="milliseconds"), rate_hz=pyspy.RATE_HZ)
+    none = Profile(trial, datetime.now(UTC).isoformat(timespec="milliseconds"), rate_hz=RATE_HZ)
     try:
         return _taken(none, lab, folder)
     except ImpossibleError as why:
@@ -62,7 +154,7 @@ def take(trial: Trial, lab: Lab, folder: Path) -> Profile:
 
 
 def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
-    trial, path = none.trial, pyspy.find()
+    trial, path = none.trial, find_profiler()
     with ExitStack() as running:
         booted = boot(planned(Session((trial,)), lab), lab, running)
         facts, sampler, recording = _record(trial, booted, lab, path)
@@ -130,9 +222,7 @@ class _Spy:
         self.sampler.on(event)
         if event.kind == "measuring":
             pid, cpus = self.booted.server.pid, self.booted.placed.load_cpus
-            self.recording = self.pool.submit(
-                pyspy.record, pid, self.seconds, cpus, self.path, lambda: self.wanted
-            )
+            self.recording = self.pool.submit(record, pid, self.seconds, cpus, self.path, lambda: self.wanted)
         over = self.recording is not None and self.recording.done()
         if event.kind == "span_ended":
             self.in_time = over
@@ -176,14 +266,14 @@ def _record(trial: Trial, booted: Booted, lab: Lab, path: str) -> tuple[LoadFact
 def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
     """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
     ticks = round(taken.seconds * taken.rate_hz)
-    stacks = raw.stacks(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
+    stacks = stacks_of(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
     shape = profile.shape(stacks)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{taken.trial.cell}-{taken.trial.load.label}").strip("-")
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     collapsed, scoped = f"{FOLDER}/{name}.collapsed.txt", f"{FOLDER}/{name}.speedscope.json"
     (folder / collapsed).write_text(profile.dump(stacks), encoding="utf-8")
     (folder / scoped).write_text(
-        speedscope.document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
+        speedscope_document(stacks, taken.trial.cell, taken.rate_hz), encoding="utf-8"
     )
     return replace(
         taken,

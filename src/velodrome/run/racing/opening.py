@@ -27,9 +27,7 @@ from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
 from velodrome.run import cache, link
-from velodrome.run.companions import choosing as companions
-from velodrome.run.companions.companion import Companion, Ground
-from velodrome.run.environments import cpu_turn
+from velodrome.run.environments import environment
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.installing import telling
 from velodrome.run.faults import refusals, told
@@ -37,6 +35,8 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import limits
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.plan import PlannedEnvironment, RunPlan, databases_of, plan_of, seat
+from velodrome.run.services import service as companions
+from velodrome.run.services.service import Ground, Service
 from velodrome.run.supervision import orphans, scratch
 from velodrome.run.supervision.undisturbed import stoppable
 
@@ -108,7 +108,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
     def overlay(stack: Stack, app: App) -> Environment:
         return found(PlannedEnvironment(stack.name, app.python, over=True))
 
-    def install(name: str, companion: Companion) -> None:
+    def install(name: str, companion: Service) -> None:
         follower.preparing(f"what asks {name} for its first row")
         try:
             with telling(follower.preparing):
@@ -116,7 +116,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
         except Exception as error:  # said again, as the reason of the trials that it fails
             _told(error, follower)
 
-    kinds = companions.known()
+    kinds = companions.known_services()
     served = [one.recipe for one in plan.environments if one.recipe is not None]
     databases = dict.fromkeys(name for recipe in served for name in recipe.companions)
     _two_at_a_time(
@@ -143,7 +143,7 @@ def _calibrated(plan: RunPlan, made: Iterable[Made], lab: Lab) -> dict[str, str]
     if not any(trial.recipe.cpu_us for trial in (*plan.trials, *plan.profiles)):
         return {}
     by_version = {one.version: one for one in made if isinstance(one, Environment)}
-    return {version: cpu_turn.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
+    return {version: environment.turn_ns(one, lab.guest_tree) for version, one in by_version.items()}
 
 
 def _two_at_a_time(tasks: Iterable[Callable[[], None]]) -> None:

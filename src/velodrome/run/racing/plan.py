@@ -22,8 +22,7 @@ from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
 from velodrome.model.trial import Session, Trial
 from velodrome.run.account import acting
-from velodrome.run.experiments.choosing import settings_of
-from velodrome.run.experiments.experiment import stacks_of
+from velodrome.run.experiments.experiment import settings_of, stacks_of
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts, limits, measuring_lock
 from velodrome.run.machine.limits import Bounds
