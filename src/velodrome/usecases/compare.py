@@ -18,17 +18,13 @@ from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
-from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.plan import seat
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, stacks_for, unread_settings
-from velodrome.usecases.bench import Refused, most_telling, standing, warning
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.race import Raced
 from velodrome.usecases.terms import Terms, read
 
-MOST_WRONG = 2
-"""Stacks on which an app may answer wrongly or not at all before it is the app's fault, and not a stack's."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class CompareSpec:
 
 
 def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
-    """Look at each app, see that it can be served, and race all that can serve it into `out`, or a folder of `runs/`.
+    """Look at each app and race all stacks that can serve it into `out`, or a folder of `runs/`.
 
     Raises what `planned` and `race.run` do.
     """
@@ -56,7 +52,7 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
 
 @contextmanager
 def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
-    """Yield the race of a comparison, between the commands of the user, once each app was seen to be served.
+    """Yield the race of a comparison, between the commands of the user.
 
     Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError.
     """
@@ -67,9 +63,10 @@ def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
         comparison = laid_out(found, spec.terms, lab)
         for one in found:
             follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-        rehearse(comparison, lab, follower.said, None if spec.wait else 0.0)
+        for sentence in unread(comparison, lab):
+            follower.said(sentence)
         version = interpreter.find_interpreter(found[0].python).version
-        yield race.Race(comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait)
+        yield race.Race(comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait, must_answer=True)
 
 
 @dataclass(frozen=True)
@@ -139,17 +136,8 @@ def name_of(app: App) -> str:
     return app.path.replace("/", "-") + (f"@{app.revision}" if app.revision else "")
 
 
-def rehearse(
-    comparison: Comparison,
-    lab: Lab,
-    told: Callable[[str], None] = lambda _: None,
-    wait_s: float | None = 0.0,
-) -> None:
-    """See that each app answers all it is to be asked on at least one stack, so that nothing is measured in vain.
-
-    `told` hears what is tried; `wait_s` is how long to wait for another velodrome. Raises AppAnswersWrongError or
-    AppNotServedError with the first reason, and BusyError.
-    """
+def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:
+    """Return what the apps' stacks would read by themselves and do not while they are compared, as sentences."""
     apps = [one.app for one in comparison.study.questions if one.app is not None]
     for sentence in dict.fromkeys(unread_settings(app, _stacks(comparison, app, lab)) for app in apps):
         if sentence:
@@ -162,22 +150,3 @@ def rehearse(
 
 def _stacks(comparison: Comparison, app: App, lab: Lab) -> list[Stack]:
     return [lab.stacks[one.stack] for one in comparison.contestants(app)]
-
-
-def _rehearse(
-    app: App, link: Link | None, comparison: Comparison, lab: Lab, told: Callable[[str], None]
-) -> None:
-    failed: list[Refused] = []
-    for one in comparison.contestants(app):
-        told(f"{name_of(app)} is asked on {one.label}")
-        try:
-            with standing(app, one, lab, comparison.study.limits, link) as booted:
-                if booted.wrong:
-                    told(warning(one.label, booted.wrong))
-                return
-        except (AppAnswersWrongError, AppNotServedError) as error:
-            failed.append(error)
-        if sum(isinstance(error, AppAnswersWrongError) or error.tried for error in failed) >= MOST_WRONG:
-            break
-    if failed:
-        raise most_telling(failed)

@@ -79,6 +79,8 @@ class Race:
     resume: bool = False
     redo: bool = False
     wait: bool = False
+    must_answer: bool = False
+    """Whether a race ends early where one of its apps answers on no stack."""
     partial: bool = False
     """Whether a race that is gone on with is only continued in part: it says nothing of the rest then."""
 
@@ -154,7 +156,9 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
         profile=take,
     )
     partial = bool(spec.only) and spec.resume
-    return Race(study, laid_out, lab, spec.python, spec.resume, spec.redo, spec.wait, partial)
+    return Race(
+        study, laid_out, lab, spec.python, spec.resume, spec.redo, spec.wait, partial=partial
+    )
 
 
 def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
@@ -180,10 +184,16 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             None if race.wait else 0.0,
             race.matrix.experiments,
             race.matrix.profiles,
+            race.must_answer,
         )
-        ended = racing.run(plan, race.lab, follower, lambda heat: matrix.session_s(heat, race.lab.stacks))
+        warnings: list[str] = []
+        ended = racing.run(
+            plan, race.lab, follower, lambda one: matrix.session_s(one, race.lab.stacks), warnings.append
+        )
         raced = Raced(race, where, "" if race.partial else ended.how)
         follower.ended(raced)
+        for sentence in warnings:  # where nothing is drawn over it any more
+            follower.said(sentence)
     return raced
 
 

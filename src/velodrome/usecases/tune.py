@@ -43,8 +43,9 @@ from velodrome.run.racing.opening import Preparing, opened
 from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
-from velodrome.usecases.bench import UNLIMITED, Bench, Refused, most_telling, not_served, trial_of
-from velodrome.usecases.compare import MOST_WRONG
+from velodrome.usecases.bench import UNLIMITED, Bench, not_served, trial_of
+from velodrome.run.racing.race import MOST_WRONG
+from velodrome.run.racing.session import Refused, most_telling
 from velodrome.usecases.load_blocks import common_first
 from velodrome.usecases.quiet import Quiet
 
