@@ -16,21 +16,21 @@ from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, Inte
 from velodrome.model.load import Limits
 from velodrome.model.trial import Contestant
 from velodrome.run.environments.interpreter import find_interpreter
-from velodrome.usecases.apps import Asked, lab_for, look, stacks_for
+from velodrome.usecases.apps import AppSpec, lab_for, look, stacks_for
 from velodrome.usecases.bench import Bench, standing, trial_of
 
 FLASK = "flask==3.1.2"
 
 
-def flask(*requests: Request, **more: object) -> Asked:
-    return Asked("flask_shop:app", python_with(FLASK), str(SHOP), requests=requests, **more)  # type: ignore[arg-type]
+def flask(*requests: Request, **more: object) -> AppSpec:
+    return AppSpec("flask_shop:app", python_with(FLASK), str(SHOP), requests=requests, **more)  # type: ignore[arg-type]
 
 
 def children() -> set[int]:
     return {one.pid for one in psutil.Process().children(recursive=True)}
 
 
-def got(app: App, asked: Asked, stack: str, path: str, **knobs: int) -> str:
+def got(app: App, asked: AppSpec, stack: str, path: str, **knobs: int) -> str:
     with standing(app, Contestant(stack, knobs), lab_for(asked)) as booted:
         url = booted.server.url.rstrip("/") + path
         with urllib.request.urlopen(url, timeout=10) as answer:
@@ -122,12 +122,12 @@ def test_every_form_of_an_app_stands(
     app: str, requires: tuple[str, ...], stack: str, asked: tuple[str, str]
 ) -> None:
     path, right = asked
-    said = Asked(app, python_with(*requires), str(SHOP), requests=(Request("it", path),))
+    said = AppSpec(app, python_with(*requires), str(SHOP), requests=(Request("it", path),))
     assert right in got(look(said), said, stack, path)
 
 
 def test_a_django_site_is_raced_on_servers_of_both_kinds() -> None:
-    said = Asked("mall.settings", python_with(DJANGO), str(SHOP))
+    said = AppSpec("mall.settings", python_with(DJANGO), str(SHOP))
     found = look(said)
     assert found.served == {
         "wsgi": "mall.wsgi:application",
@@ -137,7 +137,7 @@ def test_a_django_site_is_raced_on_servers_of_both_kinds() -> None:
 
 
 def test_its_users_version_of_a_server_is_told_only_what_it_knows() -> None:
-    said = Asked("plain:application", python_with("gunicorn==21.2.0"), str(SHOP))
+    said = AppSpec("plain:application", python_with("gunicorn==21.2.0"), str(SHOP))
     app = look(said)
     with standing(app, Contestant("gunicorn-sync"), lab_for(said)) as booted:
         assert booted.environment.packages["gunicorn"] == "21.2.0"
@@ -148,13 +148,13 @@ def test_an_app_on_an_old_interpreter_stands() -> None:
         python = str(find_interpreter("3.8").path)
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
-    said = Asked("plain:application", python, str(SHOP))
+    said = AppSpec("plain:application", python, str(SHOP))
     assert got(look(said), said, "gunicorn-gthread", "/") == "hello"
 
 
 def test_it_sees_its_folder_and_the_variables_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_NAME", "blue")
-    said = Asked("plain:application", cwd=str(SHOP), env=("SHOP_NAME",))
+    said = AppSpec("plain:application", cwd=str(SHOP), env=("SHOP_NAME",))
     app = look(said)
     assert got(app, said, "waitress", "/env") == "blue"
     assert got(app, said, "waitress", "/cwd") == str(SHOP)
@@ -162,7 +162,7 @@ def test_it_sees_its_folder_and_the_variables_of_its_user(monkeypatch: pytest.Mo
 
 
 def test_a_third_party_that_it_calls_is_simulated() -> None:
-    said = Asked(
+    said = AppSpec(
         "calls_payments:application",
         cwd=str(SHOP),
         upstreams=("PAYMENTS_URL=latency:uniform(20ms,30ms)",),
@@ -179,14 +179,14 @@ def test_a_third_party_that_it_calls_is_simulated() -> None:
 
 
 def test_megabytes_forks_threads_and_another_folder_do_no_harm_to_serving() -> None:
-    said = Asked("troublesome:application", cwd=str(SHOP))
+    said = AppSpec("troublesome:application", cwd=str(SHOP))
     with standing(look(said), Contestant("waitress"), lab_for(said)) as booted:
         stopped = booted.server.stop(2.0)
     assert stopped.left == ()
 
 
 def test_an_app_deaf_to_every_signal_is_ended_with_its_children() -> None:
-    said = Asked("deaf:application", cwd=str(SHOP))
+    said = AppSpec("deaf:application", cwd=str(SHOP))
     with standing(look(said), Contestant("waitress"), lab_for(said)) as booted:
         stopped = booted.server.stop(0.5)
     assert stopped.ending.hung
@@ -194,7 +194,7 @@ def test_an_app_deaf_to_every_signal_is_ended_with_its_children() -> None:
 
 
 def test_an_app_that_listens_elsewhere_is_told_where() -> None:
-    said = Asked("elsewhere:application", cwd=str(SHOP))
+    said = AppSpec("elsewhere:application", cwd=str(SHOP))
     lab = replace(lab_for(said), start_seconds=4.0)
     with (
         pytest.raises(
@@ -209,7 +209,7 @@ def test_an_app_that_listens_elsewhere_is_told_where() -> None:
 def test_an_app_that_never_ends_an_answer_is_told_with_what_to_do_and_nothing_is_left(
     app: str, stack: str
 ) -> None:
-    said = Asked(app, cwd=str(SHOP))
+    said = AppSpec(app, cwd=str(SHOP))
     before = children()
     lab = replace(lab_for(said), start_seconds=3.0)
     with (
@@ -225,7 +225,7 @@ def test_an_app_that_never_ends_an_answer_is_told_with_what_to_do_and_nothing_is
 
 @pytest.mark.parametrize(("app", "stack"), [("fails:application", "waitress"), ("fails:asgi", "uvicorn")])
 def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: str) -> None:
-    said = Asked(app, cwd=str(SHOP))
+    said = AppSpec(app, cwd=str(SHOP))
     with (
         pytest.raises(
             AppAnswersWrongError,
@@ -246,7 +246,7 @@ def test_an_app_that_fails_at_each_request_shows_its_own_error(app: str, stack: 
 def test_an_app_whose_life_does_not_begin_ends_with_its_last_lines_and_nothing_is_left(
     app: str, said: str
 ) -> None:
-    asked = Asked(app, cwd=str(SHOP))
+    asked = AppSpec(app, cwd=str(SHOP))
     before = children()
     lab = replace(lab_for(asked), start_seconds=3.0)
     with (
@@ -258,7 +258,7 @@ def test_an_app_whose_life_does_not_begin_ends_with_its_last_lines_and_nothing_i
 
 
 def test_an_app_whose_growth_meets_a_limit_is_told_so() -> None:
-    said = Asked("grows:application", cwd=str(SHOP))
+    said = AppSpec("grows:application", cwd=str(SHOP))
     limits = Limits(memory_bytes=200_000_000)
     with standing(look(said), Contestant("waitress"), lab_for(said), limits) as booted:
         for _ in range(60):

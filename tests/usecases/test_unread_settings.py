@@ -7,9 +7,10 @@ import pytest
 
 from velodrome.model.trial import Contestant
 from velodrome.usecases import apps
-from velodrome.usecases.apps import Asked, lab_for, look
+from velodrome.usecases.apps import AppSpec, lab_for, look
 from velodrome.usecases.bench import standing
-from velodrome.usecases.compare import Terms, laid_out, unread
+from velodrome.usecases.compare import laid_out, unread
+from velodrome.usecases.terms import Terms
 
 APP = """
 import os, threading
@@ -33,7 +34,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("env", [(), ("GUNICORN_CMD_ARGS",)], ids=["in the folder", "handed on"])
 def test_gunicorn_reads_nothing_but_its_command_line(shop: Path, env: tuple[str, ...]) -> None:
-    asked = Asked("shop:app", cwd=str(shop), env=env)
+    asked = AppSpec("shop:app", cwd=str(shop), env=env)
     with (
         standing(look(asked), Contestant("gunicorn-sync"), lab_for(asked)) as booted,
         urllib.request.urlopen(booted.server.url, timeout=10) as answer,
@@ -43,7 +44,7 @@ def test_gunicorn_reads_nothing_but_its_command_line(shop: Path, env: tuple[str,
 
 
 def test_whoever_has_such_settings_is_told_once_and_nobody_else(shop: Path) -> None:
-    asked = Asked("shop:app", cwd=str(shop))
+    asked = AppSpec("shop:app", cwd=str(shop))
     app, lab = look(asked), lab_for(asked)
     assert list(unread(laid_out([app, app], Terms(stacks=("gunicorn-sync",)), lab), lab)) == [
         "./gunicorn.conf.py is not read while stacks are compared: gunicorn runs with the settings that are shown and "
@@ -52,5 +53,5 @@ def test_whoever_has_such_settings_is_told_once_and_nobody_else(shop: Path) -> N
     assert apps.unread_settings(app, (lab.stacks["waitress"],)) == ""
     (shop / "gunicorn.conf.py").unlink()
     assert apps.unread_settings(app, (lab.stacks["gunicorn-sync"],)) == ""
-    handed = look(Asked("shop:app", cwd=str(shop), env=("GUNICORN_CMD_ARGS",)))
+    handed = look(AppSpec("shop:app", cwd=str(shop), env=("GUNICORN_CMD_ARGS",)))
     assert apps.unread_settings(handed, (lab.stacks["gunicorn-sync"],)).startswith("GUNICORN_CMD_ARGS is not")

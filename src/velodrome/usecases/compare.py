@@ -3,15 +3,13 @@
 raced = compare(CompareSpec((AppSpec("shop.wsgi:application"),), Terms(rate=300)), out, follower)
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError
-from velodrome.model.load import Link
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan import matrix
@@ -24,7 +22,6 @@ from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, sta
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.race import Raced
 from velodrome.usecases.terms import Terms, read
-
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,9 @@ def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
         for sentence in unread(comparison, lab):
             follower.said(sentence)
         version = interpreter.find_interpreter(found[0].python).version
-        yield race.Race(comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait, must_answer=True)
+        yield race.Race(
+            comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait, must_answer=True
+        )
 
 
 @dataclass(frozen=True)
@@ -139,13 +138,8 @@ def name_of(app: App) -> str:
 def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:
     """Return what the apps' stacks would read by themselves and do not while they are compared, as sentences."""
     apps = [one.app for one in comparison.study.questions if one.app is not None]
-    for sentence in dict.fromkeys(unread_settings(app, _stacks(comparison, app, lab)) for app in apps):
-        if sentence:
-            told(sentence)
-    with alone(f"study {comparison.study.name}", wait_s, lambda holder: told(f"waiting for {holder}")):
-        for question in comparison.study.questions:
-            if question.app is not None:
-                _rehearse(question.app, question.link, comparison, lab, told)
+    found = (unread_settings(app, _stacks(comparison, app, lab)) for app in apps)
+    return tuple(dict.fromkeys(sentence for sentence in found if sentence))
 
 
 def _stacks(comparison: Comparison, app: App, lab: Lab) -> list[Stack]:

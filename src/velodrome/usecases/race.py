@@ -156,9 +156,7 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
         profile=take,
     )
     partial = bool(spec.only) and spec.resume
-    return Race(
-        study, laid_out, lab, spec.python, spec.resume, spec.redo, spec.wait, partial=partial
-    )
+    return Race(study, laid_out, lab, spec.python, spec.resume, spec.redo, spec.wait, partial=partial)
 
 
 def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:

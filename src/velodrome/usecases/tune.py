@@ -41,11 +41,11 @@ from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
 from velodrome.run.racing.plan import seat
+from velodrome.run.racing.race import MOST_WRONG
+from velodrome.run.racing.session import Refused, most_telling
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, not_served, trial_of
-from velodrome.run.racing.race import MOST_WRONG
-from velodrome.run.racing.session import Refused, most_telling
 from velodrome.usecases.load_blocks import common_first
 from velodrome.usecases.quiet import Quiet
 
