@@ -167,7 +167,9 @@ def race(
     return raced(asked, laid_out, Lab(stacks, guest_tree.export(), profile=take), out, wait)
 
 
-def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait: bool) -> Run:
+def raced(
+    study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait: bool, *, must_answer: bool = False
+) -> Run:
     """Race what was laid out of a study into a folder, a temporary one without `out`, and return the run."""
     folder = Path(out) if out is not None else scratch.made("api") / "run"
     plan = racing.Race(
@@ -177,6 +179,7 @@ def raced(study: Study, laid_out: Matrix, lab: Lab, out: str | Path | None, wait
         wait_s=None if wait else 0.0,
         experiments=laid_out.experiments,
         profiles=laid_out.profiles,
+        must_answer=must_answer,
     )
     with giving(folder):
         racing.run(plan, lab, Quiet(), lambda heat: timing.session_s(heat, lab.stacks))
@@ -230,5 +233,4 @@ def compare(
         found = [apps.look(one) for one in asked]
         lab = apps.lab_for(asked[0], extra)
         comparison = comparing.laid_out(found, terms, lab)
-        comparing.rehearse(comparison, lab, wait_s=None if wait else 0.0)
-        return raced(comparison.study, comparison.matrix, lab, out, wait)
+        return raced(comparison.study, comparison.matrix, lab, out, wait, must_answer=True)

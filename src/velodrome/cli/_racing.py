@@ -10,6 +10,7 @@ from pathlib import Path
 
 from velodrome.cli import _app_options as trusting
 from velodrome.cli import judge
+from velodrome.cli._telling import tell
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.model.errors import BadOptionError, NothingMeasuredError, ResultsError
@@ -53,6 +54,8 @@ class Options:
     databases: Mapping[str, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
     """Paths of stacks of the user's own."""
+    must_answer: bool = False
+    """Whether a race ends early where one of its apps answers on no stack."""
     trust: Trust = field(default_factory=lambda: trusting.trust(False))
     """Decides on what a study names."""
 
@@ -138,6 +141,7 @@ def race_study(name: str, out: Path | None, options: Options) -> Verdict:
 def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Options) -> Verdict:
     """Race what was laid out of a study and show it. Raises NothingMeasuredError beside what a race raises."""
     stacks = lab.stacks
+    warnings: list[str] = []
     with giving(where), RaceView(sys.stdout) as view:
         view.started(
             asked,
@@ -156,12 +160,15 @@ def raced(asked: Study, laid_out: Matrix, lab: Lab, where: Path, options: Option
             None if options.wait else 0.0,
             laid_out.experiments,
             laid_out.profiles,
+            options.must_answer,
         )
-        ended = race.run(plan, lab, view, lambda heat: timing.session_s(heat, stacks))
+        ended = race.run(plan, lab, view, lambda heat: timing.session_s(heat, stacks), warnings.append)
         # A part of a race that is gone on with says nothing of the rest.
         finished = "" if options.only and options.resume else ended.how
         verdict, paths = judge.judged(where, stacks, finished=finished)
         view.verdict(verdict, paths)
+    for sentence in warnings:  # where nothing is drawn over it any more
+        tell(sentence)
     standings = [standing for answer in verdict.answers for standing in answer.standings]
     if all(one.failed for one in standings) and (standings or not verdict.findings):
         raise NothingMeasuredError(paths["results"])

@@ -111,10 +111,11 @@ def _compare(
     comparison = compare.laid_out(found, terms, lab)
     for one in found:
         tell(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-    compare.rehearse(comparison, lab, tell, None if options.wait else 0.0)
+    for sentence in compare.unread(comparison, lab):
+        tell(sentence)
     where = folder(comparison.study.name, out, options.resume)
     version = interpreter.find_interpreter(found[0].python).version
-    raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version))
+    raced(comparison.study, comparison.matrix, lab, where, replace(options, python=version, must_answer=True))
 
 
 def register(app: typer.Typer) -> None:

@@ -1,10 +1,12 @@
 """`velodrome upstream`: a third party that answers after a known time, to call from a service under test."""
 
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Annotated, TypeVar
 
@@ -25,6 +27,24 @@ def _read(option: str, reader: Callable[..., Read], *told: object) -> Read:
         return reader(*told)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
+
+
+def _address(host: str, stopped: threading.Event) -> str:
+    """Return the address of a host, looked up by a thread: a lookup cannot be interrupted, and waiting for it can.
+
+    The name itself where there is none, or where only IPv6 has it: then the engine looks.
+    """
+    found: list[str] = []
+
+    def look() -> None:
+        with suppress(OSError):
+            found.append(str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]))
+
+    looking = threading.Thread(target=look, name="lookup", daemon=True)
+    looking.start()
+    while looking.is_alive() and not stopped.is_set():
+        looking.join(NOTICED_S)
+    return found[0] if found and ":" not in found[0] else host
 
 
 def command(
@@ -69,6 +89,9 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
             signal.signal(number, stop)
+    spec["host"] = _address(host, asked_to_stop)
+    if asked_to_stop.is_set():
+        return
     with third_party.served_here(spec) as upstream:
         print(f"http://{host}:{upstream.port}", flush=True)
         # A signal that comes right before a wait without an end is noticed only when the next one comes.

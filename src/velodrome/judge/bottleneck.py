@@ -13,12 +13,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from velodrome.model import quantity
-from velodrome.model.bottleneck import Bottleneck, Evidence, Limit, ServerUse
+from velodrome.model.bottleneck import (
+    SATURATED,
+    WAITED,
+    Bottleneck,
+    Evidence,
+    GeneratorFault,
+    Limit,
+    ServerUse,
+    generator_fault,
+)
 
 BUSY = 0.85
 """A thread that had so much of a CPU has no room left to speak of: waking up takes the rest."""
-WAITED = 0.1
-"""From this share of the time on, waiting for a CPU matters."""
 
 
 def is_busy(server: ServerUse) -> bool:
@@ -114,8 +121,6 @@ def _asked(silent: Sequence[Mapping[str, Any]]) -> bool:
 
 # --- Was it the generator or the server? The one place where that is decided and said.
 
-SATURATED = 0.9
-"""From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
 KEPT_UP = 0.98
 """An open loop that got so much of its rate got it: the ends of the span cost a little."""
 QUEUES, QUEUES_SURELY = 1.5, 3.0
@@ -219,32 +224,28 @@ def _relief(told: Evidence) -> str:
 
 
 def _generator(told: Evidence) -> Found | None:
-    ours = "These figures are its own, not the server's"
-    core = _cores(told)
-    if told.debug:
-        return (
-            Limit.GENERATOR,
-            f"The generator was the limit: it was built without optimisation. {ours}: install a release build.",
-        )
-    if told.cpu_share > SATURATED:
-        return Limit.GENERATOR, (
-            f"The generator was the limit: it used {quantity.percent(told.cpu_share)} of {core}. {ours}: "
-            f"{_relief(told)}."
-        )
     queued = told.queued_share or 0.0
-    if queued >= WAITED and (told.cpu_share + queued > SATURATED or told.lagged or queued >= 2 * WAITED):
-        return Limit.GENERATOR, (
-            f"The generator was the limit: it waited {quantity.percent(queued)} of the time for a CPU that others "
-            f"had. {ours}: give it one of its own (taskset), or load from another machine."
-        )
-    if told.lagged:
-        late = quantity.milliseconds(told.lag_p99_ms)
-        thread = "" if told.cpus is not None and told.cpus <= told.threads else f"use -t {told.threads + 1}, "
-        return Limit.GENERATOR, (
-            f"The generator was the limit: it sent one request in a hundred {late} ms "
-            f"late or more. {ours}: leave it a CPU of its own, {thread}or ask for less."
-        )
-    return None
+    fault = generator_fault(told.cpu_share, queued_share=queued, lagged=told.lagged, debug=told.debug)
+    ours = "These figures are its own, not the server's"
+    said = {
+        GeneratorFault.DEBUG: f"it was built without optimisation. {ours}: install a release build.",
+        GeneratorFault.SATURATED: (
+            f"it used {quantity.percent(told.cpu_share)} of {_cores(told)}. {ours}: {_relief(told)}."
+        ),
+        GeneratorFault.QUEUED: (
+            f"it waited {quantity.percent(queued)} of the time for a CPU that others had. {ours}: give it one of its "
+            "own (taskset), or load from another machine."
+        ),
+        GeneratorFault.LAGGED: (
+            f"it sent one request in a hundred {quantity.milliseconds(told.lag_p99_ms)} ms late or more. {ours}: "
+            f"leave it a CPU of its own, {_thread(told)}or ask for less."
+        ),
+    }
+    return None if fault is None else (Limit.GENERATOR, f"The generator was the limit: {said[fault]}")
+
+
+def _thread(told: Evidence) -> str:
+    return "" if told.cpus is not None and told.cpus <= told.threads else f"use -t {told.threads + 1}, "
 
 
 def _open(told: Evidence) -> Found:

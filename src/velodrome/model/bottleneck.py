@@ -1,4 +1,8 @@
-"""What held a load back, and the facts that tell."""
+"""What held a load back, the facts that tell, and the one rule for «was it the generator?».
+
+The engine sets its flags by the same bound (`SATURATED` in `crates/engine/src/results.rs`); what is decided of a
+measurement on this side of it is decided by `generator_fault`.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +21,41 @@ class Limit(StrEnum):
     LINK = "link"
     """The network between: its round trip, or its losses."""
     UNKNOWN = "cannot tell"
+
+
+SATURATED = 0.9
+"""From this share of its CPUs on the generator may have been the limit; it is the engine's bound too."""
+WAITED = 0.1
+"""From this share of the time on, waiting for a CPU matters."""
+
+
+class GeneratorFault(StrEnum):
+    """Why figures are the generator's own, not the server's."""
+
+    DEBUG = "built without optimisation"
+    SATURATED = "its CPUs were full"
+    QUEUED = "it waited for a CPU that others had"
+    LAGGED = "it sent requests late"
+
+
+def generator_fault(
+    cpu_share: float, *, queued_share: float = 0.0, lagged: bool = False, debug: bool = False
+) -> GeneratorFault | None:
+    """Return why the figures of a load are the generator's, the gravest reason first; None: they are not.
+
+    `cpu_share` is its CPU time over that its threads could have had, `queued_share` what they waited for a CPU of that
+    time; `lagged` whether its lateness is a good part of the latency. Waiting alone counts where it fills up its time,
+    made requests late, or is long.
+    """
+    if debug:
+        return GeneratorFault.DEBUG
+    if cpu_share > SATURATED:
+        return GeneratorFault.SATURATED
+    if queued_share >= WAITED and (
+        cpu_share + queued_share > SATURATED or lagged or queued_share >= 2 * WAITED
+    ):
+        return GeneratorFault.QUEUED
+    return GeneratorFault.LAGGED if lagged else None
 
 
 @dataclass(frozen=True)

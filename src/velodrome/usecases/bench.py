@@ -8,7 +8,7 @@ It is booted when it is first asked something, and anew when it died or did not 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -34,7 +34,7 @@ from velodrome.judge.search.holding import (
     wrong_anyway,
 )
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, VelodromeError
+from velodrome.model.errors import AppNotServedError, NoServerError, VelodromeError
 from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.search import Probe, Sample
@@ -44,37 +44,14 @@ from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.plan import planned
-from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure
-
-LAST_LINES = 8
-"""Of a server's output that are told."""
-
-Refused = AppAnswersWrongError | AppNotServedError
-
-
-def refused(app: App, label: str, kind: FailureKind, reason: str, last_lines: Sequence[str] = ()) -> Refused:
-    """Return what is raised where a boot or a heat failed; `label` names the stack with its settings."""
-    said, lines = _told(label, reason, last_lines)
-    if kind is FailureKind.WRONG_ANSWER:
-        return AppAnswersWrongError(app.path, label, said, lines, app.simulated)
-    return AppNotServedError(app.path, label, said, lines, tried=not kind.is_missing)
+from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, of_label, refused, warning
 
 
 def not_served(app: App, label: str, error: NoServerError) -> AppNotServedError:
     """Return what is raised where a bench has no server, and it is the app's fault."""
     return AppNotServedError(
-        app.path, label, *_told(label, error.reason, error.last_lines), tried=error.tried
+        app.path, label, *of_label(label, error.reason, error.last_lines), tried=error.tried
     )
-
-
-def most_telling(every: Sequence[Refused]) -> Refused:
-    """Return the one to tell of several: a wrong answer tells most, else the first."""
-    return next((one for one in every if isinstance(one, AppAnswersWrongError)), every[0])
-
-
-def _told(label: str, reason: str, last_lines: Sequence[str]) -> tuple[str, Sequence[str]]:
-    # Who fails is named in the reason, and by the errors as well.
-    return reason.removeprefix(f"{label}: "), last_lines[-LAST_LINES:]
 
 
 QUESTION = "app"
@@ -105,14 +82,6 @@ def standing(
         except ImpossibleError as error:
             raise refused(app, contestant.label, error.kind, error.reason, error.last_lines) from error
         yield booted
-
-
-def warning(label: str, wrong: str) -> str:
-    """Return the sentence for an app that answers not all it is asked rightly; `wrong` names the worst of it."""
-    return (
-        f"warning: on {label} not all that is asked is answered right: {wrong}. It is measured all the same and these "
-        "answers count as errors; correct the app or the request, or leave it out"
-    )
 
 
 RECOVERY_REQUESTS = 3

@@ -1,34 +1,29 @@
 """Which stack to serve an app on: every one that can, under the same load, ranked as any race is.
 
 comparison = laid_out([look(asked)], Terms(rate=300), lab)
-rehearse(comparison, lab)
-... then raced as any study is: comparison.study, comparison.matrix.heats
+... then raced as any study is: comparison.study, comparison.matrix.heats; an app that answers nowhere ends the race
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.app import App
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, UsageError
+from velodrome.model.errors import UsageError
 from velodrome.model.load import Closed, Limits, Link, Load, Open
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
 from velodrome.run.lab import Lab
-from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing.plan import seat
 from velodrome.usecases import apps as unread_settings
 from velodrome.usecases.apps import stacks_for
-from velodrome.usecases.bench import Refused, most_telling, standing, warning
 from velodrome.usecases.terms import read, refuse_count, refuse_rate
 
 LEAST_S = 0.5
 """Of a measured span."""
-MOST_WRONG = 2
-"""Stacks on which an app may answer wrongly or not at all before it is the app's fault, and not a stack's."""
 
 
 @dataclass(frozen=True)
@@ -136,47 +131,12 @@ def name_of(app: App) -> str:
     return app.path.replace("/", "-") + (f"@{app.revision}" if app.revision else "")
 
 
-def rehearse(
-    comparison: Comparison,
-    lab: Lab,
-    told: Callable[[str], None] = lambda _: None,
-    wait_s: float | None = 0.0,
-) -> None:
-    """See that each app answers all it is to be asked on at least one stack, so that nothing is measured in vain.
-
-    `told` hears what is tried; `wait_s` is how long to wait for another velodrome. Raises AppAnswersWrongError or
-    AppNotServedError with the first reason, and BusyError.
-    """
+def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:
+    """Return what the apps' stacks would read by themselves and do not while they are compared, as sentences."""
     apps = [one.app for one in comparison.study.questions if one.app is not None]
-    for sentence in dict.fromkeys(
-        unread_settings.unread_settings(app, _stacks(comparison, app, lab)) for app in apps
-    ):
-        if sentence:
-            told(sentence)
-    with alone(f"study {comparison.study.name}", wait_s, lambda holder: told(f"waiting for {holder}")):
-        for question in comparison.study.questions:
-            if question.app is not None:
-                _rehearse(question.app, question.link, comparison, lab, told)
+    found = (unread_settings.unread_settings(app, _stacks(comparison, app, lab)) for app in apps)
+    return tuple(dict.fromkeys(sentence for sentence in found if sentence))
 
 
 def _stacks(comparison: Comparison, app: App, lab: Lab) -> list[Stack]:
     return [lab.stacks[one.stack] for one in comparison.contestants(app)]
-
-
-def _rehearse(
-    app: App, link: Link | None, comparison: Comparison, lab: Lab, told: Callable[[str], None]
-) -> None:
-    failed: list[Refused] = []
-    for one in comparison.contestants(app):
-        told(f"{name_of(app)} is asked on {one.label}")
-        try:
-            with standing(app, one, lab, comparison.study.limits, link) as booted:
-                if booted.wrong:
-                    told(warning(one.label, booted.wrong))
-                return
-        except (AppAnswersWrongError, AppNotServedError) as error:
-            failed.append(error)
-        if sum(isinstance(error, AppAnswersWrongError) or error.tried for error in failed) >= MOST_WRONG:
-            break
-    if failed:
-        raise most_telling(failed)

@@ -19,9 +19,9 @@ from velodrome.model.measurement import Failed
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
-from velodrome.run.racing.session import run_alone
+from velodrome.run.racing.session import refused, run_alone
 from velodrome.usecases.apps import Asked, commands_around, lab_for, look, named, stacks_for
-from velodrome.usecases.bench import QUESTION, UNLIMITED, refused
+from velodrome.usecases.bench import QUESTION, UNLIMITED
 from velodrome.usecases.terms import read, refuse_count, refuse_rate
 
 BLOCKS = 5

@@ -35,8 +35,9 @@ from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
 from velodrome.run.racing.plan import seat
-from velodrome.usecases.bench import Bench, Refused, most_telling, not_served
-from velodrome.usecases.compare import MOST_WRONG
+from velodrome.run.racing.race import MOST_WRONG
+from velodrome.run.racing.session import Refused, most_telling
+from velodrome.usecases.bench import Bench, not_served
 from velodrome.usecases.load_blocks import common_first
 
 RESERVED_S, RESERVED = 20.0, 1 / 3

@@ -2,19 +2,24 @@
 
 import errno
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.run import made
 from tests.run.racing.plain_driver import PlainDriver
 from tests.run.racing.short_race import Told, bare, heats, lab, study
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
 from velodrome.model import results
+from velodrome.model.app import App
 from velodrome.model.claim import Experiment, Finding
 from velodrome.model.errors import (
+    AppAnswersWrongError,
+    AppNotServedError,
     BusyError,
     EnvironmentFailedError,
     LimitError,
@@ -26,14 +31,16 @@ from velodrome.model.errors import (
 from velodrome.model.load import Limits, Load
 from velodrome.model.measurement import Failed, FailureKind, Flag, FlagKind, LoadFacts, Measurement, Severity
 from velodrome.model.profile import Profile
-from velodrome.model.results import Result
-from velodrome.model.trial import Trial
+from velodrome.model.results import Header, Result, Results
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.report.typeset import visible
 from velodrome.run.drivers.driver import OnEvent, Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
+from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing import race, store
+from velodrome.run.racing.plan import plan_of
 from velodrome.run.racing.race import Race
 from velodrome.run.servers import Server, Stopped
 
@@ -358,3 +365,75 @@ def test_experiments_come_first_and_profiles_last_and_resuming_repeats_neither(
     assert again.order == ["experiment b"]
     assert len(again.findings) == 2
     assert [one.failed for one in store.read(tmp_path / "out").findings] == ["", ""]
+
+
+APP = App("shop:app", "wsgi", sys.executable, "/")
+
+
+def outcome(question: str, contestant: str, failure: FailureKind | None) -> Result:
+    first = heats(ONE_BLOCK)[0].trials[0]
+    trial = replace(
+        first, question=question, contestant=Contestant(contestant), app=replace(APP, path=question)
+    )
+    if failure is None:
+        return made.measurement(trial)
+    return Failed(trial, "2026-01-01", failure, f"{contestant}: it failed", ("last words",))
+
+
+def answers_of(*questions: str, stacks: int = 3) -> race.Answers:
+    trials = [
+        replace(first.trials[0], question=question, contestant=Contestant(f"stack-{number}"))
+        for first in heats(ONE_BLOCK)[:1]
+        for question in questions
+        for number in range(stacks)
+    ]
+    plan = plan_of("study apps", [Session((trial,)) for trial in trials], lab())
+    return race.Answers(plan, Results(Header(ONE_BLOCK, 1, facts.facts(), "0", "now"), (), 0, torn=False))
+
+
+def test_an_app_that_answers_wrongly_on_two_stacks_ends_the_race_with_the_first_reason() -> None:
+    answers = answers_of("shop")
+    answers.see(outcome("shop", "stack-0", FailureKind.WRONG_ANSWER))
+    with pytest.raises(AppAnswersWrongError) as error:
+        answers.see(outcome("shop", "stack-1", FailureKind.WRONG_ANSWER))
+    assert "stack-0" in str(error.value)
+    assert not answers.measured
+
+
+def test_an_app_that_one_stack_served_is_not_refused_for_others() -> None:
+    answers = answers_of("shop")
+    answers.see(outcome("shop", "stack-0", FailureKind.START))
+    answers.see(outcome("shop", "stack-1", None))
+    answers.see(outcome("shop", "stack-2", FailureKind.WRONG_ANSWER))
+    assert answers.measured
+
+
+def test_what_is_missing_here_is_no_fault_of_the_app_until_nothing_is_left() -> None:
+    answers = answers_of("shop")
+    answers.see(outcome("shop", "stack-0", FailureKind.INSTALL))
+    answers.see(outcome("shop", "stack-1", FailureKind.INSTALL))
+    with pytest.raises(AppNotServedError):
+        answers.see(outcome("shop", "stack-2", FailureKind.INSTALL))
+
+
+def test_a_server_that_dies_under_load_had_answered() -> None:
+    answers = answers_of("shop", stacks=1)
+    answers.see(outcome("shop", "stack-0", FailureKind.DIED))
+
+
+def test_each_app_is_judged_by_its_own_stacks() -> None:
+    answers = answers_of("shop", "mall")
+    answers.see(outcome("shop", "stack-0", None))
+    answers.see(outcome("mall", "stack-0", FailureKind.START))
+    with pytest.raises(AppNotServedError, match="mall"):
+        answers.see(outcome("mall", "stack-1", FailureKind.START))
+
+
+def test_a_race_of_an_app_that_nobody_serves_leaves_no_results(tmp_path: Path) -> None:
+    apps = tuple(
+        Session(tuple(replace(trial, app=APP) for trial in session.trials)) for session in heats(ONE_BLOCK)
+    )
+    out = tmp_path / "out"
+    with pytest.raises(AppNotServedError):
+        race.run(Race(ONE_BLOCK, apps, out, must_answer=True), replace(lab(), stacks={}), Told())
+    assert not out.exists()

@@ -7,14 +7,12 @@ standard input, which is also the end of whoever started us, closes them all.
 
 import errno
 import json
-import resource
 import select
 import selectors
 import socket
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from velodrome.run.supervision import own_process
 
@@ -31,7 +29,7 @@ def main() -> int:
     own_process.pinned()
     own_process.give_up_root()
     work = json.loads(sys.stdin.readline())
-    make_room(work["count"])
+    own_process.raise_limit("RLIMIT_NOFILE", work["count"] + SPARE)
     held = open_all(work["host"], work["port"], work["count"], work["open_s"])
     tell({"opened": len(held)})
     for _ in sys.stdin:
@@ -42,16 +40,6 @@ def main() -> int:
 def tell(facts: dict[str, int]) -> None:
     """Answer one line."""
     print(json.dumps(facts), flush=True)
-
-
-def make_room(count: int) -> None:
-    """Raise the limit of descriptors, as far as it can be raised without rights."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + SPARE
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def open_all(host: str, port: int, count: int, open_s: float) -> list[socket.socket]:

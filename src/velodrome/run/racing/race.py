@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from velodrome import _native
 from velodrome.model.claim import Experiment
-from velodrome.model.errors import RaceInterruptedError
-from velodrome.model.measurement import Failed
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, RaceInterruptedError
+from velodrome.model.measurement import Failed, FailureKind, Measurement
 from velodrome.model.results import Header, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.trial import Session, Trial
@@ -22,7 +23,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import facts
 from velodrome.run.racing.opening import Follower, held, host_beside, prepared, proven
 from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of
-from velodrome.run.racing.session import run_session
+from velodrome.run.racing.session import Refused, most_telling, refused, run_session
 from velodrome.run.racing.store import Store
 
 
@@ -42,6 +43,8 @@ class Race:
     """Run before the sessions."""
     profiles: tuple[Trial, ...] = ()
     """Taken after the sessions, where the lab takes profiles."""
+    must_answer: bool = False
+    """Whether the race ends early where one of its apps answers on no stack, so that nothing is measured in vain."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,18 @@ def plan_of_race(
 
 
 def run(
-    race: Race, lab: Lab, follower: Follower, estimate_s: Callable[[Session], float] | None = None
+    race: Race,
+    lab: Lab,
+    follower: Follower,
+    estimate_s: Callable[[Session], float] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run all that the file does not hold yet. `estimate_s`: how long a session should take, if known.
 
+    `warn` hears once of each app what of its requests is answered wrongly; None: the follower does.
     Raises RaceInterruptedError on Ctrl-C, SIGTERM or SIGHUP, BusyError, LimitError, OutputError, and for a resume
-    ResultsError or StudyChangedError. A stack's failure is a result and raises nothing.
+    ResultsError or StudyChangedError. A stack's failure is a result and raises nothing, but where an app must answer:
+    AppAnswersWrongError or AppNotServedError.
     """
     whole = plan_of_race(race, lab, estimate_s)
     total = len(whole.trials)
@@ -100,14 +109,21 @@ def run(
                 plan = plan_of_race(race, lab, estimate_s, before)
                 lab = prepared(plan, lab, follower)
                 _experiment(plan, store, lab, follower)
-                schedule = Scheduler(plan)
+                schedule = Scheduler(plan, warn)
+                answers = Answers(plan, before)
                 for result in schedule.results(lab, follower):
+                    if race.must_answer:
+                        answers.see(result)
                     store.append(result)
                     done += 1
                     follower.finished(result)
                 _profile(plan, store, lab, race.out, follower)
             except KeyboardInterrupt:
                 raise RaceInterruptedError(str(store.path), done, total) from None
+            except (AppAnswersWrongError, AppNotServedError):
+                if not answers.measured:
+                    store.discard()
+                raise
     return Finished(store.path, done, total, schedule.how)
 
 
@@ -165,8 +181,9 @@ def _now() -> str:
 class Scheduler:
     """Runs the sessions of a plan in order, as long as the budget allows another block."""
 
-    def __init__(self, plan: RunPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: RunPlan, warn: Callable[[str], None] | None = None) -> None:
+        self.plan, self._warn = plan, warn
+        self._warned: set[str] = set()
         self.how = "complete"
         self._began = time.monotonic()
         self._estimated_s = self._took_s = 0.0
@@ -184,10 +201,16 @@ class Scheduler:
                     return
             began = time.monotonic()
             follower.heat_started(session.cell, self._seconds(left))
-            with closing(run_session(session, lab)) as results, host_beside(session.seat.placement):
+            warn = partial(self._once, session.trials[0].question, self._warn or follower.preparing)
+            with closing(run_session(session, lab, warn)) as results, host_beside(session.seat.placement):
                 yield from results
             self._estimated_s += session.seconds
             self._took_s += time.monotonic() - began
+
+    def _once(self, question: str, warn: Callable[[str], None], sentence: str) -> None:
+        if question not in self._warned:
+            self._warned.add(question)
+            warn(sentence)
 
     def _seconds(self, sessions: Iterable[PlannedSession]) -> float:
         """Return how long sessions will take: as estimated, times how wrong the estimate was so far."""
@@ -199,3 +222,46 @@ class Scheduler:
         if self.plan.budget_s is None:
             return False
         return time.monotonic() - self._began + self._seconds(block) > self.plan.budget_s
+
+
+MOST_WRONG = 2
+"""Stacks on which an app may answer wrongly or not at all before it is the app's fault, and not a stack's."""
+AT_START = (
+    FailureKind.WRONG_ANSWER,
+    FailureKind.NEVER_ANSWERED,
+    FailureKind.START,
+    FailureKind.INSTALL,
+    FailureKind.UNAVAILABLE,
+)
+"""Failures of a server that has not given a right answer yet."""
+
+
+class Answers:
+    """Which apps have answered on no stack so far."""
+
+    def __init__(self, plan: RunPlan, before: Results) -> None:
+        """`before` is what was measured earlier."""
+        measured = [one.trial.question for one in before.trials if isinstance(one, Measurement)]
+        self.measured = bool(measured)
+        """Whether anything was measured."""
+        self._answered = set(measured)
+        self._failed: dict[str, dict[str, Refused]] = {}
+        self._contestants: dict[str, set[str]] = {}
+        for trial in plan.trials:
+            self._contestants.setdefault(trial.question, set()).add(trial.contestant.label)
+
+    def see(self, result: Result) -> None:
+        """Take note of a result. Raises AppAnswersWrongError or AppNotServedError where its app answers nowhere."""
+        trial = result.trial
+        app, label = trial.app, trial.contestant.label
+        self.measured = self.measured or isinstance(result, Measurement)
+        if app is None or trial.question in self._answered:
+            return
+        if not isinstance(result, Failed) or result.failure not in AT_START:
+            self._answered.add(trial.question)
+            return
+        failed = self._failed.setdefault(trial.question, {})
+        failed[label] = refused(app, label, result.failure, result.reason, result.last_lines)
+        tried = sum(isinstance(one, AppAnswersWrongError) or one.tried for one in failed.values())
+        if tried >= MOST_WRONG or failed.keys() == self._contestants[trial.question]:
+            raise most_telling([*failed.values()])

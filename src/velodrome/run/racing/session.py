@@ -11,7 +11,7 @@ answered anything, else `Failed(DIED)`; the trials that remain get a fresh serve
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,8 +20,10 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Body
 from velodrome.guest.stack import Stack
 from velodrome.model import secrets
-from velodrome.model.app import ThirdParty
+from velodrome.model.app import App, ThirdParty
 from velodrome.model.errors import (
+    AppAnswersWrongError,
+    AppNotServedError,
     CompanionFailedError,
     CompanionMissingError,
     DriverMissingError,
@@ -245,23 +247,30 @@ def run_alone(session: Session, lab: Lab) -> Generator[Result, None, None]:
     yield from run_session(plan, lab)
 
 
-def run_session(plan: PlannedSession, lab: Lab) -> Generator[Result, None, None]:
+def run_session(
+    plan: PlannedSession, lab: Lab, warn: Callable[[str], None] = lambda _: None
+) -> Generator[Result, None, None]:
     """Yield one result for each trial, in order, as soon as it is certain.
 
-    Close the iterator (`contextlib.closing`) to stop everything early.
+    `warn` hears what of the requests the server answers wrongly, although enough is right. Close the iterator
+    (`contextlib.closing`) to stop everything early.
     """
     waiting = deque(plan.trials)
     while waiting:
-        yield from _one_server(plan, waiting, lab)
+        yield from _one_server(plan, waiting, lab, warn)
 
 
-def _one_server(plan: PlannedSession, waiting: deque[Trial], lab: Lab) -> Iterator[Result]:
+def _one_server(
+    plan: PlannedSession, waiting: deque[Trial], lab: Lab, warn: Callable[[str], None]
+) -> Iterator[Result]:
     """Run as many trials as one server carries: all of them, unless it dies."""
     started_at = _now()
     last: Trial | None = None
     try:
         with ExitStack() as running:
             booted = boot(replace(plan, trials=tuple(waiting)), lab, running)
+            if booted.wrong:
+                warn(warning(waiting[0].contestant.label, booted.wrong))
             while True:
                 last = waiting.popleft()
                 result = measure(last, booted, lab)
@@ -438,3 +447,35 @@ def _with_end(result: Result, stopped: Stopped, server: Server) -> Result:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+LAST_LINES = 8
+"""Of a server's output that are told."""
+
+Refused = AppAnswersWrongError | AppNotServedError
+
+
+def refused(app: App, label: str, kind: FailureKind, reason: str, last_lines: Sequence[str] = ()) -> Refused:
+    """Return what is raised where the session of an app failed; `label` names the stack with its settings."""
+    said, lines = of_label(label, reason, last_lines)
+    if kind is FailureKind.WRONG_ANSWER:
+        return AppAnswersWrongError(app.path, label, said, lines, app.simulated)
+    return AppNotServedError(app.path, label, said, lines, tried=not kind.is_missing)
+
+
+def most_telling(every: Sequence[Refused]) -> Refused:
+    """Return the one to tell of several: a wrong answer tells most, else the first."""
+    return next((one for one in every if isinstance(one, AppAnswersWrongError)), every[0])
+
+
+def of_label(label: str, reason: str, last_lines: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return a reason without whom it names, which the errors do as well, and the last of the lines."""
+    return reason.removeprefix(f"{label}: "), last_lines[-LAST_LINES:]
+
+
+def warning(label: str, wrong: str) -> str:
+    """Return the sentence for an app that answers not all it is asked rightly; `wrong` names the worst of it."""
+    return (
+        f"warning: on {label} not all that is asked is answered right: {wrong}. It is measured all the same and these "
+        "answers count as errors; correct the app or the request, or leave it out"
+    )

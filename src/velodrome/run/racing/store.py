@@ -4,6 +4,7 @@ import copy
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -120,6 +121,13 @@ class Store:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ResultsInUseError(str(self.path)) from error
+
+    def discard(self) -> None:
+        """Remove the file, and its folder if nothing else is in it: nothing was measured."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+        with suppress(OSError):  # what else is in it is somebody's
+            self.path.parent.rmdir()
 
     def close(self) -> None:
         """Close the file; may be called again."""

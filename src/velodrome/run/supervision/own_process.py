@@ -64,15 +64,18 @@ def _set_user(uid: int, keep: int) -> None:
 
 
 def raise_limit(name: str, wanted: int) -> None:
-    """Raise a limit to what is wanted, if it is less; where the system does not allow that, it stays as it is."""
+    """Raise a limit to what is wanted, if it is less: with the right to, else as far as it goes without."""
     if (number := getattr(resource, name, None)) is None:  # not on every system
         return
     soft, hard = (sys.maxsize if one == resource.RLIM_INFINITY else one for one in resource.getrlimit(number))
     if soft < wanted:
-        try:
-            resource.setrlimit(number, (wanted, max(hard, wanted) if hard < sys.maxsize else -1))
-        except (ValueError, OSError):  # contextlib would take 2 ms of a load's start
-            return
+        kept = -1 if hard == sys.maxsize else hard
+        for new in ((wanted, max(hard, wanted) if hard < sys.maxsize else -1), (min(wanted, hard), kept)):
+            try:
+                resource.setrlimit(number, new)
+                return
+            except (ValueError, OSError):  # contextlib would take 2 ms of a load's start
+                continue
 
 
 def in_words(error: Exception) -> str:
