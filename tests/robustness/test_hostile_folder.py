@@ -243,8 +243,8 @@ facts = VelodromeDriver().run(Load(Closed(2), duration_s=0.1), Target(URL), lamb
 assert facts.ok, facts
 """,
     "a third party": """
-from velodrome.run.third_party import upstream
-with upstream.start() as third:
+from velodrome.run import third_party
+with third_party.start() as third:
     assert third.port
 """,
     "idle connections": """
@@ -259,12 +259,12 @@ assert spawn(("/bin/echo", "done"), span_s=5).output == "done\\n"
     "what asks an interpreter": """
 import sys
 from pathlib import Path
-from velodrome.run.environments import cpu_turn, guest_tree
+from velodrome.run.environments import environment, guest_tree
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.interpreter import theirs
 tree = guest_tree.export()
 assert theirs(sys.executable, tree).packages
-assert float(cpu_turn.turn_ns(Environment(Path(sys.executable), "3", {}, False), tree)) > 0
+assert float(environment.turn_ns(Environment(Path(sys.executable), "3", {}, False), tree)) > 0
 """,
 }
 

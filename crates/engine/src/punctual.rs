@@ -96,12 +96,10 @@ impl Priority {
 const LONGEST: Nanos = 100 * MICROSECOND;
 /// One part in so many of the time between requests may be waited awake: 2 % of a CPU.
 const SHARE: Nanos = 50;
-/// The same where requests are no further apart than [`CLOSE`]: 0.4 % of a CPU, which is 1 to 2 % of what so many requests
-/// cost it themselves.
-const SHARE_OF_CLOSE: Nanos = 250;
+/// The same where requests are no further apart than [`CLOSE`]: 0.25 % of a CPU, which is less than 1 % of what so many
+/// requests cost it themselves.
+const SHARE_OF_CLOSE: Nanos = 400;
 const CLOSE: Nanos = 200 * MICROSECOND;
-/// So short a rest is waited awake although the share is used up: another sleep would cost as much.
-const SHORT: Nanos = 3 * MICROSECOND;
 /// Lateness is learned by the length of the sleep, in powers of two from 8 us on: who slept long wakes later, because
 /// its CPU slept deeper.
 const LENGTHS: usize = 10;
@@ -194,13 +192,19 @@ impl Awake {
         let Some(ahead) = due.checked_sub(now).filter(|ahead| *ahead > 0) else {
             return wake;
         };
-        let late = self.lateness.of(ahead);
+        // Who has used more than its share sleeps as long as anybody, until that is earned again: to wake early and sleep
+        // once more would cost as much as the wait.
+        let late = match self.left {
+            0.. => self.lateness.of(ahead),
+            _ => 0,
+        };
+        let may = self.woken || self.began != Nanos::MAX || ahead as i64 <= self.left;
         if self.woken || ahead <= late {
-            if self.began != Nanos::MAX || ahead <= SHORT || ahead as i64 <= self.left {
-                self.began = self.began.min(now);
-                return now;
+            if !may {
+                return wake;
             }
-            return wake;
+            self.began = self.began.min(now);
+            return now;
         }
         let until = due - late;
         if wake < until {

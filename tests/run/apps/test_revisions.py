@@ -1,6 +1,5 @@
 """Revisions of a real repository beside each other, gone afterwards whatever happened."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.run.apps.repository import git
 
 from velodrome.model.errors import GitError, RevisionError
 from velodrome.run.apps.revisions import KIND, checked_out
@@ -22,23 +22,6 @@ with stoppable(), checked_out(sys.argv[1], ("HEAD~1", "HEAD")) as found:
     print(found[0].root, flush=True)
     time.sleep(60)
 """
-
-
-def git(folder: Path, *arguments: str) -> str:
-    told = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    ran = subprocess.run(
-        ["git", "-C", str(folder), *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=os.environ | told,
-    )
-    return ran.stdout.strip()
 
 
 @pytest.fixture

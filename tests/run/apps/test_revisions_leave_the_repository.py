@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.run.apps.in_a_hook import picture
-from tests.run.apps.test_revisions import git
+from tests.run.apps.repository import git
 from tests.shop_repository import SHOP
 
 from velodrome.model.errors import GitError, RevisionError

@@ -1,7 +1,7 @@
 """What publications say of grpcio under gevent, of channels and loops, and of its two kinds of channel, is tried."""
 
 import pytest
-from tests.run.experiments.test_traps import found, number
+from tests.run.experiments.findings import found, number
 
 from velodrome.guest import catalog
 from velodrome.guest.grpc.greeter import PEER

@@ -1,9 +1,10 @@
 """The traps of clients and loops: each experiment finds on this machine what is known of it."""
 
 import pytest
+from tests.run.experiments.findings import found, number
 
 from velodrome.guest import catalog
-from velodrome.model.claim import Experiment, Finding, Setting
+from velodrome.model.claim import Experiment
 from velodrome.model.errors import ProgramError
 from velodrome.run.environments import guest_tree
 from velodrome.run.experiments.programs import run_program
@@ -14,19 +15,6 @@ from velodrome.run.lab import Lab
 @pytest.fixture(scope="module")
 def lab() -> Lab:
     return Lab(catalog.stacks(), guest_tree.export([]))
-
-
-def found(lab: Lab, kind: str, **settings: Setting) -> Finding:
-    finding = run_experiment(Experiment("one", kind, settings), lab)
-    assert finding.failed == "", (finding.failed, finding.last_lines)
-    assert finding.sentence
-    return finding
-
-
-def number(finding: Finding, fact: str) -> float:
-    value = finding.facts[fact]
-    assert isinstance(value, (int, float)), (fact, finding.facts)
-    return value
 
 
 def test_a_chain_of_calls_passes_the_scheduler_more_often_than_an_answer_at_once(lab: Lab) -> None:
@@ -72,7 +60,8 @@ def test_a_program_that_dies_is_told_with_its_last_words(lab: Lab) -> None:
     made = lab.environment(lab.stacks["waitress"], None, {})
     with pytest.raises(ProgramError) as caught:
         run_program(made, lab, "velodrome.guest.experiments.no_such_program")
-    assert "velodrome.guest.experiments.no_such_program told nothing: exit status 1." in str(caught.value)
+    assert "velodrome.guest.experiments.no_such_program" in str(caught.value)
+    assert "exit status 1" in str(caught.value)
     assert "No module named" in str(caught.value)
     with pytest.raises(ProgramError, match=r"it did not end within 0\.2 s"):
         run_program(made, lab, "http.server", "--bind=127.0.0.1", "0", limit_s=0.2)

@@ -33,7 +33,7 @@ use crate::upstream::requests::Replies;
 use crate::upstream::shard::{Command, Shard};
 use crate::upstream::spec::Spec;
 
-pub use requests::{Heard, NotARequest, Persistence, Request, Requests};
+pub use requests::{Incoming, NotARequest, Persistence, Request, Requests};
 pub use spec::{Latency, duration};
 
 /// Why a third party cannot start.

@@ -19,7 +19,7 @@ pub struct Request {
 
 /// What came of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum Incoming {
     /// A request is incomplete.
     More,
     /// The client waits for `100 Continue` before it sends the body.
@@ -67,7 +67,7 @@ impl Requests {
     }
 
     /// Reads on; returns how many bytes were used. After `Whole` or `Waits` there may be more to hear in the rest.
-    pub fn hear(&mut self, bytes: &[u8]) -> Result<(usize, Heard), NotARequest> {
+    pub fn hear(&mut self, bytes: &[u8]) -> Result<(usize, Incoming), NotARequest> {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
@@ -76,7 +76,7 @@ impl Requests {
                     let (here, waits) = self.head(rest)?;
                     used += here;
                     if waits && used == bytes.len() {
-                        return Ok((used, Heard::Waits));
+                        return Ok((used, Incoming::Waits));
                     }
                 }
                 State::Length(_, left) => {
@@ -95,10 +95,10 @@ impl Requests {
             }
             if let State::Length(request, 0) = self.state {
                 self.state = State::Head;
-                return Ok((used, Heard::Whole(request)));
+                return Ok((used, Incoming::Whole(request)));
             }
         }
-        Ok((used, Heard::More))
+        Ok((used, Incoming::More))
     }
 
     /// Reads a head, or a part of one; returns the bytes used and whether the client now waits for a 100.

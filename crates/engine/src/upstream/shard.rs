@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use crate::chance::chance;
 use crate::os;
 use crate::os::poller::{Interest, Mode, Poller, Ready};
-use crate::upstream::requests::{Heard, Persistence, Reply, Request, Requests, Status};
+use crate::upstream::requests::{Incoming, Persistence, Reply, Request, Requests, Status};
 use crate::upstream::{Plan, Snapshot, Tally};
 
 /// What a thread can be told.
@@ -471,12 +471,12 @@ impl Connection {
                 Ok((used, heard)) => {
                     bytes = &bytes[used..];
                     match heard {
-                        Heard::Whole(request) => clerk.decide(request, now),
-                        Heard::Waits => {
+                        Incoming::Whole(request) => clerk.decide(request, now),
+                        Incoming::Waits => {
                             self.go_on();
                             continue;
                         }
-                        Heard::More => return,
+                        Incoming::More => return,
                     }
                 }
                 Err(_) => clerk.refuse(now),

@@ -10,7 +10,7 @@ mod callers;
 
 struct Caller(pub BufReader<TcpStream>);
 
-struct Heard {
+struct Reply {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
@@ -30,12 +30,12 @@ impl Caller {
         self.0.get_mut().write_all(bytes).unwrap();
     }
 
-    pub fn get(&mut self, path: &str) -> Heard {
+    pub fn get(&mut self, path: &str) -> Reply {
         self.say(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
         self.hear(true)
     }
 
-    pub fn hear(&mut self, body: bool) -> Heard {
+    pub fn hear(&mut self, body: bool) -> Reply {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert_ne!(
@@ -50,7 +50,7 @@ impl Caller {
         let length = length.map_or(0, |text| text.parse().unwrap());
         let mut bytes = vec![0; if body { length } else { 0 }];
         self.0.read_exact(&mut bytes).unwrap();
-        Heard {
+        Reply {
             status: head[9..12].parse().unwrap(),
             head,
             body: bytes,

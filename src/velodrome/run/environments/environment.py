@@ -38,7 +38,6 @@ from velodrome.guest.stack import Stack, before
 from velodrome.model.app import App
 from velodrome.model.errors import CalibrationError, EnvironmentFailedError, NoHomeError, UvMissingError
 from velodrome.run import cache
-from velodrome.run.account import current_process
 from velodrome.run.environments import guest_tree, installing, lock
 from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, kept, tell, unsolvable
 from velodrome.run.environments.interpreter import Interpreter, Theirs, find_interpreter, find_uv, theirs
@@ -219,16 +218,9 @@ def turn_ns(environment: Environment, guest_tree: Path) -> str:
 def _once(environment: Environment, guest_tree: Path) -> str:
     try:
         begun = python.guest(environment.python, guest_tree, TURN_MODULE, env={"PYTHONNOUSERSITE": "1"})
-        told = subprocess.run(
-            begun.argv,
-            env=begun.env,
-            cwd=begun.cwd,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=TURN_PATIENCE_S,
-            **current_process(),
-        ).stdout.strip()
+        answered = python.guest_answer(begun, TURN_PATIENCE_S)
+        answered.check_returncode()
+        told = answered.stdout.strip()
         float(told)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise CalibrationError(str(environment.python), str(error)) from error

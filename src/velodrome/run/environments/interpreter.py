@@ -21,7 +21,7 @@ from velodrome.run import cache
 from velodrome.run.account import Account, acting, current_process, current_variables, hand_over
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.python import answering, guest
+from velodrome.run.supervision.python import answering, guest, guest_answer
 
 ASK = (
     "import sys, json, platform; print(json.dumps([getattr(sys, '_base_executable', sys.executable), "
@@ -176,17 +176,9 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
     begun = guest(python, guest_tree, MODULE, env=env)
     try:
         with refusals():  # which are no fault of what was asked for
-            said = subprocess.run(
-                begun.argv,
-                env=begun.env,
-                cwd=begun.cwd,
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=LONGEST_S,
-                **current_process(),
-            ).stdout
-        told = json.loads(said.splitlines()[-1])  # something that a .pth file starts may print as well
+            said = guest_answer(begun, LONGEST_S)
+        said.check_returncode()
+        told = json.loads(said.stdout.splitlines()[-1])  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterNotFoundError(python, f"it does not tell what is installed ({error})") from error
     return Theirs(find_interpreter(python), told["packages"], tuple(told["folders"]))

@@ -26,7 +26,7 @@ from velodrome.guest.stack import KnobValue, Launch, Process
 from velodrome.model.claim import Setting
 from velodrome.model.errors import ProgramError, ServerNotReadyError
 from velodrome.run import servers, third_party
-from velodrome.run.account import current_process, hand_over
+from velodrome.run.account import hand_over
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.lab import Lab
@@ -34,7 +34,7 @@ from velodrome.run.link import Loopback, Site, entered
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import NotReady, Server, Serving
 from velodrome.run.supervision import scratch
-from velodrome.run.supervision.python import guest
+from velodrome.run.supervision.python import guest, guest_answer
 
 VERSIONS: Mapping[str, Setting] = {"python": "", "packages": ()}
 """Settings to run on another interpreter, with other versions: `packages = ["tornado=5.1.1"]`."""
@@ -62,16 +62,7 @@ def run_program(made: Environment, lab: Lab, module: str, *arguments: str, limit
         env = {"PYTHONNOUSERSITE": "1", "HOME": str(folder), "LANG": "C.UTF-8"}
         begun = guest(made.python, lab.guest_tree, module, *arguments, env=env, cwd=str(folder))
         try:
-            done = subprocess.run(
-                begun.argv,
-                capture_output=True,
-                text=True,
-                timeout=limit_s,
-                check=False,
-                cwd=begun.cwd,
-                env=begun.env,
-                **current_process(),
-            )
+            done = guest_answer(begun, limit_s)
         except subprocess.TimeoutExpired as error:
             raise ProgramError(module, f"it did not end within {limit_s:g} s") from error
     lines = done.stdout.strip().splitlines()

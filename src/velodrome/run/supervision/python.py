@@ -31,7 +31,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from velodrome.model import secrets
-from velodrome.run.account import acting
+from velodrome.run.account import acting, current_process
 from velodrome.run.faults import refusals
 
 HOME = str(Path(__file__).parents[3])
@@ -104,6 +104,23 @@ def guest(
     """
     argv = (str(python), "-m", module, *arguments)
     return Start(argv, {**env, "PYTHONPATH": str(tree)}, cwd or str(tree))
+
+
+def guest_answer(begun: Start, limit_s: float) -> subprocess.CompletedProcess[str]:
+    """Run what `guest` began to its end, as whom foreign code runs as; its answer is the last line it printed.
+
+    Raises OSError where it cannot be started, subprocess.TimeoutExpired after `limit_s`.
+    """
+    return subprocess.run(
+        begun.argv,
+        env=begun.env,
+        cwd=begun.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit_s,
+        **current_process(),
+    )
 
 
 LAST_LINES = 12

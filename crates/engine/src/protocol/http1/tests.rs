@@ -34,14 +34,14 @@ impl<'a> Asked<'a> {
 
 /// All that came out of a connection: its answers, the number of surplus bytes, how it ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Heard {
+struct Seen {
     answers: Vec<Answer>,
     failed: Option<ProtocolError>,
 }
 
 /// Plays pieces of a stream, then a close, to a parser that asks the next thing as soon as it may.
-fn play<'p>(asked: &[Asked], pieces: impl IntoIterator<Item = &'p [u8]>) -> Heard {
-    let mut heard = Heard {
+fn play<'p>(asked: &[Asked], pieces: impl IntoIterator<Item = &'p [u8]>) -> Seen {
+    let mut heard = Seen {
         answers: Vec::new(),
         failed: None,
     };

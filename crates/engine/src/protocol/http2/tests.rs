@@ -58,7 +58,7 @@ fn get() -> RequestHead {
 
 /// What a caller heard: events with their data joined, each with its tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Heard {
+enum Seen {
     Head(u32, u16, GrpcStatus, Vec<u8>, bool),
     Data(u32, Vec<u8>, bool),
     Trailers(u32, GrpcStatus, Vec<u8>),
@@ -67,23 +67,23 @@ enum Heard {
     Malformed(u32, &'static str),
 }
 
-fn hear(heard: &mut Vec<Heard>, tag: u32, event: StreamEvent<'_>) {
+fn hear(heard: &mut Vec<Seen>, tag: u32, event: StreamEvent<'_>) {
     let event = match event {
         StreamEvent::Head {
             status, grpc, end, ..
-        } => Heard::Head(tag, status, grpc.status, grpc.message.to_vec(), end),
+        } => Seen::Head(tag, status, grpc.status, grpc.message.to_vec(), end),
         StreamEvent::Data { bytes, end } => match heard.last_mut() {
-            Some(Heard::Data(before, joined, ended)) if *before == tag && !*ended => {
+            Some(Seen::Data(before, joined, ended)) if *before == tag && !*ended => {
                 joined.extend_from_slice(bytes);
                 *ended = end;
                 return;
             }
-            _ => Heard::Data(tag, bytes.to_vec(), end),
+            _ => Seen::Data(tag, bytes.to_vec(), end),
         },
-        StreamEvent::Trailers { grpc } => Heard::Trailers(tag, grpc.status, grpc.message.to_vec()),
-        StreamEvent::Reset { code } => Heard::Reset(tag, code),
-        StreamEvent::Refused => Heard::Refused(tag),
-        StreamEvent::Malformed { why } => Heard::Malformed(tag, why),
+        StreamEvent::Trailers { grpc } => Seen::Trailers(tag, grpc.status, grpc.message.to_vec()),
+        StreamEvent::Reset { code } => Seen::Reset(tag, code),
+        StreamEvent::Refused => Seen::Refused(tag),
+        StreamEvent::Malformed { why } => Seen::Malformed(tag, why),
     };
     heard.push(event);
 }
@@ -92,7 +92,7 @@ fn hear(heard: &mut Vec<Heard>, tag: u32, event: StreamEvent<'_>) {
 struct Play {
     session: Session,
     out: Vec<u8>,
-    heard: Vec<Heard>,
+    heard: Vec<Seen>,
 }
 
 impl Play {

@@ -40,13 +40,13 @@ fn answer(key: &[u8]) -> String {
 
 /// What was heard: whole messages, and the bytes of one that is not.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Heard {
+struct Seen {
     open: bool,
     messages: Vec<(Kind, Vec<u8>)>,
     rest: Vec<u8>,
 }
 
-impl Heard {
+impl Seen {
     fn hear(&mut self, event: Event<'_>) {
         match event {
             Event::Open => self.open = true,
@@ -63,7 +63,7 @@ impl Heard {
 struct Play {
     session: Session,
     out: Vec<u8>,
-    heard: Heard,
+    heard: Seen,
 }
 
 impl Play {
@@ -73,7 +73,7 @@ impl Play {
         let mut play = Play {
             session: Session::new(1 << 20),
             out: Vec::new(),
-            heard: Heard::default(),
+            heard: Seen::default(),
         };
         let key = play.session.open(&mut upgrade, &mut play.out);
         (play, answer(&key))

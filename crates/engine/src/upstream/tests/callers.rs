@@ -399,7 +399,7 @@ fn durations_are_read_as_people_write_them() {
     }
 }
 
-fn all(stream: &[u8], size: usize) -> Result<Vec<Heard>, NotARequest> {
+fn all(stream: &[u8], size: usize) -> Result<Vec<Incoming>, NotARequest> {
     let mut requests = Requests::new();
     let mut heard = Vec::new();
     for mut piece in stream.chunks(size) {
@@ -407,7 +407,7 @@ fn all(stream: &[u8], size: usize) -> Result<Vec<Heard>, NotARequest> {
             let (used, what) = requests.hear(piece)?;
             assert!(used > 0);
             piece = &piece[used..];
-            heard.extend((what != Heard::More).then_some(what));
+            heard.extend((what != Incoming::More).then_some(what));
         }
     }
     Ok(heard)
@@ -469,7 +469,7 @@ fn requests_are_found_however_they_are_cut() {
         ),
     ];
     for (stream, requests) in rows {
-        let expected: Vec<Heard> = requests.iter().copied().map(Heard::Whole).collect();
+        let expected: Vec<Incoming> = requests.iter().copied().map(Incoming::Whole).collect();
         for size in 1..=stream.len() {
             assert_eq!(
                 all(stream, size).as_deref(),
@@ -484,10 +484,10 @@ fn requests_are_found_however_they_are_cut() {
 #[test]
 fn a_client_that_waits_for_100_is_told_from_one_that_does_not() {
     let head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
-    assert_eq!(all(head, 1000), Ok(vec![Heard::Waits]));
+    assert_eq!(all(head, 1000), Ok(vec![Incoming::Waits]));
     assert_eq!(
         all(&[head.as_slice(), b"hi"].concat(), 1000),
-        Ok(vec![Heard::Whole(PLAIN)])
+        Ok(vec![Incoming::Whole(PLAIN)])
     );
 }
 

@@ -2,7 +2,7 @@
 //! no latency but by the field of a query that is its own.
 
 use arbitrary::{Arbitrary, Unstructured};
-use velodrome_engine::upstream::{Heard, Request, Requests};
+use velodrome_engine::upstream::{Incoming, Request, Requests};
 
 /// What is heard, and whether it ended with what is no request.
 fn heard(stream: &[u8], size: usize) -> (Vec<Request>, bool) {
@@ -14,7 +14,7 @@ fn heard(stream: &[u8], size: usize) -> (Vec<Request>, bool) {
                 Ok((used, what)) => {
                     assert!(used > 0 && used <= piece.len());
                     piece = &piece[used..];
-                    if let Heard::Whole(request) = what {
+                    if let Incoming::Whole(request) = what {
                         found.push(request);
                     }
                 }

@@ -234,7 +234,7 @@ proptest! {
     ) {
         let stream = written.iter().flat_map(|one| one.bytes.clone()).collect::<Vec<_>>();
         let asked = written.iter().map(Written::asked).collect::<Vec<_>>();
-        let right = Heard { answers: written.iter().map(Written::answer).collect(), failed: None };
+        let right = Seen { answers: written.iter().map(Written::answer).collect(), failed: None };
         prop_assert_eq!(&play(&asked, [stream.as_slice()]), &right, "whole: {}", stream.escape_ascii());
         prop_assert_eq!(&play(&asked, stream.chunks(1)), &right, "byte by byte: {}", stream.escape_ascii());
         prop_assert_eq!(&play(&asked, cut(&stream, &sizes)), &right, "cut: {}", stream.escape_ascii());
@@ -248,6 +248,6 @@ proptest! {
         let stream = [b"HTTP/1.0 200 OK\n\n".as_slice(), &body].concat();
         let answer = Answer { status: 200, keep_alive: false, body_len: body.len() as u64, body: BodyCheck::Right };
         let heard = play(&[Asked::expecting(&body)], cut(&stream, &sizes));
-        prop_assert_eq!(heard, Heard { answers: vec![answer], failed: None });
+        prop_assert_eq!(heard, Seen { answers: vec![answer], failed: None });
     }
 }

@@ -209,14 +209,14 @@ fn a_close_means_what_the_moment_makes_of_it() {
     }
     assert_eq!(
         play(&[GET], [&b""[..]]),
-        Heard {
+        Seen {
             answers: vec![],
             failed: None
         }
     );
     assert_eq!(
         play(&[GET], [&b"\r\n"[..]]),
-        Heard {
+        Seen {
             answers: vec![],
             failed: None
         }

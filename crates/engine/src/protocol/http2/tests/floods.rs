@@ -261,7 +261,7 @@ fn windows_are_widened_as_they_are_used_and_an_overrun_is_noticed() {
     play.feed(&data(1, &[0; 11], false)).unwrap();
     assert_eq!(
         play.heard.last(),
-        Some(&Heard::Malformed(0, "it overruns its window"))
+        Some(&Seen::Malformed(0, "it overruns its window"))
     );
     play.session.cancel(1, CANCEL, &mut play.out);
     play.take_out();

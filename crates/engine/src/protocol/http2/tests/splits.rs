@@ -69,7 +69,7 @@ prop_compose! {
 }
 
 /// The frames of one deed on a stream, and what has to be heard of them under its tag.
-fn write(deed: &Deed, stream: u32, tag: u32, right: &mut Vec<Heard>) -> Vec<u8> {
+fn write(deed: &Deed, stream: u32, tag: u32, right: &mut Vec<Seen>) -> Vec<u8> {
     match deed {
         Deed::Interim => headers(stream, &[(":status", "103")], false),
         Deed::Ping => frame(Kind::PING, 0, 0, b"abcdefgh"),
@@ -88,13 +88,7 @@ fn write(deed: &Deed, stream: u32, tag: u32, right: &mut Vec<Heard>) -> Vec<u8> 
                     .iter()
                     .map(|(name, value)| (name.as_str(), value.as_str())),
             );
-            right.push(Heard::Head(
-                tag,
-                *status,
-                GrpcStatus::Missing,
-                vec![],
-                false,
-            ));
+            right.push(Seen::Head(tag, *status, GrpcStatus::Missing, vec![], false));
             let whole = block(&fields);
             let mut parts = whole.chunks(whole.len().div_ceil(*pieces));
             let mut first = vec![*padding];
@@ -125,7 +119,7 @@ fn write(deed: &Deed, stream: u32, tag: u32, right: &mut Vec<Heard>) -> Vec<u8> 
     }
 }
 
-fn write_ending(ending: &Ending, stream: u32, tag: u32, right: &mut Vec<Heard>) -> Vec<u8> {
+fn write_ending(ending: &Ending, stream: u32, tag: u32, right: &mut Vec<Seen>) -> Vec<u8> {
     match ending {
         Ending::Data(bytes) => {
             hear(right, tag, StreamEvent::Data { bytes, end: true });
@@ -133,7 +127,7 @@ fn write_ending(ending: &Ending, stream: u32, tag: u32, right: &mut Vec<Heard>) 
         }
         Ending::Trailers { status, message } => {
             let text = message.as_bytes().to_vec();
-            right.push(Heard::Trailers(tag, GrpcStatus::Code(*status), text));
+            right.push(Seen::Trailers(tag, GrpcStatus::Code(*status), text));
             let status = status.to_string();
             headers(
                 stream,
@@ -143,8 +137,8 @@ fn write_ending(ending: &Ending, stream: u32, tag: u32, right: &mut Vec<Heard>) 
         }
         Ending::Reset(code) => {
             right.push(match *code {
-                REFUSED_STREAM => Heard::Refused(tag),
-                code => Heard::Reset(tag, code),
+                REFUSED_STREAM => Seen::Refused(tag),
+                code => Seen::Reset(tag, code),
             });
             frame(Kind::RST_STREAM, 0, stream, &code.to_be_bytes())
         }
@@ -152,7 +146,7 @@ fn write_ending(ending: &Ending, stream: u32, tag: u32, right: &mut Vec<Heard>) 
 }
 
 /// Frames of several answers, mixed in the order that `turns` say.
-fn mix(answers: &[Answer], turns: &[usize]) -> (Vec<u8>, Vec<Heard>) {
+fn mix(answers: &[Answer], turns: &[usize]) -> (Vec<u8>, Vec<Seen>) {
     let mut bytes = settings(&[]);
     let mut right = vec![];
     let mut left: Vec<_> = answers.iter().map(|answer| answer.deeds.iter()).collect();
@@ -182,7 +176,7 @@ fn mix(answers: &[Answer], turns: &[usize]) -> (Vec<u8>, Vec<Heard>) {
 fn play<'p>(
     requests: usize,
     pieces: impl IntoIterator<Item = &'p [u8]>,
-) -> (Vec<Heard>, Vec<u8>, bool) {
+) -> (Vec<Seen>, Vec<u8>, bool) {
     let mut session = Session::new(Settings::default());
     let (mut out, mut heard) = (vec![], vec![]);
     session.open(&mut out);
@@ -310,11 +304,11 @@ proptest! {
 
 /// Data is joined where pieces of one stream follow each other, so other streams between them show: by stream they
 /// do not.
-fn per_stream(heard: &[Heard]) -> Vec<Vec<Heard>> {
+fn per_stream(heard: &[Seen]) -> Vec<Vec<Seen>> {
     let mut streams = vec![vec![]; 4];
     for event in heard {
         match event.clone() {
-            Heard::Data(tag, bytes, end) => {
+            Seen::Data(tag, bytes, end) => {
                 hear(
                     &mut streams[tag as usize],
                     tag,
@@ -327,15 +321,15 @@ fn per_stream(heard: &[Heard]) -> Vec<Vec<Heard>> {
     streams
 }
 
-impl Heard {
+impl Seen {
     fn tag(&self) -> u32 {
         match self {
-            Heard::Head(tag, ..)
-            | Heard::Data(tag, ..)
-            | Heard::Trailers(tag, ..)
-            | Heard::Reset(tag, _)
-            | Heard::Refused(tag)
-            | Heard::Malformed(tag, _) => *tag,
+            Seen::Head(tag, ..)
+            | Seen::Data(tag, ..)
+            | Seen::Trailers(tag, ..)
+            | Seen::Reset(tag, _)
+            | Seen::Refused(tag)
+            | Seen::Malformed(tag, _) => *tag,
         }
     }
 }

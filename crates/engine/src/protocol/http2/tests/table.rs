@@ -16,9 +16,9 @@ fn an_answer_is_told_as_it_comes() {
     assert_eq!(
         play.heard,
         [
-            Heard::Head(1, 200, no.0, no.1.clone(), false),
-            Heard::Head(0, 404, no.0, no.1, true),
-            Heard::Data(1, b"hello world".to_vec(), true),
+            Seen::Head(1, 200, no.0, no.1.clone(), false),
+            Seen::Head(0, 404, no.0, no.1, true),
+            Seen::Data(1, b"hello world".to_vec(), true),
         ]
     );
     assert_eq!((play.session.in_flight(), play.session.room()), (0, 100));
@@ -42,13 +42,13 @@ fn a_grpc_answer_says_its_status_in_trailers_or_at_once() {
     assert_eq!(
         play.heard[2..],
         [
-            Heard::Trailers(0, GrpcStatus::Code(0), vec![]),
-            Heard::Head(1, 200, GrpcStatus::Code(14), b"not%20yet".to_vec(), true),
+            Seen::Trailers(0, GrpcStatus::Code(0), vec![]),
+            Seen::Head(1, 200, GrpcStatus::Code(14), b"not%20yet".to_vec(), true),
         ]
     );
     assert_eq!(
         play.heard[1],
-        Heard::Data(0, b"\0\0\0\0\x01x".to_vec(), false)
+        Seen::Data(0, b"\0\0\0\0\x01x".to_vec(), false)
     );
 }
 
@@ -62,7 +62,7 @@ fn the_bound_of_a_message_is_its_bound() {
         true,
     ))
     .unwrap();
-    let Heard::Head(_, _, status, message, _) = &play.heard[0] else {
+    let Seen::Head(_, _, status, message, _) = &play.heard[0] else {
         panic!()
     };
     assert_eq!(
@@ -93,8 +93,8 @@ fn padding_priority_interim_heads_and_unknown_frames_are_passed_over() {
     ] {
         play.feed(&bytes).unwrap();
     }
-    let head = Heard::Head(0, 200, GrpcStatus::Missing, vec![], false);
-    assert_eq!(play.heard, [head, Heard::Data(0, b"hi".to_vec(), true)]);
+    let head = Seen::Head(0, 200, GrpcStatus::Missing, vec![], false);
+    assert_eq!(play.heard, [head, Seen::Data(0, b"hi".to_vec(), true)]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_head_may_come_in_several_frames() {
         .unwrap();
     assert_eq!(
         play.heard,
-        [Heard::Head(0, 200, GrpcStatus::Code(7), vec![], true)]
+        [Seen::Head(0, 200, GrpcStatus::Code(7), vec![], true)]
     );
 }
 
@@ -142,7 +142,7 @@ fn a_server_that_goes_away_is_asked_nothing_more_and_answers_what_it_took() {
     play.feed(&goaway(0x7fff_ffff, 0)).unwrap();
     assert_eq!((play.session.room(), play.heard.len()), (0, 0));
     play.feed(&goaway(3, 11)).unwrap();
-    assert_eq!(play.heard, [Heard::Refused(2)]);
+    assert_eq!(play.heard, [Seen::Refused(2)]);
     let said = play.session.going_away().unwrap().to_string();
     assert_eq!(
         said,
@@ -170,7 +170,7 @@ fn a_reset_ends_a_stream_and_a_refused_one_may_be_sent_again() {
         play.feed(&frame(Kind::RST_STREAM, 0, stream, &code.to_be_bytes()))
             .unwrap();
     }
-    assert_eq!(play.heard, [Heard::Reset(0, 8), Heard::Refused(1)]);
+    assert_eq!(play.heard, [Seen::Reset(0, 8), Seen::Refused(1)]);
     assert_eq!(play.session.in_flight(), 1);
 }
 
@@ -199,7 +199,7 @@ fn what_comes_for_a_cancelled_stream_is_ignored_and_its_head_read() {
     .unwrap();
     assert_eq!(
         play.heard,
-        [Heard::Head(1, 200, GrpcStatus::Missing, vec![], true)]
+        [Seen::Head(1, 200, GrpcStatus::Missing, vec![], true)]
     );
 }
 
@@ -254,7 +254,7 @@ fn a_faulty_answer_spoils_its_stream_and_no_other() {
         for frame in *frames {
             play.feed(frame).unwrap();
         }
-        assert_eq!(play.heard.last(), Some(&Heard::Malformed(0, why)));
+        assert_eq!(play.heard.last(), Some(&Seen::Malformed(0, why)));
         assert_eq!(
             play.take_out()[..9],
             frame(Kind::RST_STREAM, 0, 1, &[0; 4])[..9]
@@ -274,6 +274,6 @@ fn an_interim_head_may_be_followed_by_another() {
     play.feed(&headers(1, &[OK], true)).unwrap();
     assert_eq!(
         play.heard,
-        [Heard::Head(0, 200, GrpcStatus::Missing, vec![], true)]
+        [Seen::Head(0, 200, GrpcStatus::Missing, vec![], true)]
     );
 }
