@@ -57,7 +57,7 @@ def test_what_is_under_way_at_the_end_of_a_closed_loop_has_not_failed(third_part
     )
     closed = load(*words, "-c", "8")
     assert closed.returncode == 0, closed.stdout
-    assert "none failed, 8 under way at the end" in closed.stdout
+    assert "none failed, 8 in flight at the end" in closed.stdout
     assert "outcomes:" not in closed.stdout
     opened = load(*words, "-R", "20")
     assert opened.returncode == 1

@@ -13,6 +13,7 @@ def test_it_is_that_of_the_tables(freedom: float, t: float) -> None:
     assert student_t(freedom) == pytest.approx(t, abs=5e-4)
 
 
+@pytest.mark.integration
 def test_a_search_of_connections_does_not_import_scipy_s_statistics() -> None:
     script = "import sys, velodrome.judge.search.connections; print('scipy.stats' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)

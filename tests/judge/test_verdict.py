@@ -154,7 +154,8 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
         first = {row.contestant for row in one.standings if row.rank == 1}
         # One too noisy to be told from those who reach all that the load allows is first, and not recommended.
         assert set(one.best) <= first
-        assert bool(one.best) == bool(first)
+        # One alone that does not keep up with its load is first, and not recommended either.
+        assert one.best or len([row for row in one.standings if row.rank is not None]) <= 1
         valid = {row.contestant for row in one.standings if row.blocks_valid}
         assert first <= valid, "a flagged measurement never wins"
         assert one.sentence.endswith(".")

@@ -24,9 +24,9 @@ def test_nothing_is_told_where_none_failed() -> None:
 
 
 def test_what_is_under_way_is_called_so_in_a_closed_loop_only() -> None:
-    assert "ok 5 · under way at the end 3 · timeout 1" in told("closed", ok=5, unfinished=3, timeout=1)
+    assert "ok 5 · in flight at the end 3 · timeout 1" in told("closed", ok=5, unfinished=3, timeout=1)
     assert "ok 5 · unfinished 3" in told("open", ok=5, unfinished=3)
-    assert "under way at the end 8" in told("closed", ok=0, unfinished=8)
+    assert "in flight at the end 8" in told("closed", ok=0, unfinished=8)
 
 
 def test_a_redirect_has_its_cure_and_another_status_none() -> None:

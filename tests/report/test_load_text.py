@@ -136,10 +136,10 @@ def test_in_a_closed_loop_what_is_under_way_is_told_apart_from_what_failed() -> 
     closed = {**OPEN, "model": "closed", "rate": None}
     outcomes = {"ok": 49_900, "unfinished": 50, "timeout": 50}
     said = load_text.result(document(load=closed, ok=49_900, outcomes=outcomes))
-    assert said.endswith("50 failed (0.10 %), 50 under way at the end")
+    assert said.endswith("50 failed (0.10 %), 50 in flight at the end")
     outcomes = {"ok": 49_950, "unfinished": 50}
     said = load_text.result(document(load=closed, ok=49_950, outcomes=outcomes))
-    assert said.endswith("none failed, 50 under way at the end")
+    assert said.endswith("none failed, 50 in flight at the end")
     said = load_text.result(document(ok=49_950, outcomes=outcomes))
     assert said.endswith("50 failed (0.10 %)")
 

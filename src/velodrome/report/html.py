@@ -295,7 +295,7 @@ def ranking(
     see = _front(answer)
     ceilings = _ceilings(answer)
     if ceilings:
-        see += " Whoever has an upright stroke is held by it: waiting sets that ceiling."
+        see += " An upright stroke marks the ceiling that waiting sets."
     load = next((v.load for s in answer.standings for v in s.latency if names.is_closed(v.load)), "")
     about = names.sentence_case(answer.about)
     figure = charts.ranking(rows, f"Ranking by requests per second: {about}")
@@ -351,7 +351,7 @@ def latency(answer: Answer, style: Styles) -> Panel:
     about = names.sentence_case(answer.about)
     if not seen:
         told = names.joined(sorted({view.by.name for _, view in views if view is not None and view.by}))
-        what = f"{told} tells percentiles, not curves: see Drivers." if told else "No latency was measured."
+        what = f"{told} reports percentiles, not curves: see Drivers." if told else "No latency was measured."
         return Panel(about, "", what, NO_FIGURE)
     known = [ms for _, v in seen for p, ms in (*v.curve_due, *v.curve_sent) if ms > 0 and p >= 50]
     low, high = min(known, default=1.0) / 1.15, max(known, default=1.0) * 1.15
@@ -451,7 +451,7 @@ def cost(answer: Answer, style: Styles) -> Panel:
     on_front = [k.name for k, p in zip(keys, points, strict=True) if (p.memory_mb, p.per_cpu_second) in front]
     see = (
         f"Nobody beats {names.joined(on_front)} in both: the dashed line joins them. "
-        "Whoever is below it pays more for the same."
+        "A contestant below it costs more for the same work."
     )
     figure = charts.cost(points, front, f"Requests per CPU-second over memory: {about}")
     return Panel(about, "", see, figure, _aligned(keys))

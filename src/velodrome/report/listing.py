@@ -57,7 +57,7 @@ def stack(found: Stack, requires: Sequence[str], reason: str | None, line: str, 
 def drivers(rows: Sequence[tuple[str, str, str, str]], out: TextIO) -> None:
     """List load generators: name, version here, what it carries, and why it cannot be used."""
     table = [("driver", "version", "carries")]
-    table += [(name, version or "not here", about) for name, version, about, _ in rows]
+    table += [(name, version or "not installed", about) for name, version, about, _ in rows]
     out.writelines(f"{line}\n" for line in aligned(table))
     for name, _, _, why_not in rows:
         if why_not:

@@ -184,7 +184,7 @@ def result(document: Mapping[str, Any]) -> str:
     else:
         share = f"{quantity.grouped(failed)} failed ({quantity.percent(failed / requests)})"
     if under_way:
-        share += f", {quantity.grouped(under_way)} under way at the end"
+        share += f", {quantity.grouped(under_way)} in flight at the end"
     return (
         f"{quantity.grouped(requests)} requests · {quantity.number(document['throughput_rps'])}/s · {share}"
     )
@@ -326,7 +326,7 @@ def failures(document: Mapping[str, Any], width: int) -> list[str]:
 def outcome_in_words(name: str, loop: str) -> str:
     """Return what became of requests, in words; `loop`: `open` or `closed`."""
     if name == "unfinished" and loop == "closed":
-        return "under way at the end"
+        return "in flight at the end"
     return name.replace("_", " ")
 
 
