@@ -38,7 +38,7 @@ _WHERE = {
     "tune": "api.searching",
     "diff": "api.differences",
     "requests": "api.apps",
-    **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.bound"),
+    **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.condition"),
     **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
 }
 __all__ = [
@@ -73,4 +73,6 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted(
+        {*__all__, *(name for name in globals() if name.startswith("__"))} - {"__getattr__", "__dir__"}
+    )

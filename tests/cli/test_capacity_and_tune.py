@@ -32,7 +32,7 @@ def document(ended: Ended) -> dict[str, Any]:
         (("capacity", "--stack", "uvicorn"), "give an app (shop.wsgi:application), or with --recipe"),
         (("capacity", "--stack", "uvicornn", "--recipe", "hello"), "Nearest: uvicorn"),
         (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--threads", "4"), "setting of uvicorn"),
-        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--slo", "p98x < 1s"), "called 'p98x'"),
+        (("capacity", "--stack", "uvicorn", "--recipe", "hello", "--slo", "p98x < 1s"), "'p98x'"),
         (
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--closed", "--slo", "p99 < 1s"),
             "--closed shows throughput alone",

@@ -118,4 +118,4 @@ def test_what_says_nothing_to_stored_runs_is_refused(velodrome: Velodrome, runs:
     assert told.returncode == 2
     told = velodrome(*runs, "--request", "GET /", "--stack", "waitress", "-z", "3s", "--budget", "1m")
     assert told.returncode == 2
-    assert "--request, --stack, --duration, --budget say nothing here: stored runs" in told.stderr
+    assert "--request, --stack, --duration, --budget have no effect here: stored runs" in told.stderr

@@ -22,7 +22,7 @@ HOSTILE = str(Path(__file__).parents[1] / "truth" / "targets" / "hostile.py")
     [
         (
             AppSpec("plain:application", interface="cgi"),
-            "--interface cgi: apps are called through wsgi, asgi",
+            "--interface cgi: apps are called through ",
         ),
         (
             AppSpec("plain:application", env=("NOT_SET",)),

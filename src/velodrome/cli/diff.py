@@ -126,6 +126,7 @@ def command(
     each other until the answer is settled.
     """
     with heavy:
+        from velodrome.cli._shown import ToldBlocks  # noqa: PLC0415
         from velodrome.judge import regression  # noqa: PLC0415
         from velodrome.model.errors import BadOptionError, NeedlessOptionError  # noqa: PLC0415
         from velodrome.run.racing import store  # noqa: PLC0415
@@ -159,8 +160,6 @@ def command(
             blocks,
             wait,
         )
-        from velodrome.cli._shown import ToldBlocks  # noqa: PLC0415
-
         found = diff.diff(spec, asked, run, ToldBlocks())
     else:
         every = {str(one.name) for one in context.command.params} - OF_STORED

@@ -75,6 +75,7 @@ def command(
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     with heavy:
+        from velodrome.cli import _shown  # noqa: F401, PLC0415 - it brings the rest of what is heavy
         from velodrome.model.claim import Judgement  # noqa: PLC0415
         from velodrome.model.errors import ClaimsFailedError  # noqa: PLC0415
         from velodrome.plan import study_file  # noqa: PLC0415
