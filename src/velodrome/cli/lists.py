@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from velodrome.cli._server_options import of_server
+from velodrome.cli.main import heavy
 
 if TYPE_CHECKING:
     from velodrome.guest.stack import Process, Stack
@@ -107,10 +108,11 @@ def show_recipe(name: Annotated[str, typer.Argument(help="As `velodrome recipes`
 
 def studies() -> None:
     """List the studies that ship, with what each asks and about how long it takes in full and quick form."""
-    from velodrome.guest import catalog  # noqa: PLC0415
-    from velodrome.plan import matrix, study_file  # noqa: PLC0415
-    from velodrome.report import listing  # noqa: PLC0415
-    from velodrome.usecases.studies import known  # noqa: PLC0415
+    with heavy:
+        from velodrome.guest import catalog  # noqa: PLC0415
+        from velodrome.plan import matrix, study_file  # noqa: PLC0415
+        from velodrome.report import listing  # noqa: PLC0415
+        from velodrome.usecases.studies import known  # noqa: PLC0415
 
     there, stacks = known(), catalog.stacks()
     rows = []
@@ -123,8 +125,9 @@ def studies() -> None:
 
 def drivers() -> None:
     """List the load generators: what each carries, its version here or, if it is missing, the cure."""
-    from velodrome.report import listing  # noqa: PLC0415
-    from velodrome.run.drivers import driver  # noqa: PLC0415
+    with heavy:
+        from velodrome.report import listing  # noqa: PLC0415
+        from velodrome.run.drivers import driver  # noqa: PLC0415
 
     rows = [(one.name, one.version, one.about, one.why_not) for one in driver.available_drivers()]
     listing.drivers(rows, sys.stdout)
