@@ -21,6 +21,7 @@ NAMES_A_PYTHON: Mapping[str, str] = {
     "run/environments/interpreter.py": "which interpreter velodrome runs on is asked, and worded there",
     "usecases/apps.py": "the interpreter of an app, where its user names none",
     "api/apps.py": "the interpreter of an app, where its user names none",
+    "cli/version.py": "printed",
     "guest/experiments/grpc_same_stub.py": "in an empty folder of its own (experiments/programs.py)",
 }
 NAMES_A_MODULE: Mapping[str, str] = {
@@ -36,6 +37,12 @@ NAMES_A_MODULE: Mapping[str, str] = {
             "guest/stacks/_granian.py",
             "guest/stacks/_uvicorn.py",
             "guest/stacks/aiohttp.py",
+            "guest/stacks/bjoern.py",
+            "guest/stacks/cheroot.py",
+            "guest/stacks/daphne.py",
+            "guest/stacks/pyuwsgi.py",
+            "guest/stacks/robyn.py",
+            "guest/stacks/sanic.py",
             "guest/stacks/hypercorn.py",
             "guest/stacks/tornado.py",
             "guest/stacks/waitress.py",

@@ -9,21 +9,13 @@ from xml.etree import ElementTree as Tree
 
 import jsonschema
 import pytest
+from tests.cli.stored_runs import write
 from tests.judge.regression.made import CLOSED_Q, rates, stored
 
 from velodrome.cli.main import main
-from velodrome.model import results
-from velodrome.model.results import Results
 from velodrome.report import schema
 
 STEADY = [1000.0, 1010, 990, 1005]
-
-
-def write(folder: Path, run: Results) -> Path:
-    folder.mkdir()
-    lines = [results.dump_header(run.header), *map(results.dump, run.trials)]
-    (folder / "results.jsonl").write_text("\n".join(lines) + "\n")
-    return folder
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.limited import cpus, program, server
 
 ONE = [sys.executable, "-m", "velodrome"]
-SERVER = Path(__file__).with_name("limit_server.py")
 pytestmark = [
     pytest.mark.measured,
     pytest.mark.skipif(
@@ -23,29 +23,6 @@ pytestmark = [
         reason="needs Linux and two CPUs, one for each side",
     ),
 ]
-
-
-def cpus() -> tuple[int, int]:
-    """One for the server, one for the generator."""
-    first, *_, last = sorted(os.sched_getaffinity(0))
-    return first, last
-
-
-@contextmanager
-def program(*words: str, cpu: int) -> Iterator[subprocess.Popen[str]]:
-    command = ["taskset", "-c", str(cpu), sys.executable, *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-@contextmanager
-def server(kind: str) -> Iterator[str]:
-    with program(str(SERVER), kind, cpu=cpus()[0]) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/"
 
 
 @contextmanager

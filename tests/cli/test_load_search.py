@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.cli.test_load_limit import server
+from tests.cli.limited import server
 
 from velodrome.report import schema
 

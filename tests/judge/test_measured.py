@@ -5,7 +5,7 @@ import pytest
 from velodrome.judge.loaded import Measured, of_blocks
 from velodrome.model.condition import ms
 from velodrome.model.errors import InsufficientDataError
-from velodrome.model.metric import Unit
+from velodrome.model.quantity import Unit
 
 VALUES = dict(enumerate([48.0, 52, 50, 49, 51]))
 

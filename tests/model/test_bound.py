@@ -1,7 +1,7 @@
 import pytest
 
 from velodrome.model.condition import Bound, mb, ms, per_second, percent, seconds, us, within
-from velodrome.model.metric import Unit
+from velodrome.model.quantity import Unit
 
 
 @pytest.mark.parametrize(

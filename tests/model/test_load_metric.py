@@ -1,7 +1,8 @@
 import pytest
 
 from velodrome.model.errors import UnknownLoadMetricError
-from velodrome.model.metric import LoadMetric, Unit, load_metric
+from velodrome.model.metric import LoadMetric, load_metric
+from velodrome.model.quantity import Unit
 
 
 @pytest.mark.parametrize(

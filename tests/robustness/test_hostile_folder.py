@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.cli.test_diff import write
+from tests.cli.stored_runs import write
 from tests.judge.regression.made import CLOSED_Q, rates, stored
 from tests.run.link.possible import NEEDS_LINK
 from tests.shop_repository import slower

@@ -44,9 +44,9 @@ from velodrome.model.claim import (
     PublishedTable,
 )
 from velodrome.model.load import Load
-from velodrome.model.metric import Unit, unit_of
+from velodrome.model.metric import unit_of
 from velodrome.model.profile import Profile
-from velodrome.model.quantity import Interval, exact, in_unit, number, short
+from velodrome.model.quantity import Interval, Unit, exact, in_unit, number, short
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant

@@ -16,7 +16,8 @@ from velodrome.judge.histograms import Histogram, decode, needed
 from velodrome.model import measurement, quantity
 from velodrome.model.condition import Beyond, Figure
 from velodrome.model.measurement import OUTCOMES, Latency, LoadFacts
-from velodrome.model.metric import LoadMetric, Unit
+from velodrome.model.metric import LoadMetric
+from velodrome.model.quantity import Unit
 
 GIVEN_UP = ("timeout", "unfinished")
 """Outcomes of requests that are in the histograms at the age they had."""

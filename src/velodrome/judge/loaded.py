@@ -25,8 +25,7 @@ from velodrome.model.condition import Bound, within
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import LoadFacts, Measurement, Severity
-from velodrome.model.metric import Unit
-from velodrome.model.quantity import Interval, grouped, in_unit
+from velodrome.model.quantity import Interval, Unit, grouped, in_unit
 
 LONGEST = 60
 """Times as long as it was: nobody waits for more."""

@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from velodrome.model import quantity
 from velodrome.model.errors import ConditionError, ThresholdError
-from velodrome.model.metric import DIFF_METRICS, LoadMetric, Unit, load_metric
-from velodrome.model.quantity import in_unit
+from velodrome.model.metric import DIFF_METRICS, LoadMetric, load_metric
+from velodrome.model.quantity import Unit, in_unit
 
 
 class Relation(StrEnum):

@@ -8,23 +8,10 @@ compares some of them (`DIFF_METRICS`), thresholds and margins bound these. Cond
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from velodrome.model.errors import UnknownLoadMetricError
 from velodrome.model.measurement import OUTCOMES
-
-
-class Unit(StrEnum):
-    """How a number reads."""
-
-    RATE = "/s"
-    MILLISECONDS = "ms"
-    MICROSECONDS = "µs"
-    SECONDS = "s"
-    BYTES = "bytes"
-    SHARE = "%"
-    COUNT = ""
-    RATIO = "×"
+from velodrome.model.quantity import Unit
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,30 @@ ratio(Interval(1.79, 1.9, 2.04)) ->  1.9× [1.8, 2.0]
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
-from velodrome.model.metric import Unit
+
+class Unit(StrEnum):
+    """How a number reads."""
+
+    RATE = "/s"
+    MILLISECONDS = "ms"
+    MICROSECONDS = "µs"
+    SECONDS = "s"
+    BYTES = "bytes"
+    SHARE = "%"
+    COUNT = ""
+    RATIO = "×"
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with a bootstrap interval (95 % unless told)."""
+    """An estimate with a bootstrap interval (95 %, where nothing else is said)."""
 
     low: float
     mid: float
     high: float
 
-
-# --- Numbers as people read them: no more digits than they deserve, in threes, with their unit.
 
 _SIGNS = {
     Unit.RATE: (1.0, "/s"),

@@ -151,7 +151,7 @@ class ConnectionsSearchDocument(TypedDict):
 SearchDocument = RateSearchDocument | ConnectionsSearchDocument
 
 
-# --- How much one contestant can do of one service (`track/capacity.py` finds it out).
+# --- How much one contestant can do of one service (`usecases/capacity.py` finds it out).
 
 
 class Bound(StrEnum):

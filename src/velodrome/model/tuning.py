@@ -232,7 +232,7 @@ class Tuned:
         return next((one for one in self.entries if one.fate is Fate.RUNNER_UP), None)
 
 
-# --- Which setting to deploy, and everything that belongs to the answer (`track/tuning.py` finds it).
+# --- Which setting to deploy, and everything that belongs to the answer (`usecases/tune.py` finds it).
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.difference import Change, Diff, Difference, Gate
-from velodrome.model.metric import DIFF_METRICS, Unit
+from velodrome.model.metric import DIFF_METRICS
+from velodrome.model.quantity import Unit
 from velodrome.report import junit, names
 from velodrome.report.json import written
 from velodrome.report.junit import Case, Outcome, Suite

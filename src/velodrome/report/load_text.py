@@ -475,7 +475,7 @@ def condition_documents(decided: Sequence[Decided]) -> list[dict[str, Any]]:
 
 
 def _unit(compared: Compared) -> str:
-    from velodrome.model.metric import Unit  # noqa: PLC0415
+    from velodrome.model.quantity import Unit  # noqa: PLC0415
 
     unit = Unit.COUNT if compared.comparison.counted else compared.comparison.metric.unit
     return "share" if unit is Unit.SHARE else unit.value

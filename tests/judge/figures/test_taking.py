@@ -9,7 +9,8 @@ from velodrome.judge.figures import TAKING, Cell
 from velodrome.judge.statistics import NOISE, Series
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Latency
-from velodrome.model.metric import METRICS, Unit, unit_of
+from velodrome.model.metric import METRICS, unit_of
+from velodrome.model.quantity import Unit
 from velodrome.model.study import Question
 
 

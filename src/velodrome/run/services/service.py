@@ -134,7 +134,7 @@ def databases_of(options: Iterable[str]) -> dict[str, str]:
     return found
 
 
-SERVICES = plugins.Kind("service", Service, "velodrome.run.services", "velodrome.services", mixed=True)
+SERVICES = plugins.Kind("service", Service, "velodrome.run.services", "velodrome.databases", mixed=True)
 
 
 def known_services() -> dict[str, Service]:
