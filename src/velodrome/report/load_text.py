@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from velodrome.model import measurement, quantity
+from velodrome.model import quantity
 from velodrome.report import typeset
 from velodrome.report.text_plot import Curve, plot
 from velodrome.report.typeset import columns
@@ -173,6 +173,8 @@ def _pace(load: Mapping[str, Any]) -> str:
 
 def result(document: Mapping[str, Any]) -> str:
     """Return `50 000 requests · 4 998/s · all right`."""
+    from velodrome.model import measurement  # noqa: PLC0415 - loaded when the load is over, not before it starts
+
     requests, loop = document["requests"], document["load"]["model"]
     if requests == 0:
         return "no request was made"
@@ -303,6 +305,8 @@ REDIRECTED = re.compile(r"status 30[12378] where ")
 
 def failures(document: Mapping[str, Any], width: int) -> list[str]:
     """Return counts and a few examples, whole; nothing when none failed."""
+    from velodrome.model import measurement  # noqa: PLC0415 - loaded when the load is over, not before it starts
+
     loop = document["load"]["model"]
     if document["ok"] and measurement.failed(document, loop) == 0:
         return []
@@ -357,6 +361,8 @@ def requests_table(document: Mapping[str, Any]) -> list[str]:
 
 
 def _row(one: Mapping[str, Any], loop: str) -> list[str]:
+    from velodrome.model import measurement  # noqa: PLC0415 - loaded when the load is over, not before it starts
+
     due, sent = one["latency_ms"]["due"], one["latency_ms"]["sent"]
     return [
         typeset.visible(one["name"]),
