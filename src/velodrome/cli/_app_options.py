@@ -62,7 +62,10 @@ EnvFile = Annotated[
     _of_app("--env-file", help="File of environment variables, NAME=VALUE a line; --env wins; repeatable."),
 ]
 Interface = Annotated[
-    str, _of_app(help="How servers call the app, if it cannot be detected: wsgi, asgi, rsgi, grpc, …")
+    str,
+    _of_app(
+        help="How servers call the app, if it cannot be detected: wsgi, asgi, asgi_trio, rsgi, aiohttp, tornado, sanic, robyn, grpc, grpc_aio."
+    ),
 ]
 Upstream = Annotated[
     list[str] | None,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from velodrome.model.condition import Condition
     from velodrome.model.load import Limits, Link
+    from velodrome.run.racing.plan import RunPlan
 
 SERVER, LOAD, RESULTS = "The server", "Load", "Run and results"
 """Groups of options in the help."""
@@ -55,7 +56,20 @@ Between = Annotated[
     of_load("--link", help="Emulate a network between client and server: rtt=160ms,rate=100mbit,loss=1%."),
 ]
 Wait = Annotated[bool, of_results("--wait", help="Wait while another velodrome measures.")]
+DryRun = Annotated[
+    bool,
+    of_results(
+        "--dry-run", help="Print what would be started, on which CPUs and for how long; start nothing."
+    ),
+]
 AsJson = Annotated[bool, of_results("--json", help="Print one JSON document.")]
+
+
+def show_plan(plan: RunPlan) -> None:
+    """Print a run plan on standard output."""
+    from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
+
+    typer.echo(visible("\n".join(plan.lines()), LINES))
 
 
 def between(text: str) -> Link | None:

@@ -64,12 +64,14 @@ def command(
         bool, server.of_results("--resume", help="Continue an interrupted comparison.")
     ] = False,
     wait: server.Wait = False,
+    dry_run: server.DryRun = False,
 ) -> None:
     """Serve APP on every stack that can, with its own interpreter and packages, and rank the stacks."""
     with heavy:
         from velodrome.cli._shown import Shown  # noqa: PLC0415
         from velodrome.usecases import compare  # noqa: PLC0415
         from velodrome.usecases.apps import named  # noqa: PLC0415
+        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
     mix = apps.mix(context.params)
     asked = [apps.app_spec(one, context.params, mix.requests) for one in app]
@@ -85,6 +87,9 @@ def command(
         stacks=names,
     )
     spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait)
+    if dry_run:
+        server.show_plan(compare.dry_run(spec, out, Quiet()))
+        return
     with Shown() as shown:
         compare.compare(spec, out, shown)
 

@@ -72,6 +72,7 @@ def command(
     user: apps.User = "",
     stack: Extra = None,
     trust: apps.TrustGiven = False,
+    dry_run: server.DryRun = False,
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     with heavy:
@@ -80,6 +81,7 @@ def command(
         from velodrome.model.errors import ClaimsFailedError  # noqa: PLC0415
         from velodrome.plan import study_file  # noqa: PLC0415
         from velodrome.run.services.service import databases_of  # noqa: PLC0415
+        from velodrome.usecases import race  # noqa: PLC0415
         from velodrome.usecases.apps import served_as  # noqa: PLC0415
         from velodrome.usecases.race import RaceSpec  # noqa: PLC0415
 
@@ -100,6 +102,10 @@ def command(
     )
     decides = apps.trust(trust)
     with served_as(user, "", tell):
+        if dry_run:
+            for one in study_file.members(study) if study_file.is_group(study) else (study,):
+                server.show_plan(race.dry_run(replace(spec, study=one), decides, out))
+            return
         verdicts = (
             _race_group(spec, decides, out) if study_file.is_group(study) else [_race(spec, decides, out)]
         )

@@ -16,7 +16,7 @@ from velodrome.plan import matrix
 from velodrome.plan.matrix import Matrix
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
-from velodrome.run.racing.plan import seat
+from velodrome.run.racing.plan import RunPlan, seat
 from velodrome.usecases import race
 from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, stacks_for, unread_settings
 from velodrome.usecases.quiet import Quiet
@@ -47,25 +47,37 @@ def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
         return race.run(found, race.folder(found.study.name, out, spec.resume), follower)
 
 
+def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
+    """Return what `compare` would start. The app is imported to see what it is; the user's commands do not run.
+
+    Raises what `planned` and `race.plan` do.
+    """
+    found = _race(spec, follower)
+    return race.plan(found, race.folder(found.study.name, out, spec.resume))
+
+
 @contextmanager
 def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
     """Yield the race of a comparison, between the commands of the user.
 
     Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError.
     """
-    first = spec.apps[0]
-    with commands_around(first, follower.said):
-        found = [look(one) for one in spec.apps]
-        lab = lab_for(first, spec.extra)
-        comparison = laid_out(found, spec.terms, lab)
-        for one in found:
-            follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
-        for sentence in unread(comparison, lab):
-            follower.said(sentence)
-        version = interpreter.find_interpreter(found[0].python).version
-        yield race.Race(
-            comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait, must_answer=True
-        )
+    with commands_around(spec.apps[0], follower.said):
+        yield _race(spec, follower)
+
+
+def _race(spec: CompareSpec, follower: Quiet) -> race.Race:
+    found = [look(one) for one in spec.apps]
+    lab = lab_for(spec.apps[0], spec.extra)
+    comparison = laid_out(found, spec.terms, lab)
+    for one in found:
+        follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
+    for sentence in unread(comparison, lab):
+        follower.said(sentence)
+    version = interpreter.find_interpreter(found[0].python).version
+    return race.Race(
+        comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait, must_answer=True
+    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
-from velodrome.run.racing.plan import seat
+from velodrome.run.racing.plan import RunPlan, seat
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.studies import Trust, known
 from velodrome.usecases.terms import refuse_count
@@ -161,38 +161,65 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
 
 def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
     """Race a study into `out`, or a folder of `runs/`. Raises what `planned` and `run` do."""
+    return run(*_placed(spec, trust, out), follower)
+
+
+def dry_run(spec: RaceSpec, trust: Trust, out: Path | None) -> RunPlan:
+    """Return what `race` would start. Raises what `planned` and `plan` do."""
+    return plan(*_placed(spec, trust, out))
+
+
+def _placed(spec: RaceSpec, trust: Trust, out: Path | None) -> tuple[Race, Path]:
     found = planned(spec, trust)
     form = "" if found.study.form == "full" else f"-{found.study.form}"
     where = folder(f"{found.study.name}{form}", out, spec.resume)
     if spec.only and not (spec.resume and _begun_as(found.study, where)):
         found = replace(found, study=matrix.narrowed(found.study, found.matrix))
-    return run(found, where, follower)
+    return found, where
 
 
 def run(race: Race, where: Path, follower: Quiet) -> Raced:
     """Race what is laid out into a folder. Raises what `racing.run` does."""
     with giving(where):
         follower.begins(race)
-        plan = racing.Race(
-            race.study,
-            race.matrix.heats,
-            where,
-            race.resume,
-            race.redo,
-            None if race.wait else 0.0,
-            race.matrix.experiments,
-            race.matrix.profiles,
-            race.must_answer,
-        )
         warnings: list[str] = []
         ended = racing.run(
-            plan, race.lab, follower, lambda one: matrix.session_s(one, race.lab.stacks), warnings.append
+            _sessions(race, where),
+            race.lab,
+            follower,
+            lambda one: matrix.session_s(one, race.lab.stacks),
+            warnings.append,
         )
         raced = Raced(race, where, "" if race.partial else ended.how)
         follower.ended(raced)
         for sentence in warnings:  # where nothing is drawn over it any more
             follower.said(sentence)
     return raced
+
+
+def plan(race: Race, where: Path) -> RunPlan:
+    """Return what `run` would start, where and for how long; starts nothing and writes nothing. Raises LimitError.
+
+    Of a race that is resumed, only what `where` does not hold yet. Raises ResultsError if that cannot be read.
+    """
+    before = store.read(where) if race.resume else None
+    return racing.plan_of_race(
+        _sessions(race, where), race.lab, lambda one: matrix.session_s(one, race.lab.stacks), before
+    )
+
+
+def _sessions(race: Race, where: Path) -> racing.Race:
+    return racing.Race(
+        race.study,
+        race.matrix.heats,
+        where,
+        race.resume,
+        race.redo,
+        None if race.wait else 0.0,
+        race.matrix.experiments,
+        race.matrix.profiles,
+        race.must_answer,
+    )
 
 
 def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -> Path:
