@@ -64,7 +64,8 @@ EnvFile = Annotated[
 Interface = Annotated[
     str,
     _of_app(
-        help="How servers call the app, if it cannot be detected: wsgi, asgi, asgi_trio, rsgi, aiohttp, tornado, sanic, robyn, grpc, grpc_aio."
+        help="How servers call the app, if it cannot be detected: wsgi, asgi, asgi_trio, rsgi, aiohttp, "
+        "tornado, sanic, robyn, grpc, grpc_aio."
     ),
 ]
 Upstream = Annotated[
