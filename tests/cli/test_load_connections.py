@@ -114,8 +114,8 @@ def test_tls_is_spoken_as_asked(web: ThreadingHTTPServer, tmp_path: Path) -> Non
         (["https://127.0.0.1:1/", "--key", "x.pem"], "give cert too"),
         (["http://127.0.0.1:1/", "--unix", "x", "--idle", "5"], "--idle holds connections to the host"),
         (["http://127.0.0.1:1/", "--connect-to", "x"], "has not four parts"),
-        (["http://127.0.0.1:1/", "-m", "5"], "--streams goes with grpc:// URLs"),
-        (["grpc://127.0.0.1:1/a/b", "--http2"], "--http2 goes with http:// URLs"),
+        (["http://127.0.0.1:1/", "-m", "5"], "--streams applies only to grpc:// URLs"),
+        (["grpc://127.0.0.1:1/a/b", "--http2"], "--http2 applies only to http:// URLs"),
         (["ws://127.0.0.1:1/", "--http2"], "WebSockets are opened over HTTP/1.1"),
     ],
 )

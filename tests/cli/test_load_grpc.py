@@ -160,12 +160,12 @@ def test_a_server_is_loaded_over_tls_when_its_authority_is_named(greeter: Greete
             ["{url}", "--messages", "2"],
             "messages: 2 messages for helloworld.Greeter/SayHello, which takes one",
         ),
-        (["{url}", "--expect-status", "200"], "--expect-status goes with http:// URLs"),
+        (["{url}", "--expect-status", "200"], "--expect-status applies only to http:// URLs"),
         (["{url}", "-m", "0"], "streams: 0 is out of bounds"),
         (["{url}", "-m", "2", "--no-keepalive"], "streams: a connection that is closed after each request"),
         (["grpc://{address}"], "call: none is named"),
         (["grpc://{address}/x"], "'x' is not a call"),
-        (["http://{address}/", "--data", "{}"], "--data goes with grpc:// URLs"),
+        (["http://{address}/", "--data", "{}"], "--data applies only to grpc:// URLs"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence_and_exit_code_2(
