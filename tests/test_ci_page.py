@@ -11,6 +11,7 @@ import pytest
 import yaml
 from tests.shop_repository import commit, git
 
+pytestmark = pytest.mark.integration
 PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
 
 

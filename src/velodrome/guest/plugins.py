@@ -10,6 +10,7 @@ whose name begins with `_` are no plugins. One that cannot be loaded is an entry
 
 from __future__ import annotations
 
+import ast
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -101,7 +102,19 @@ def _sets(found: ModuleInfo, noun: str) -> bool:
     """Whether a module sets that name: its text is searched, since to import all of a package takes its time."""
     spec = found.module_finder.find_spec(found.name, None)
     source = getattr(spec.loader, "get_source", lambda _name: None)(spec.name) if spec else None
-    return source is None or any(line.startswith((noun + " = ", noun + ": ")) for line in source.splitlines())
+    if source is None:
+        return True
+    if not any(line.startswith((noun + " = ", noun + ": ")) for line in source.splitlines()):
+        return False
+    targets = [target for node in ast.parse(source).body for target in _targets(node)]
+    return noun in targets  # not only in the example of a docstring
+
+
+def _targets(node: ast.stmt) -> List[str]:
+    """Return the names that a statement at the top of a module sets."""
+    if isinstance(node, ast.AnnAssign):
+        return [node.target.id] if isinstance(node.target, ast.Name) else []
+    return [name.id for name in getattr(node, "targets", ()) if isinstance(name, ast.Name)]
 
 
 def _entry_points(kind: Kind) -> Iterator[Entry]:
