@@ -91,7 +91,7 @@ def test_options_of_websockets_need_a_websocket() -> None:
         (("http://127.0.0.1:1/", "--ws-mode", "echo"), "--ws-mode is for WebSockets"),
         (("http://127.0.0.1:1/", "--message", "x"), "--message is for WebSockets"),
         (("ws://127.0.0.1:1/", "--body", "x"), "the message of a WebSocket is --message"),
-        (("ws://127.0.0.1:1/", "--ws-mode", "connect", "--message", "10"), "connect has no effect"),
+        (("ws://127.0.0.1:1/", "--ws-mode", "connect", "--message", "10"), "websocket: connect"),
         (("ws://127.0.0.1:1/", "--message", "@/no/such/file"), "--message: cannot read /no/such/file"),
     ):
         ended = load(*words, "-n", "1")
