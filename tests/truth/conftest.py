@@ -56,7 +56,7 @@ Serve = Callable[..., Server]
 Observe = Callable[..., Seen]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _machine_to_ourselves() -> Iterator[None]:
     with measuring_lock.alone("the truth tests of velodrome", wait_s=None):
         yield
