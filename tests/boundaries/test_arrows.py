@@ -10,6 +10,7 @@ import pytest
 import velodrome
 
 ROOT = Path(velodrome.__file__).parent
+TESTS = Path(__file__).parents[1]
 MAY_IMPORT = {
     "guest": {"guest"},
     "model": {"model", "guest"},
@@ -106,3 +107,14 @@ def for_types(node: ast.AST) -> bool:
 def test_every_folder_of_the_host_says_what_belongs_in_it() -> None:
     folders = [path for path in ROOT.rglob("__init__.py") if "guest" not in path.relative_to(ROOT).parts]
     assert [path for path in folders if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_no_test_imports_another() -> None:
+    """What two tests share is in a module that is no test: each can be moved and deleted by itself."""
+    importers = [
+        f"{path.relative_to(TESTS)} imports {name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for name in imported(ast.parse(path.read_text(encoding="utf-8")))
+        if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
+    ]
+    assert importers == []
