@@ -30,7 +30,7 @@ from velodrome.model.load import Limits
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Trial
-from velodrome.model.tuning import Candidate, Goal, Told
+from velodrome.model.tuning import Candidate, Goal, Observation
 from velodrome.plan.matrix import REFINED, grid
 from velodrome.run.lab import Lab
 from velodrome.usecases import apps, bench, capacity
@@ -66,9 +66,9 @@ class Aloud:
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """No closed loops here."""
 
-    def told(self, candidate: Candidate, told: Told) -> None:
-        what = told.failed or told.spoilt or told.why or told.held
-        rate = told.ask.rate or told.throughput_rps
+    def observed(self, candidate: Candidate, observed: Observation) -> None:
+        what = observed.failed or observed.spoilt or observed.why or observed.held
+        rate = observed.ask.rate or observed.throughput_rps
         print(f"  tune {candidate.label}  {rate:.0f}/s {what}", file=sys.stderr)
 
 
@@ -116,19 +116,23 @@ def cell(app: App, lab: Lab, candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def tuned(app: App, lab: Lab) -> dict[str, Any]:
-    """Tune once."""
-    asked = tuning.TuneSpec(
+def tuned(app: App, lab: Lab, folder: Path) -> dict[str, Any]:
+    """Tune once; every measurement is kept in the folder, which must not be there yet."""
+    asked = tuning.Search(
         trial(app, Contestant("")),
         tuple(lab.stacks[name] for name in STACKS),
         Goal.CAPACITY,
         Demands(must=(read(SLO),)),
     )
-    found = tuning.tune(asked, lab, Aloud(TUNE), wait_s=None)
+    found = tuning.best_setting(asked, lab, Aloud(TUNE), folder, wait_s=None)
     best = found.tuned.best
+    value = best.value if best else None
     return {
         "best": best.candidate.label if best else "",
-        "value": best.value.mid if best and best.value else None,
+        "low": value.low if value else None,
+        "value": value.mid if value else None,
+        "high": value.high if value else None,
+        "claim": found.claim,
         "ending": found.tuned.ending.value,
         "because": found.tuned.because,
         "leaks": found.growth.bytes_per_request if found.growth else None,
@@ -163,6 +167,14 @@ class Outcome:
         kept = [part for part in knobs.rstrip("]").split(",") if part.partition("=")[0] not in REFINED]
         return stack + (f"[{','.join(kept)}]" if any(kept) else "")
 
+    @property
+    def covers(self) -> str:
+        """Whether the interval of the choice and that of its cell, as the grid was measured, meet; as a cell."""
+        cell, tuned = self.cells.get(self.chosen), self.tune or {}
+        if not cell or not cell.get("mid") or not tuned.get("low"):
+            return "–"
+        return "yes" if tuned["low"] <= cell["high"] and cell["low"] <= tuned["high"] else "no"
+
     def regret(self) -> str:
         """As a cell of the table."""
         did = self.able.get(self.chosen)
@@ -196,29 +208,36 @@ def left(name: str, results: list[dict[str, Any]], cells: dict[str, Candidate]) 
     order.insert(len(order) // 2, TUNE)
     done = {one["what"] for one in results if one["app"] == name}
     yield from (one for one in order if one not in done)
-    told = outcome(results, name)
-    if not told.able or told.chosen not in told.able or told.chosen == told.best:
+    found = outcome(results, name)
+    if not found.able or found.chosen not in found.able or found.chosen == found.best:
         return
     for number in range(ROUNDS):
-        pair = (told.best, told.chosen) if number % 2 == 0 else (told.chosen, told.best)
+        pair = (found.best, found.chosen) if number % 2 == 0 else (found.chosen, found.best)
         yield from (what for one in pair if (what := f"{AGAIN} {number} {one}") not in done)
 
 
 def table(results: list[dict[str, Any]], names: list[str]) -> Table:
     rows = []
     for name in names:
-        told = outcome(results, name)
-        if not told.able:
+        found = outcome(results, name)
+        if not found.able:
             continue
-        best = told.best
-        loads, seconds = (sum(one[key] for one in told.cells.values()) for key in ("loads", "seconds"))
-        row = [name, str(len(told.cells)), str(loads), f"{seconds:.0f} s", f"{best} {told.able[best]:.0f}/s"]
-        if (tune := told.tune) is None:
-            rows.append((*row, *["–"] * 6))
+        best = found.best
+        loads, seconds = (sum(one[key] for one in found.cells.values()) for key in ("loads", "seconds"))
+        row = [
+            name,
+            str(len(found.cells)),
+            str(loads),
+            f"{seconds:.0f} s",
+            f"{best} {found.able[best]:.0f}/s",
+        ]
+        if (tune := found.tune) is None:
+            rows.append((*row, *["–"] * 8))
             continue
         share = f"{tune['loads'] / loads * 100:.0f} %"
         spent = (str(tune["loads"]), share, f"{tune['seconds']:.0f} s")
-        rows.append((*row, tune["best"], *spent, told.regret(), told.regret_again()))
+        claim = f"{tune['claim']:.0f}/s" if tune.get("claim") else "–"
+        rows.append((*row, tune["best"], *spent, claim, found.covers, found.regret(), found.regret_again()))
     heads = (
         "app",
         "cells",
@@ -229,6 +248,8 @@ def table(results: list[dict[str, Any]], names: list[str]) -> Table:
         "loads",
         "share",
         "time",
+        "claim",
+        "covers",
         "regret",
         "again",
     )
@@ -253,7 +274,8 @@ def main() -> int:
         for what in left(name, results, cells):
             if time.monotonic() > until:
                 break
-            found = tuned(app, lab) if what == TUNE else cell(app, lab, cells[what.split(" ")[-1]])
+            folder = given.out.with_name(f"{given.out.stem}-{name}-{TUNE}")
+            found = tuned(app, lab, folder) if what == TUNE else cell(app, lab, cells[what.split(" ")[-1]])
             results.append({"app": name, "what": what, **found})
             with given.out.open("a") as file:
                 file.write(json.dumps(results[-1]) + "\n")

@@ -1,21 +1,20 @@
-"""A machine that is not always ours: what failed while its host took the CPUs is tried again.
+"""A machine that is not always ours: tests that measure are tried again, and no others.
 
 What is wrong with velodrome comes out of every attempt; what a host takes from a virtual machine (steal) comes and
 goes. Tests that measure are tried again at any failure, and are set aside when the host took CPUs in every attempt: no
-figure of such moments tells anything, so velodrome says «insufficient data», and so do these. They never say it of a
+figure of such moments shows anything, so velodrome says «insufficient data», and so do these. They never say it of a
 quiet machine, nor a larger part of them than a tenth or than the host took of the CPUs meanwhile. A test that does not
-measure fails when it fails on a quiet machine, or three times; beside others, as many as keep the CPUs busy, it fails
-when it fails twice. All that was tried again is told at the end.
+measure has one attempt: it waits for what is to happen, with a deadline, and no figure of time decides it. All that was
+tried again is listed at the end.
 """
 
 import os
 from collections.abc import Generator
-from functools import partial
 
 import pytest
 
 from velodrome.run.measuring import kernel
-from velodrome.run.validity import STEAL_TOLD
+from velodrome.run.validity.lab import STEAL_TOLD
 
 ATTEMPTS = 3
 SET_ASIDE_AT_MOST = 0.1
@@ -40,15 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in [] if config.option.usepdb else items:  # a debugger stops at the first failure
-        again = partial(_deserves_another, item)
-        item.add_marker(pytest.mark.flaky(reruns=ATTEMPTS - 1, condition=again))
-
-
-def _deserves_another(item: pytest.Item) -> bool:
-    failed = item.stash.get(_STOLEN, [])
-    beside_others = "PYTEST_XDIST_WORKER" in os.environ and len(failed) == 1
-    return bool(failed) and (measures(item) or failed[-1] >= STEAL_TOLD or beside_others)
+    for item in (
+        [] if config.option.usepdb else filter(measures, items)
+    ):  # a debugger stops at the first failure
+        item.add_marker(pytest.mark.flaky(reruns=ATTEMPTS - 1))
 
 
 def measures(item: pytest.Item) -> bool:

@@ -109,13 +109,26 @@ def test_it_loads(bare: dict[str, str], tmp_path: Path) -> None:
 def test_it_compares_an_app_of_ones_own(bare: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     stacks = ["--stack", "waitress", "--stack", "gunicorn-sync"]
-    ran(bare, tmp_path, "velodrome", "compare", "shop:application", *stacks, "-z", "0.5s", "--out", "run")
+    ran(
+        bare,
+        tmp_path,
+        "velodrome",
+        "compare",
+        "shop:application",
+        *stacks,
+        "-z",
+        "0.5s",
+        "--blocks",
+        "1",
+        "--out",
+        "run",
+    )
     assert (tmp_path / "run/report.html").exists()
 
 
 def test_it_tunes_an_app_of_ones_own(bare: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
-    words = ["--stack", "waitress", "--slo", "p99 < 200ms", "--budget", "20s", "--json"]
+    words = ["--stack", "waitress", "--slo", "p99 < 200ms", "--budget", "8s", "--json"]
     # 4: in so short a time, or beside other programs, nothing may be settled, and it says so.
     found = json.loads(ran(bare, tmp_path, "velodrome", "tune", "shop:application", *words, codes=(0, 4)))
     assert found["schema"].startswith("velodrome/tune/")

@@ -27,7 +27,6 @@ SUBJECTS = {
     "compare": {
         "AppSpec",
         "App",
-        "InspectedApp",
         "Study",
         "Matrix",
         "RunPlan",
@@ -131,7 +130,7 @@ def claim() -> Walk:
     """Judge a stored run of a study with claims, and follow them."""
     walk = Walk(SUBJECTS["claim"])
     with tempfile.TemporaryDirectory() as folder:
-        words = ["asyncio-http", "--quick", "--only", "*hello*", "--out", f"{folder}/run"]
+        words = ["articles/asyncio-http", "--quick", "--only", "small/*", "--out", f"{folder}/run"]
         with contextlib.redirect_stdout(io.StringIO()):
             command("run", *words)
         with watched(walk):

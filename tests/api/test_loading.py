@@ -40,7 +40,8 @@ def test_no_secret_of_a_url_is_told() -> None:
 
 @pytest.fixture(scope="module")
 def loaded(five_ms: str) -> Loaded:
-    return vd.load(five_ms, rate=300, duration=2.5, warmup="200ms")
+    # Even gaps: so many requests fall due, no more and no fewer.
+    return vd.load(five_ms, rate=300, duration=2.5, warmup="200ms", arrivals="constant")
 
 
 @pytest.mark.measured

@@ -11,6 +11,8 @@ from pathlib import Path
 from tests.cli.running import velodrome
 from tests.run.apps.theirs import SHOP
 
+from velodrome.model.quantity import rate
+
 PLAIN = ("compare", "plain:application", "--cwd", str(SHOP))
 SHORT = ("--stack", "waitress", "--stack", "gunicorn-sync", "--blocks", "1", "-z", "0.5s", "--wait")
 
@@ -24,7 +26,9 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
     # Not of the ranking: on a busy machine there is none.
     (answer,) = json.loads((tmp_path / "out" / "verdict.json").read_text())["answers"]
     for standing in answer["standings"]:
-        assert standing["deploy"].endswith(" plain:application")
+        script = standing["stack"] == "waitress"  # which is pasted as one that imports the app
+        named = "from plain import application" if script else " plain:application"
+        assert named in standing["deploy"]
         assert "# needs in its environment: SHOP_NAME\n" in standing["deploy"]
         assert "--graceful-timeout" not in standing["deploy"]
         assert standing["again"].startswith("velodrome compare plain:application --stack ")
@@ -32,6 +36,19 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "set-up").exists()
     assert (tmp_path / "torn-down").exists()
     stored = (tmp_path / "out" / "results.jsonl").read_text()
+    question, *baselines = json.loads(stored.splitlines()[0])["study"]["questions"]
+    assert [one["baseline"]["layer"] for one in baselines] == ["app", "server"]
+    closed, shown = question["loads"]
+    assert closed["pace"]["kind"] == "closed"
+    assert shown["pace"]["kind"] == "open"
+    assert shown["pace"]["rate"] == question["look"]["rate"] > 0
+    assert question["look"]["answered_rps"].keys() == {"waitress", "gunicorn-sync"}
+    views = [view for standing in answer["standings"] for view in standing["latency"]]
+    assert {view["load"].partition("-")[0]: view["compares"] for view in views} == {
+        "closed": False,
+        "open": True,
+    }
+    assert f"latency is compared at {rate(question['look']['rate'])} for all" in ended.stderr
     written = [one.read_text() for one in (tmp_path / "out").iterdir() if one.is_file()]
     for secret in ("s3cret", "h1dden"):
         assert not any(secret in text for text in (*written, ended.stdout, ended.stderr))
@@ -45,7 +62,9 @@ def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
     assert "an0ther" not in refused.stderr
     assert (tmp_path / "out" / "results.jsonl").read_text() == stored
     trials = [json.loads(one) for one in stored.splitlines()[1:]]
-    assert {(one["kind"], one["trial"]["contestant"]["stack"]) for one in trials} == {
+    profiled = [one for one in trials if one["kind"] == "profile"]
+    assert [one["trial"]["question"] for one in profiled] == ["plain:application~app"]
+    assert {(one["kind"], one["trial"]["contestant"]["stack"]) for one in trials if one not in profiled} == {
         ("measurement", "waitress"),
         ("measurement", "gunicorn-sync"),
     }

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,23 @@ class Server:
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)
+
+    def await_something_unread(self, deadline_s: float = 20.0) -> None:
+        """Wait until a request has arrived that the server, which is stopped, has not read."""
+        port = int(self.url.rsplit(":", 1)[1].rstrip("/"))
+        until = time.monotonic() + deadline_s
+        while not _unread(port):
+            assert time.monotonic() < until
+            time.sleep(0.005)
+
+
+def _unread(port: int) -> bool:
+    """Whether a connection of this port holds bytes that its owner has not read (see proc_net_tcp in the kernel)."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(
+        row[1].endswith(f":{port:04X}") and row[3] == "01" and not row[4].endswith(":00000000")
+        for row in rows
+    )
 
 
 @contextmanager
@@ -117,8 +135,9 @@ def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_told(form: str
 def test_a_second_interrupt_ends_everything_at_once() -> None:
     with server() as target, begin(target.url, "-R", "200", "-z", "60s") as load:
         target.await_answers(200)
-        # What is under way is waited for after the first.
+        # What is under way is waited for after the first; before there is something, there is nothing to wait for.
         target.send(signal.SIGSTOP)
+        target.await_something_unread()
         while load.poll() is None:
             load.send_signal(signal.SIGINT)
             try:

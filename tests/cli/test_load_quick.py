@@ -90,3 +90,11 @@ def test_a_load_imports_next_to_nothing_before_its_first_request(words: Sequence
     loaded = set(ended.stdout.split())
     assert {name for name in loaded if name.partition(".")[0] != "velodrome"} <= NEEDED
     assert len(loaded) < 40
+
+
+def test_a_whole_load_imports_nothing_of_studies_and_results() -> None:
+    words = [sys.executable, "-X", "importtime", "-m", "velodrome", "load", "http://127.0.0.1:1/", "-n", "1"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines() if "import time:" in line}
+    assert "velodrome.judge.bottleneck" in loaded  # it came to its end
+    assert not loaded & {"pydantic", "psutil", "numpy", "velodrome.model.results"}

@@ -2,7 +2,8 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,30 @@ from velodrome.run.servers import NotReady, Server, Serving, Stopped, await_righ
 BOOT_S = 30.0
 STOP_S = 10.0
 LINES = 100
+SETTLING_S, SETTLED_S = 0.5, 0.015
+"""A program that used less CPU in a while has settled."""
+
+
+def tree_of(pid: int) -> list[psutil.Process]:
+    """Return a process and all below it that live."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    return []
+
+
+def settle(processes: Callable[[], Sequence[psutil.Process]]) -> None:
+    """Wait until these do nothing: some programs that are stopped while their workers start never end."""
+    until, before = time.monotonic() + BOOT_S, -1.0
+    while time.monotonic() < until:
+        used = 0.0
+        for one in processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                used += sum(one.cpu_times()[:2])
+        if used - before < SETTLED_S:
+            return
+        before = used
+        time.sleep(SETTLING_S)
 
 
 @dataclasses.dataclass
@@ -34,10 +59,11 @@ class Booted:
 
     def processes(self) -> list[psutil.Process]:
         """Return the living processes of its tree."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            first = psutil.Process(self.server.pid)
-            return [first, *first.children(recursive=True)]
-        return []
+        return tree_of(self.server.pid)
+
+    def settle(self) -> None:
+        """Wait until it does nothing."""
+        settle(self.processes)
 
     def output(self) -> str:
         """Return what it has written to its standard output and error."""

@@ -12,6 +12,7 @@ from velodrome.guest import catalog
 from velodrome.guest.recipe import Chat, Recipe, Sleep
 from velodrome.guest.stack import Stack
 from velodrome.run import engine
+from velodrome.run.engine import LoadSpec
 from velodrome.run.machine.limits import Bounds
 from velodrome.run.servers import Server, Serving, fresh_port
 
@@ -86,20 +87,13 @@ def test_our_engine_loads_it_in_every_mode(
     with serving(stack, ROOM, python_of(stack), tree) as server:
         with Member(server.serving.port):
             pass  # waits until it serves
-        asked = {"url": f"ws://127.0.0.1:{server.serving.port}/", "timeout_s": 5.0}
+        spec = LoadSpec(url=f"ws://127.0.0.1:{server.serving.port}/", timeout_s=5.0, requests=20)
         # Alone in the room, whoever speaks hears himself.
         echo = engine.load(
-            {**asked, "connections": 1, "requests": 50, "websocket": {"mode": "echo"}}, b"hello"
+            spec.changed(connections=1, requests=50, websocket={"mode": "echo"}, body=b"hello")
         )
-        connect = engine.load({**asked, "connections": 2, "requests": 20, "websocket": {"mode": "connect"}})
-        room = engine.load(
-            {
-                **asked,
-                "connections": 5,
-                "requests": 20,
-                "websocket": {"mode": "broadcast", "message_bytes": 300},
-            }
-        )
+        connect = engine.load(spec.changed(connections=2, websocket={"mode": "connect"}))
+        room = engine.load(spec.changed(connections=5, websocket={"mode": "broadcast", "message_bytes": 300}))
         for document, requests in ((echo, 50), (connect, 20), (room, 20)):
             assert document["ok"] == document["requests"] == requests, document["examples"]
         assert room["deliveries"]["count"] == 100

@@ -85,7 +85,7 @@ def test_it_answers_rightly_by_every_method_that_fits_and_leaves_nothing(
             "it did not wait as long as it was asked to"
         )
         check(chat, recipe, server, times=1 if recipe.chats else 2)
-        if SAY_HELLO.carries(recipe):
+        if SAY_HELLO.supports(recipe):
             check(hello, recipe, server)
         else:
             assert hello.code == UNIMPLEMENTED

@@ -80,6 +80,7 @@ def test_it_serves_as_many_at_once_as_it_says_and_its_workers_end_with_it(
             told = f"{processes} processes, {took_s:.2f} s where {at_least_s:.2f} s are enough"
             assert time.monotonic() < until, f"{told}\n{server.output()}"
         assert server.output().count("\n") < said + TOGETHER / 2, f"it logs each request:\n{server.output()}"
+        server.settle()
         check_nothing_is_left(server)
 
 

@@ -38,7 +38,7 @@ def measured(recipe: str, load: Load, lab: Lab, stack: str = STACK) -> Measureme
 
 def test_a_small_answer_takes_one_round_trip(lab: Lab) -> None:
     found = measured("hello", KEPT, lab)
-    assert found.load.due.p50 == pytest.approx(20.0, abs=1.0)
+    assert found.load.due.p50 == pytest.approx(20.0, abs=5.0), "two would be 40 ms"
     assert found.link
     assert found.link.overrun == 0
 

@@ -47,6 +47,10 @@ NO_LATENCY = Latency(None, None, None, None, None, None, None, None)
 INVALID = Flag(
     FlagKind.GENERATOR_SATURATED, Severity.INVALID, "The generator used 99 % of its CPU.", "Use -t 2."
 )
+STOLEN = Flag(
+    FlagKind.CPU_STEAL, Severity.INVALID, "The host took 9 % of the CPUs.", "Measure on a quieter machine."
+)
+SPOILT_ITSELF = Flag(FlagKind.ERRORS, Severity.INVALID, "3 % of the requests failed.", "Look why.")
 NOTE = Flag(FlagKind.UNEQUAL_WORKERS, Severity.NOTE, "One worker did 91 % of the work.", "Look why.")
 SHORT = Flag(FlagKind.TOO_SHORT, Severity.NOTE, "Too few requests for p99.", "Run longer.")
 

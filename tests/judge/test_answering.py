@@ -1,7 +1,9 @@
 """One question: from made-up results to the words a person reads."""
 
 import random
+from dataclasses import replace
 
+import pytest
 from tests.judge.made import (
     CLOSED,
     CPU,
@@ -10,6 +12,8 @@ from tests.judge.made import (
     INVALID,
     OPEN,
     SLOW,
+    SPOILT_ITSELF,
+    STOLEN,
     THIRD_Q,
     answer,
     failed,
@@ -19,9 +23,10 @@ from tests.judge.made import (
     verdict,
 )
 
+from velodrome.judge.answering import with_paste
 from velodrome.model.results import Result
 from velodrome.model.study import Question
-from velodrome.model.verdict import Answer, Outcome
+from velodrome.model.verdict import Answer, Outcome, Verdict
 
 
 def ranks(found: Answer) -> dict[str, int | None]:
@@ -90,7 +95,7 @@ def test_too_few_blocks_for_a_small_difference_say_so_and_how_many_would_do() ->
         ]
     )
     assert found.outcome is Outcome.CANNOT_TELL
-    assert "cannot tell granian · rsgi from uvicorn · uvloop: difference 0 % [−5, +5]" in found.sentence
+    assert "cannot tell granian · rsgi from uvicorn · uvloop: difference 0 % [−6, +7]" in found.sentence
     assert found.to_settle.endswith("would settle a difference of 3 %")
     assert "more blocks (" in found.to_settle
 
@@ -102,29 +107,73 @@ def test_many_blocks_without_a_difference_are_a_tie() -> None:
     assert (found.outcome, found.best[0], found.to_settle) == (Outcome.TIE, "uvicorn", "")
 
 
-def test_a_flagged_measurement_never_wins_and_the_reason_is_told() -> None:
-    found = verdict([*steady("granian", [9000] * 3, flags=[INVALID]), *SLOW])
+def test_what_the_lab_spoilt_never_wins_and_the_reason_is_told() -> None:
+    found = verdict([*steady("granian", [9000] * 3, flags=[STOLEN]), *SLOW])
     (only,) = found.answers
     assert only.best == ("uvicorn",)
     assert ranks(only) == {"uvicorn": 1, "granian": None}
     assert any(
         "granian · rsgi showed 9 000/s and would be first, but it is set aside" in why for why in only.why
     )
-    assert len(found.set_aside) == 1
-    assert (
-        found.set_aside[0]
-        == "granian · rsgi, hello, closed-40: The generator used 99 % of its CPU. (blocks 1, 2 and 3)"
+    assert found.set_aside == (
+        "granian · rsgi, hello, closed-40: The host took 9 % of the CPUs. (blocks 1, 2 and 3)",
     )
 
 
-def test_a_flag_in_one_block_takes_out_that_block_only() -> None:
-    spoilt = [measured(one.trial, 20, flags=[INVALID]) if one.trial.block == 1 else one for one in FAST]
+def test_where_the_generator_was_the_limit_a_server_did_at_least_that_and_may_win_by_it() -> None:
+    found = answer([*steady("granian", [9000] * 3, flags=[INVALID]), *SLOW])
+    row = found.standings[0]
+    assert (found.outcome, found.best) == (Outcome.WINNER, ("granian",))
+    assert (row.contestant, row.place, row.bound) == ("granian", "1", "at least")
+    assert "at least 4.4" in found.sentence
+    assert "generator" in found.limit
+
+
+def test_two_lower_bounds_are_not_told_apart_and_more_blocks_are_not_advised() -> None:
+    found = answer(
+        [*steady("granian", [9000] * 3, flags=[INVALID]), *steady("uvicorn", [5000] * 3, flags=[INVALID])]
+    )
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert [row.place for row in found.standings] == ["1–2", "1–2"]
+    assert "more CPUs" in found.to_settle
+
+
+def test_what_a_server_spoilt_itself_counts_and_keeps_it_from_winning() -> None:
+    spoilt = [replace(one, flags=(SPOILT_ITSELF,)) if one.trial.block == 1 else one for one in FAST]
     found = answer([*spoilt, *SLOW])
-    assert found.best == ("granian",)
-    assert (found.standings[0].blocks_done, found.standings[0].blocks_valid) == (3, 2)
-    assert found.standings[0].notes == (
-        "closed-40, set aside: The generator used 99 % of its CPU. (block 2)",
-    )
+    row = found.standings[0]
+    assert (row.contestant, row.bound, row.blocks_valid, row.blocks_done) == ("granian", "at most", 2, 3)
+    assert row.throughput_rps is not None
+    assert row.throughput_rps.mid == pytest.approx((4000 * 4100 * 3950) ** (1 / 3))
+    assert found.best == ("uvicorn",)
+    assert any("3 % of the requests failed" in why for why in found.why)
+
+
+def test_who_lost_a_block_to_the_machine_is_ranked_and_not_recommended() -> None:
+    spoilt = [measured(one.trial, 20, flags=[STOLEN]) if one.trial.block == 1 else one for one in FAST]
+    found = answer([*spoilt, *SLOW])
+    row = found.standings[0]
+    assert (row.contestant, row.place, row.blocks_done, row.blocks_valid) == ("granian", "1", 3, 2)
+    assert row.notes == ("closed-40, set aside: The host took 9 % of the CPUs. (block 2)",)
+    assert (found.outcome, found.deploy) == (Outcome.CANNOT_TELL, "")
+    assert "only 2 of the 3 blocks of granian · rsgi count" in found.sentence
+
+
+def test_who_has_one_block_of_three_is_not_ranked() -> None:
+    spoilt = [measured(one.trial, 20, flags=[STOLEN]) if one.trial.block else one for one in FAST]
+    found = answer([*spoilt, *SLOW])
+    assert ranks(found) == {"uvicorn": 1, "granian": None}
+    assert "only 1 of its 3 blocks counts" in found.standings[1].notes[-1]
+
+
+def test_of_those_tied_memory_decides_where_cpu_is_not_told_apart() -> None:
+    def tied(cpu_us: float, memory_mb: int) -> tuple[str, ...]:
+        few = steady("granian", [1000, 1001, 999], cpu_us=cpu_us, memory_mb=memory_mb)
+        return answer([*few, *steady("uvicorn", [1000, 999, 1001], cpu_us=500, memory_mb=40)]).best
+
+    # A server that is busy for half of the time: 4 % of CPU are nothing, 20 % of memory are something.
+    assert tied(520, 32)[0] == "granian"
+    assert tied(800, 32)[0] == "uvicorn"
 
 
 def test_a_failed_contestant_is_last_with_its_reason() -> None:
@@ -139,7 +188,7 @@ def test_a_failed_contestant_is_last_with_its_reason() -> None:
 def test_a_contestant_that_failed_once_is_ranked_by_what_it_did() -> None:
     found = answer([*FAST, *SLOW[:2], failed(trial("uvicorn", block=2), "it died")])
     row = found.standings[1]
-    assert (row.rank, row.blocks_done, row.failed) == (2, 2, "")
+    assert (row.rank, row.blocks_valid, row.blocks_done, row.failed) == (2, 2, 3, "")
     assert row.notes == ("closed-40, failed: it died. (block 3)",)
 
 
@@ -153,9 +202,9 @@ def test_when_all_failed_it_cannot_be_told_and_the_commonest_reason_is() -> None
 
 
 def test_when_all_is_set_aside_it_cannot_be_told() -> None:
-    found = answer(list[Result](steady("uvicorn", [10, 10, 10], flags=[INVALID])))
+    found = answer(list[Result](steady("uvicorn", [10, 10, 10], flags=[STOLEN])))
     assert (found.outcome, found.best) == (Outcome.CANNOT_TELL, ())
-    assert "every measurement was set aside, most often so: The generator used 99 %" in found.sentence
+    assert "every measurement was set aside, most often so: The host took 9 %" in found.sentence
     assert found.standings[0].throughput_rps is not None
 
 
@@ -169,7 +218,7 @@ def test_no_right_answer_at_all_is_zero_and_never_a_ratio() -> None:
         None,
         None,
     )
-    assert found.sentence.endswith("the only one that gave a right answer.")
+    assert "the only one that gave a right answer." in found.sentence
     assert "no right answer was given" in answer(list[Result](steady("uvicorn", [0, 0, 0]))).sentence
 
 
@@ -227,7 +276,18 @@ def test_a_cpu_bound_recipe_has_the_cpu_as_its_ceiling() -> None:
 
 
 def test_the_command_line_to_paste_is_made_general() -> None:
-    assert answer(list[Result](SLOW)).deploy == "python -m server --bind=127.0.0.1:8000 yourmodule:app"
+    about, line = answer(list[Result](SLOW)).deploy.split("\n")
+    assert line == "python -m server --bind=127.0.0.1:8000 yourmodule:app"
+    assert about.startswith("# Measured for 1 CPU")
+
+
+def test_what_is_not_settled_is_pasted_for_those_who_ask() -> None:
+    noisy = [*steady("granian", [1020, 1000, 1030]), *steady("uvicorn", [1000, 1040, 1005])]
+    found = answer(list[Result](noisy))
+    assert (found.outcome, found.deploy) == (Outcome.CANNOT_TELL, "")
+    assert found.best
+    asked = with_paste(Verdict("study", "A study", 1, (found,), ())).answers[0].deploy
+    assert asked.endswith("\npython -m server --bind=127.0.0.1:8000 yourmodule:app")
 
 
 def test_knobs_and_interpreters_are_contestants_of_their_own() -> None:

@@ -1,8 +1,10 @@
-"""What was run here, made general."""
+"""What was run here, made general, and for what it was measured."""
 
 import pytest
+from tests.judge import made
 
-from velodrome.judge.deploying import deploy
+from velodrome.guest import catalog
+from velodrome.judge.deploying import circumstances, deploy, noted
 
 APP = "velodrome.guest.interfaces.asgi:app"
 
@@ -42,7 +44,7 @@ APP = "velodrome.guest.interfaces.asgi:app"
             "python -m hypercorn -b 127.0.0.1:8000 'asgi:yourmodule:make_app()'",
         ),
         (
-            ("/e/bin/python", "-m", "granian", "--port=40123", "--no-ws", "--workers=2", APP),
+            ("/e/bin/python", "-m", "granian", "--port=40123", "--log-level=warning", "--workers=2", APP),
             "python -m granian --port=8000 --workers=2 yourmodule:app",
         ),
         (
@@ -52,7 +54,7 @@ APP = "velodrome.guest.interfaces.asgi:app"
                 "gunicorn",
                 "--log-level",
                 "warning",
-                "--timeout=120",
+                "--graceful-timeout=2",
                 "--threads=4",
                 APP,
             ),
@@ -73,3 +75,24 @@ APP = "velodrome.guest.interfaces.asgi:app"
 )
 def test_interpreter_app_and_address_are_replaced(command: tuple[str, ...], line: str) -> None:
     assert deploy(command, "mine") == line
+
+
+@pytest.mark.parametrize(
+    ("server", "log"),
+    [
+        ("uvicorn", "Access log off, as measured; on by default: "),
+        ("gunicorn", "Access log off, as measured; on with --access-logfile: "),
+        ("cheroot", "Access log off, as measured."),
+    ],
+)
+def test_what_is_pasted_says_for_how_many_cpus_and_that_the_access_log_was_off(server: str, log: str) -> None:
+    told = circumstances(made.measured(made.trial("one"), 300.0), catalog.servers()[server])
+    assert told.startswith("Measured for 1 CPU")
+    assert log in told
+
+
+def test_a_line_that_starts_nothing_has_no_such_comment() -> None:
+    measured = made.measured(made.trial("one"), 300.0)
+    assert noted("velodrome stacks show mine", measured, None) == "velodrome stacks show mine"
+    assert noted("python -m mine", measured, None).startswith("# Measured for 1 CPU")
+    assert noted("python -m mine", None, None) == "python -m mine"

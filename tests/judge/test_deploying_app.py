@@ -32,7 +32,7 @@ def test_a_server_that_is_there_is_not_installed_again() -> None:
     assert "--no-control-socket" not in line
 
 
-LABORATORY = ("graceful", "-log", "control-socket", "kill-", "no-ws")
+LABORATORY = ("graceful", "log-level", "kill-", "=10000", "--timeout=120")
 
 
 @pytest.mark.parametrize("stack", [name for name, one in catalog.stacks().items() if one.interface in SERVED])
@@ -53,18 +53,43 @@ def test_variables_are_named_before_the_command_and_their_values_nowhere() -> No
         "wsgi",
         PYTHON,
         "/shop",
-        packages={"waitress": "3.0.2"},
+        packages={"cheroot": "11.1.2"},
         variables=("DATABASE_URL",),
         third_parties=(ThirdParty("PAYMENTS_URL", "50ms"),),
     )
-    needs, line = pasted(app, "waitress").split("\n")
+    needs, line = pasted(app, "cheroot").split("\n")
     assert needs == "# needs in its environment: DATABASE_URL, PAYMENTS_URL"
-    assert line.startswith("python -m waitress ")
+    assert line.startswith("python -m cheroot ")
 
 
-def test_waitress_is_told_by_its_own_command_line() -> None:
+def test_waitress_is_silent_about_requests_that_wait_for_a_thread_as_it_was_measured() -> None:
+    """Its own command line logs each of them, and has no option against it."""
     app = App("shop:app", "wsgi", PYTHON, "/shop", packages={"waitress": "3.0.2"})
-    assert pasted(app, "waitress").startswith("python -m waitress --host=127.0.0.1 --port=8000 ")
+    told = pasted(app, "waitress")
+    assert 'logging.getLogger("waitress").setLevel(logging.ERROR)' in told
+    assert "threads=4, backlog=2048, connection_limit=1000, asyncore_use_poll=True)" in told
+
+
+@pytest.mark.parametrize("stack", ["waitress", "bjoern", "pyuwsgi"])
+@pytest.mark.parametrize(
+    ("served", "imports"),
+    [
+        ({"wsgi": "mall.wsgi:application"}, "from mall.wsgi import application"),
+        (
+            {"wsgi": "velodrome.guest.apps.served:django_wsgi"},
+            "from django.core.wsgi import get_wsgi_application",
+        ),
+    ],
+)
+def test_a_program_serves_a_django_site_with_its_settings(
+    stack: str, served: dict[str, str], imports: str
+) -> None:
+    app = App("mall.settings", "wsgi", PYTHON, "/shop", form="django", served=served)
+    told = pasted(app, stack).split("\n")
+    source = "\n".join(told[told.index("cat > serve.py <<'END'") + 1 : told.index("END")])
+    compile(source, "serve.py", "exec")
+    assert imports in source
+    assert told[-1] == "DJANGO_SETTINGS_MODULE=mall.settings python serve.py"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.judge import made
 from velodrome.judge.field import runners
 from velodrome.judge.standings import FROM_DUE, latency_view
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import UNTOLD, Latency, Measurement
+from velodrome.model.measurement import UNTOLD, Fairness, Flag, FlagKind, Latency, Measurement, Severity
 from velodrome.model.study import Question
 from velodrome.model.verdict import LatencyView, Outcome
 
@@ -108,3 +108,36 @@ def test_streams_count_as_connections_where_arithmetic_bounds_a_closed_loop() ->
     ceiling = runners(question, [one], made.STACKS)[0].ceiling(question, BY_GHZ)
     assert ceiling is not None
     assert ceiling.arithmetic == "100 ÷ 0.2 s = 500/s"
+
+
+UNFAIR = Flag(
+    FlagKind.UNFAIR, Severity.NOTE, "At any time about 3 of 40 connections got the answers.", "Yield."
+)
+
+
+def unfair(block: int, median_ms: float | None, flags: tuple[Flag, ...] = (UNFAIR,)) -> Measurement:
+    """A server in whose closed loop half of the requests took 0.2 ms, and the median connection this."""
+    one = made.measured(
+        made.trial("uvicorn", block=block), 1000, latencies_ms=[0.2] * 990 + [600.0] * 10, flags=flags
+    )
+    fairness = Fairness(40, 2000, 10, 90, 0.9, 0.1, 6.0, median_ms)
+    return dataclasses.replace(one, load=dataclasses.replace(one.load, fairness=fairness))
+
+
+def test_the_median_of_a_server_that_starves_connections_is_that_of_connections() -> None:
+    found = view(made.CLOSED, unfair(0, 35.0))
+    assert (found.p50_ms, found.p50_by_connection) == (35.0, True)
+    assert found.p99_ms is not None
+    several = view(made.CLOSED, unfair(0, 35.0), unfair(1, 41.0), unfair(2, 38.0, flags=()))
+    assert (several.p50_ms, several.between["p50_ms"]) == (None, (35.0, 41.0)), "medians are never averaged"
+
+
+def test_a_median_connection_without_an_answer_has_no_latency() -> None:
+    found = view(made.CLOSED, unfair(0, 35.0), unfair(1, None))
+    assert (found.p50_ms, dict(found.between)) == (None, {})
+
+
+def test_the_median_of_a_fair_server_is_that_of_requests() -> None:
+    found = view(made.CLOSED, unfair(0, 35.0, flags=()))
+    assert found.p50_ms == pytest.approx(0.2, rel=0.01)
+    assert not found.p50_by_connection

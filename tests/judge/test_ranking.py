@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from velodrome.judge.standings import equal, rank
-from velodrome.judge.statistics import Sample
+from velodrome.judge.statistics import Sample, Side
 
 
 def sample(label: str, *values: float) -> Sample:
@@ -20,7 +20,8 @@ def test_nobody_is_ranked_when_nobody_gave_an_answer() -> None:
 def test_equals_share_the_first_rank() -> None:
     ranking = rank([sample("a", 100, 101, 99), sample("b", 101, 99, 100), sample("c", 50, 51, 50)])
     assert ranking is not None
-    assert (ranking.ranks, ranking.first) == ({"a": 1, "b": 1, "c": 3}, ("a", "b"))
+    assert ranking.places == {"a": (1, 2), "b": (1, 2), "c": (3, 3)}
+    assert ranking.first == ("a", "b")
 
 
 def test_a_clear_lead_is_a_rank() -> None:
@@ -28,6 +29,34 @@ def test_a_clear_lead_is_a_rank() -> None:
     assert ranking is not None
     assert ranking.order == ("c", "b", "a")
     assert ranking.ranks == {"c": 1, "b": 2, "a": 3}
+
+
+def test_rows_are_in_the_order_of_their_estimates_and_a_place_is_a_set() -> None:
+    # The second is told from neither the first nor the third, which are told from each other.
+    ranking = rank([sample("a", 100, 101, 99), sample("b", 94, 97, 93), sample("c", 88, 90, 89)])
+    assert ranking is not None
+    assert ranking.order == ("a", "b", "c")
+    assert ranking.places == {"a": (1, 2), "b": (1, 3), "c": (2, 3)}
+
+
+def test_a_lower_bound_wins_and_cannot_lose() -> None:
+    bound = Sample("bound", {0: 100.0, 1: 101.0, 2: 99.0}, side=Side.AT_LEAST)
+    above = rank([bound, sample("slow", 50, 51, 50)])
+    below = rank([bound, sample("fast", 200, 201, 202)])
+    assert above is not None
+    assert below is not None
+    assert above.places == {"bound": (1, 1), "slow": (2, 2)}
+    assert below.places == {"fast": (1, 2), "bound": (1, 2)}
+
+
+def test_an_upper_bound_loses_and_cannot_win() -> None:
+    bound = Sample("bound", {0: 100.0, 1: 101.0, 2: 99.0}, side=Side.AT_MOST)
+    above = rank([bound, sample("slow", 50, 51, 50)])
+    below = rank([bound, sample("fast", 200, 201, 202)])
+    assert above is not None
+    assert below is not None
+    assert (above.places["slow"], above.first) == ((1, 2), ("slow",))
+    assert below.places == {"fast": (1, 1), "bound": (2, 2)}
 
 
 def test_a_lead_below_the_margin_is_none_however_sure() -> None:
@@ -62,4 +91,4 @@ def test_somebody_is_always_first_and_scale_changes_nothing(rows: list[tuple[flo
     assert scaled is not None
     assert ranking.ranks == scaled.ranks
     assert ranking.ranks[ranking.order[0]] == 1
-    assert all(1 <= place <= len(rows) for place in ranking.ranks.values())
+    assert all(1 <= low <= high <= len(rows) for low, high in ranking.places.values())

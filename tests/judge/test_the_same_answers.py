@@ -111,7 +111,19 @@ SEEDS = {"field": 50, "change": 25, "failures": 25}
 @pytest.mark.parametrize("kind", CASES)
 def test_the_numbers_are_the_stored_ones(kind: str) -> None:
     stored = json.loads(STORED.read_text())[kind]
-    assert [json.loads(json.dumps(CASES[kind](seed))) for seed in range(SEEDS[kind])] == stored
+    now = [json.loads(json.dumps(CASES[kind](seed))) for seed in range(SEEDS[kind])]
+    assert [_rounded(case) for case in now] == [_rounded(case) for case in stored]
+
+
+def _rounded(value: Any) -> Any:
+    """To 12 digits: the order in which numbers are added up is nobody's promise, and `exp` differs by C library."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return value
 
 
 if __name__ == "__main__":

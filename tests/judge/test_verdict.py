@@ -15,7 +15,9 @@ from tests.judge.made import (
     OPEN,
     SHORT,
     SLOW,
+    SPOILT_ITSELF,
     STACKS,
+    STOLEN,
     THIRD_Q,
     failed,
     measured,
@@ -137,7 +139,7 @@ def test_no_file_is_no_verdict() -> None:
             st.sampled_from([HELLO_Q, THIRD_Q]),
             st.sampled_from([CLOSED, OPEN]),
             st.one_of(st.none(), st.floats(0, 1e5)),
-            st.sampled_from([(), (INVALID,), (NOTE,)]),
+            st.sampled_from([(), (STOLEN,), (NOTE,), (INVALID,), (SPOILT_ITSELF,)]),
         ),
         min_size=1,
         max_size=30,
@@ -156,7 +158,13 @@ def test_whatever_is_left_of_a_race_gets_a_verdict(rows: list[tuple]) -> None:  
         assert set(one.best) <= first
         # One alone that does not keep up with its load is first, and not recommended either.
         assert one.best or len([row for row in one.standings if row.rank is not None]) <= 1
-        valid = {row.contestant for row in one.standings if row.blocks_valid}
-        assert first <= valid, "a flagged measurement never wins"
+        for row in one.standings:
+            if row.rank is not None:
+                assert row.rank == row.rank_low
+                assert row.rank <= (row.rank_high or 0)
+        if one.outcome is not Outcome.CANNOT_TELL:
+            best = next(row for row in one.standings if row.contestant == one.best[0])
+            assert best.bound != "at most"
+            assert best.blocks_valid == best.blocks_done or best.bound == "at least"
         assert one.sentence.endswith(".")
         assert "nan" not in f"{one}".lower().replace("granian", "")

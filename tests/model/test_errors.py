@@ -178,6 +178,7 @@ LAB: Sequence[VelodromeError] = (
     lab.DifferentMachinesError(["2 CPUs and 4 CPUs"]),
     lab.UnreadableVerdictError("runs/mine/verdict.json", "it is cut short"),
     lab.NotTwoSidesError(["mine"], [], []),
+    lab.OtherArrivalsError("hello", "open-500", ("a", "constant"), ("b", "poisson")),
     lab.NotTwoSidesError(["a", "b"], ["hello/uvicorn"], []),
     lab.CacheError("/home/me/.cache/velodrome", errno.EACCES),
     lab.CacheError("/home/me/.cache/velodrome", errno.ENOSPC),

@@ -198,3 +198,12 @@ def test_a_bad_claim_is_told_with_its_cure(text: str, sentence: str) -> None:
 def test_two_claims_of_one_name_are_refused() -> None:
     check = '[[claims.checks]]\nmetric = "cpu_us"\nof = "hello/sync"\nat_most = 1\n'
     assert any("'G1' is already claims[0]" in one for one in problems(BASE + (CLAIM + check) * 2))
+
+
+def test_a_check_may_inform_beside_one_that_decides() -> None:
+    check = '[[claims.checks]]\nmetric = "throughput_rps"\nof = "hello/uvicorn"\nat_least = 1\n'
+    text = f'{BASE}{CLAIM}{check}{check}informs = "on one CPU"\n'
+    (claim,) = study(text).claims
+    assert [one.informs for one in claim.checks] == ["", "on one CPU"]
+    alone = problems(f'{BASE}{CLAIM}{check}informs = "on one CPU"\n')
+    assert "checks that inform alone" in str(alone)

@@ -1,6 +1,7 @@
 """The opinion on the made-up race, as a judge would write it: a winner, a tie and a «cannot tell»."""
 
 import math
+from dataclasses import replace
 
 from tests.report.made_up import (
     BLOCKS,
@@ -96,7 +97,12 @@ def standings(question: Question) -> tuple[Standing, ...]:
         rank = rank if rps > previous * 0.98 else place
         previous = rps
         found.append(standing(runner, question, rank, best))
-    return tuple(sorted(found, key=lambda s: (s.rank is None, s.rank or 0)))
+    ranks = [one.rank for one in found]
+    placed = [
+        replace(one, rank_low=one.rank, rank_high=one.rank + ranks.count(one.rank) - 1) if one.rank else one
+        for one in found
+    ]
+    return tuple(sorted(placed, key=lambda s: (s.rank is None, s.rank or 0)))
 
 
 def answers() -> tuple[Answer, ...]:

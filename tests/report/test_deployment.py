@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from velodrome.guest import catalog
 from velodrome.report.deployment import Full, Wishes, command_line, files, replaces_workers, server_of
 
 GUNICORN = (
@@ -9,7 +10,7 @@ GUNICORN = (
     "--threads=16 shop.wsgi:application"
 )
 GRANIAN = "python -m granian --interface=wsgi --port=8000 --workers=2 shop.wsgi:application"
-WAITRESS = "python -m waitress --port=8000 --threads=4 shop.wsgi:application"
+CHEROOT = "python -m cheroot --bind=127.0.0.1:8000 --threads=4 shop.wsgi:application"
 UVICORN = "python -m uvicorn --host=127.0.0.1 --port=8000 --workers=2 --loop=uvloop shop:app"
 
 
@@ -32,9 +33,13 @@ def test_gunicorn_gets_its_file_as_python_reads_it() -> None:
 def test_a_unit_holds_the_limits_and_runs_where_the_app_is() -> None:
     wishes = Wishes(2, 2**30, python="/home/me/shop/.venv/bin/python", folder="/home/me/shop")
     unit = texts(UVICORN, wishes)["app.service"].splitlines()
-    assert "ExecStart=/home/me/shop/.venv/bin/python -m uvicorn --host=127.0.0.1 --port=8000 " in unit[5]
+    assert "ExecStart=/home/me/shop/.venv/bin/python -m uvicorn --host=127.0.0.1 --port=8000 " in next(
+        line for line in unit if line.startswith("ExecStart=")
+    )
     assert "WorkingDirectory=/home/me/shop" in unit
-    assert "CPUQuota=200%" in unit
+    assert "CPUAffinity=0-1" in unit
+    assert "DynamicUser=yes" in unit
+    assert not [line for line in unit if line.startswith("CPUQuota")]
     assert "MemoryMax=1073741824" in unit
 
 
@@ -99,7 +104,7 @@ FULL = Wishes(full=Full(20_000, 210 * 2**20))
 def test_workers_of_an_app_that_leaks_are_replaced(command: str, options: str) -> None:
     *before, app = command.split()
     assert command_line(command, FULL) == " ".join([*before, options, app])
-    assert replaces_workers(command)
+    assert replaces_workers(command, FULL)
 
 
 def test_the_file_of_gunicorn_replaces_workers_too_and_a_unit_starts_anew_what_ends_for_it() -> None:
@@ -107,11 +112,11 @@ def test_the_file_of_gunicorn_replaces_workers_too_and_a_unit_starts_anew_what_e
     assert "Restart=always" in texts(UVICORN, FULL)["app.service"]
 
 
-@pytest.mark.parametrize("command", [WAITRESS, "python serve.py"])
+@pytest.mark.parametrize("command", [CHEROOT, "python serve.py"])
 def test_a_server_that_cannot_replace_workers_is_known_for_it(command: str) -> None:
     assert command_line(command, FULL) == command
-    assert not replaces_workers(command)
-    assert server_of(WAITRESS) == "waitress"
+    assert not replaces_workers(command, FULL)
+    assert server_of(CHEROOT) == "cheroot"
 
 
 def test_a_program_that_is_written_is_started_by_its_file() -> None:
@@ -122,3 +127,63 @@ def test_a_program_that_is_written_is_started_by_its_file() -> None:
 
 def test_what_is_no_command_line_gives_nothing_to_paste() -> None:
     assert files("velodrome stacks show tornado", Wishes()) == ()
+
+
+def of_stack(name: str, **knobs: int) -> Wishes:
+    stack = catalog.stack(name)
+    return Wishes(stack=stack, knobs=stack.settings(knobs), measured="Measured for 2 CPUs.")
+
+
+@pytest.mark.parametrize(
+    ("stack", "command", "kind", "mode", "ends_on"),
+    [
+        ("gunicorn-sync", GUNICORN, "notify", "mixed", "SIGTERM"),
+        ("uvicorn", UVICORN, "exec", "mixed", "SIGTERM"),
+        ("robyn", "python serve.py", "exec", "mixed", "SIGINT"),
+        # A program that only forks: its children get the signal themselves.
+        ("bjoern", "python serve.py", "exec", "control-group", "SIGTERM"),
+        ("grpc-threads", "python serve.py", "exec", "control-group", "SIGTERM"),
+    ],
+)
+def test_a_unit_starts_and_ends_a_server_as_that_does(
+    stack: str, command: str, kind: str, mode: str, ends_on: str
+) -> None:
+    unit = texts(command, of_stack(stack))["app.service"].splitlines()
+    assert {f"Type={kind}", f"KillMode={mode}", f"KillSignal={ends_on}"} <= set(unit)
+
+
+@pytest.mark.parametrize("file", ["gunicorn.conf.py", "app.service", "Dockerfile", "nginx.conf"])
+def test_each_file_says_for_what_it_was_measured(file: str) -> None:
+    assert texts(GUNICORN, of_stack("gunicorn-gthread"))[file].startswith("# Measured for 2 CPUs.\n")
+
+
+@pytest.mark.parametrize(
+    ("stack", "knobs", "kept"),
+    [
+        ("gunicorn-gthread", {}, 56),
+        ("gunicorn-gthread", {"keepalive": 4}, 3),
+        ("uvicorn", {"keepalive": 600}, 60),
+        ("granian-wsgi", {}, 45),
+        ("bjoern", {}, 60),
+        # It ends each connection; it keeps ten; how long it does is not known.
+        ("gunicorn-sync", {}, None),
+        ("cheroot", {}, None),
+        ("socketserver-single", {}, None),
+    ],
+)
+def test_nginx_ends_an_idle_connection_before_the_server(
+    stack: str, knobs: dict[str, int], kept: int | None
+) -> None:
+    lines = [line.strip() for line in texts(GUNICORN, of_stack(stack, **knobs))["nginx.conf"].splitlines()]
+    assert [line for line in lines if line.startswith("keepalive_timeout")] == (
+        [f"keepalive_timeout {kept}s;"] if kept is not None else []
+    )
+    assert any(line.startswith("keepalive ") for line in lines) == (kept is not None)
+
+
+def test_a_program_that_is_written_listens_on_all_addresses_of_a_container() -> None:
+    assert "RUN sed -i s/127.0.0.1/0.0.0.0/ serve.py" in texts("python serve.py", Wishes())["Dockerfile"]
+
+
+def test_nothing_of_nginx_stands_before_a_grpc_server() -> None:
+    assert "nginx.conf" not in texts("python serve.py", of_stack("grpc-aio"))

@@ -236,3 +236,21 @@ def test_a_load_that_changed_its_transport_says_for_which_answers() -> None:
     assert "went over" not in " ".join(
         load_text.lines(document(generator={**generator, "unread_bytes": None}))
     )
+
+
+@pytest.mark.parametrize(("median", "said"), [(16.1, "16.1 ms"), (None, "no answer")])
+def test_an_unfair_server_is_told_with_what_the_median_connection_waits(
+    median: float | None, said: str
+) -> None:
+    fairness: dict[str, float | None] = {
+        "connections": 64,
+        "answers": 9_000,
+        "least": 80,
+        "most": 200,
+        "jain": 0.9,
+    }
+    fairness |= {"jain_short_term": 0.08, "mean_ms": 17.0, "median_connection_ms": median}
+    text = " ".join(" ".join(load_text.lines(document(flags=["unfair"], fairness=fairness), 80)).split())
+    assert "⚑ unfair: " in text
+    assert "5 of 64 connections" in text
+    assert said in text

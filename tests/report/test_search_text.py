@@ -12,33 +12,38 @@ PROBES = (Probe(100.0, True), Probe(200.0, False, "p99 was 61.3 ms, and the limi
     [
         (
             RateFound(Ending.CONVERGED, Interval(4_118, 4_212, 4_301), "", PROBES),
-            "The highest rate without p99 > 50ms: 4 210/s [4 120, 4 300], 95 %, after 2 trials.",
+            "The highest rate without p99 > 50ms (constant arrivals): 4 210/s [4 120, 4 300], 95 %, of 2 loads.",
         ),
         (
             RateFound(Ending.SPENT, Interval(4_000, 4_400, 5_000), "40 trials were spent", PROBES),
-            "The highest rate without p99 > 50ms lies between 4 000/s and 5 000/s: 40 trials were spent.",
+            "The highest rate without p99 > 50ms (constant arrivals) "
+            "lies between 4 000/s and 5 000/s: 40 trials were spent.",
         ),
         (
             RateFound(Ending.BEYOND, Interval(90e3, 90e3, 90e3), "The generator was the limit.", PROBES),
-            "The highest rate without p99 > 50ms is at least 90 000/s: The generator was the limit.",
+            "The highest rate without p99 > 50ms (constant arrivals) "
+            "is at least 90 000/s: The generator was the limit.",
         ),
         (
             RateFound(Ending.NEVER, None, "p99 was 61.3 ms", PROBES),
-            "There is no rate without p99 > 50ms, because even at 100/s p99 was 61.3 ms.",
+            "There is no rate without p99 > 50ms (constant arrivals), because even at 100/s p99 was 61.3 ms.",
         ),
         (
             RateFound(Ending.CANNOT, None, "nothing came", PROBES),
-            "Cannot tell the highest rate without p99 > 50ms: nothing came.",
+            "Cannot tell the highest rate without p99 > 50ms (constant arrivals): nothing came.",
         ),
     ],
 )
 def test_a_rate_is_told_in_a_sentence(found: RateFound, said: str) -> None:
-    assert searches.search_sentence(found, ["p99 > 50ms"]) == said
+    assert searches.search_sentence(found, ["p99 > 50ms"], "constant") == said
 
 
 def test_without_a_condition_the_server_has_to_keep_up() -> None:
     found = RateFound(Ending.CONVERGED, Interval(95, 97, 99), "", PROBES)
-    assert "that the server keeps up with: 97.0/s [95.0, 99.0]" in searches.search_sentence(found, [])
+    assert (
+        "that the server keeps up with (Poisson arrivals): 97.0/s [95.0, 99.0]"
+        in searches.search_sentence(found, [], "poisson")
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_without_a_condition_the_server_has_to_keep_up() -> None:
     ],
 )
 def test_connections_are_told_in_a_sentence(found: ConnectionsFound, said: str) -> None:
-    assert searches.search_sentence(found, []) == said
+    assert searches.search_sentence(found, [], "poisson") == said
 
 
 def test_a_trial_is_a_line_without_control_codes() -> None:
@@ -76,6 +81,6 @@ def test_a_trial_is_a_line_without_control_codes() -> None:
 
 def test_the_document_has_every_trial() -> None:
     found = RateFound(Ending.CONVERGED, Interval(95, 97, 99), "", PROBES)
-    document = searches.search_document(found, None, ["p99 > 50ms"])
+    document = searches.search_document(found, None, ["p99 > 50ms"], "poisson")
     assert document["interval"] == {"low": 95, "mid": 97, "high": 99}
     assert [trial["rate"] for trial in document["trials"]] == [100.0, 200.0]

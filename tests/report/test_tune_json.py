@@ -15,7 +15,7 @@ def test_the_document_is_json_with_every_candidate() -> None:
     assert len(document["candidates"]) == 5
     assert document["recommended"]["knobs"] == {"threads": 16, "workers": 2}
     assert document["recommended"]["called"] == "gunicorn · gthread ×2, 16 threads"
-    assert set(document["files"]) == {"gunicorn.conf.py", "app.service", "Dockerfile"}
+    assert set(document["files"]) == {"gunicorn.conf.py", "app.service", "Dockerfile", "nginx.conf"}
     assert document["proof"]["throughput_rps"] == 300.0
 
 

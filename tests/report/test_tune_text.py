@@ -7,18 +7,20 @@ from velodrome.model.tuning import (
     Ask,
     Goal,
     Growth,
-    Told,
+    Observation,
     TuneEnding,
     Wanted,
 )
 from velodrome.report import recommendation as tune_text
 
+GROWTH = Growth(4_100.0, 300.0, 740.0, 20_000, 210_000_000, seen_s=30.0, goes_on=True)
+
 
 def test_the_answer_comes_first_and_what_to_paste_last() -> None:
-    told = "\n".join(tune_text.lines(recommended()))
+    page = "\n".join(tune_text.lines(recommended()))
     order = [
         "→ gunicorn · gthread ×2, 16 threads: ",
-        "with p99 < 200ms, the most answers a second of what was tried",
+        "with p99 < 200ms (Poisson arrivals), the most answers a second of what was tried",
         "Runner-up: uvicorn · uvloop ×2",
         "At 300/s for",
         f"deploy:  {COMMAND}",
@@ -33,7 +35,7 @@ def test_the_answer_comes_first_and_what_to_paste_last() -> None:
         "Dockerfile",
         "CMD [",
     ]
-    places = [told.find(text) for text in order]
+    places = [page.find(text) for text in order]
     assert -1 not in places, [text for text, at in zip(order, places, strict=True) if at < 0]
     assert places == sorted(places)
 
@@ -41,43 +43,62 @@ def test_the_answer_comes_first_and_what_to_paste_last() -> None:
 def test_the_least_cpu_is_told_at_its_rate() -> None:
     said = tune_text.sentence(recommended(Goal.CPU))
     assert "µs a request" in said
-    assert "at 300/s with p99 < 200ms, the least CPU of what was tried." in said
+    assert "at 300/s with p99 < 200ms (Poisson arrivals), the least CPU of what was tried." in said
 
 
 def test_growing_memory_is_told_with_what_to_do() -> None:
-    leaks = replace(recommended(), growth=Growth(4_100.0, 300.0, 740.0, 20_000, 210_000_000))
-    told = "\n".join(tune_text.lines(leaks))
-    assert "Memory rose by 4.1 kB with every request: at 300/s the limit is reached after 12 min" in told
-    assert "replace a worker after 20 000 requests (with 210 MB)." in told
-    assert "--max-requests=20000 --max-requests-jitter=2000 shop.wsgi:application" in told
+    leaks = replace(recommended(), growth=GROWTH)
+    text = "\n".join(tune_text.lines(leaks))
+    assert "Memory rose by 4.1 kB with every request: at 300/s the limit is reached after 12 min" in text
+    assert "replace a worker after 20 000 requests (with 210 MB)." in text
+    assert "--max-requests=20000 --max-requests-jitter=2000 shop.wsgi:application" in text
+
+
+def test_a_cache_that_may_only_fill_replaces_no_worker() -> None:
+    text = "\n".join(
+        tune_text.lines(replace(recommended(), growth=replace(GROWTH, seen_s=4.0, goes_on=False)))
+    )
+    assert "Memory rose by 4.1 kB with every request" in text
+    assert "seen for 4 s. A cache that fills looks the same" in text
+    assert "--max-requests" not in text
+    assert "replace a worker after" not in text
+
+
+def test_what_is_not_settled_is_not_pasted_and_said_to_be_so() -> None:
+    nothing = replace(recommended(), before="", command="", withheld=True)
+    text = "\n".join(tune_text.lines(nothing))
+    assert "Nothing to paste, as nothing is settled; --paste gives it all the same." in text
+    assert "Dockerfile" not in text
+    assert tune_text.document(nothing)["command"] == ""
 
 
 def test_a_server_that_cannot_replace_a_worker_is_told_to_be_so() -> None:
-    command = "python -m waitress --port=8000 --threads=4 shop.wsgi:application"
-    growth = Growth(4_100.0, 300.0, 740.0, 20_000, 210_000_000)
-    told = "\n".join(tune_text.lines(replace(recommended(), growth=growth, command=command)))
+    command = "python -m cheroot --port=8000 --threads=4 shop.wsgi:application"
+    text = "\n".join(tune_text.lines(replace(recommended(), growth=GROWTH, command=command)))
     assert (
-        "waitress has no option to replace a worker: until then restart it before one has served 20 000"
-        in told
+        "cheroot has no option to replace a worker: until then restart it before one has served 20 000"
+        in text
     )
-    assert f"deploy:  {command}\n" in told
+    assert f"deploy:  {command}\n" in text
 
 
 def test_where_nothing_holds_the_reason_is_told_and_nothing_to_paste() -> None:
     slow = tune(
-        lambda _, ask: Told(ask, 10.0, False if ask.rate else None, "p99 was 900 ms", False, 300.0, 1_000),
+        lambda _, ask: Observation(
+            ask, 10.0, False if ask.rate else None, "p99 was 900 ms", False, 300.0, 1_000
+        ),
         GRID,
         Wanted(Goal.CAPACITY, 2),
     )
     assert slow.ending is TuneEnding.NEVER
     nobody = replace(recommended(), tuned=slow, title="", runner_up="", proof=None, command="", before="")
-    assert "No setting has a rate with p99 < 200ms:" in tune_text.sentence(nobody)
-    told = "\n".join(tune_text.lines(nobody))
-    assert "p99 was 900 ms" in told
-    assert "Dockerfile" not in told
+    assert "No setting has a rate with p99 < 200ms (Poisson arrivals):" in tune_text.sentence(nobody)
+    text = "\n".join(tune_text.lines(nobody))
+    assert "p99 was 900 ms" in text
+    assert "Dockerfile" not in text
 
 
 def test_a_load_is_a_line_without_control_codes() -> None:
-    line = tune_text.load_line(GRID[0], Told(Ask(1.0, rate=120.0), failed="\x1b[31m"))
+    line = tune_text.load_line(GRID[0], Observation(Ask(1.0, rate=120.0), failed="\x1b[31m"))
     assert "\x1b" not in line
     assert "failed" in line

@@ -51,6 +51,10 @@ def test_an_estimate_claims_at_most_three_digits(interval: Interval, text: str) 
     assert estimate(interval) == text
 
 
+def test_an_interval_that_is_wider_than_its_value_shows_its_ends() -> None:
+    assert estimate(Interval(12, 2600, 570_000)) == "2 600 [12.0, 570 000]"
+
+
 def test_control_and_direction_characters_of_a_server_are_shown_not_obeyed() -> None:
     shown = visible("\x1b[31mred\u202e\nline\u2028é·⚑")
     assert shown == "\\x1b[31mred\\u202e\\nline\\u2028é·⚑"

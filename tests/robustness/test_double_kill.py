@@ -33,14 +33,19 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 TREE = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+ready, there = os.pipe()
 for number in range(3):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             os.setsid()
+            os.write(there, b"x")
             if number == 1 and sys.argv[1] == "clear":
                 os.execve("/bin/sleep", ["sleep", "600"], {})   # without a mark
         time.sleep(600)
+seen = 0
+while seen < 3:
+    seen += len(os.read(ready, 3))   # each has forked
 print("up", flush=True)
 time.sleep(600)
 """

@@ -52,6 +52,8 @@ def test_a_tiny_backlog_overflows_and_keeps_connections_out(serve: Fixture, obse
     outside = seen.flags[FlagKind.CONNECTIONS_NEVER_IN]
     assert outside.facts["outside"] == 19
     assert outside.sentence.startswith("19 of 20 connections never got an answer")
+    # One of 20 gets all: the k of n in Jain's index.
+    assert seen.flags[FlagKind.UNFAIR].facts["jain"] == pytest.approx(1 / 20)
 
 
 @LINUX_ONLY

@@ -6,11 +6,14 @@ import pytest
 
 from velodrome.guest import catalog
 from velodrome.model.app import App, Request
-from velodrome.model.errors import NoStackFitsError, UnknownNameError
+from velodrome.model.errors import NoStackFitsError, UnknownNameError, UsageError
 from velodrome.model.load import Closed, Limits, Open
 from velodrome.model.results import Header, dump_header, parse
+from velodrome.model.study import Baseline, Look, Question
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
+from velodrome.run.racing import plan
+from velodrome.usecases import workers
 from velodrome.usecases.compare import laid_out
 from velodrome.usecases.terms import Terms
 
@@ -46,10 +49,88 @@ def test_there_is_a_worker_for_each_cpu_of_the_server_where_a_stack_has_workers(
     ]
 
 
+def test_an_answer_for_more_cpus_than_there_are_races_as_many_workers_and_checks_them() -> None:
+    study = laid_out([WSGI], Terms(limits=Limits(cpus=8), stacks=("gunicorn-sync",)), LAB).study
+    assert dict(study.contestants[0].knobs) == {"workers": 8}
+    assert study.worker_counts == (1, 2, 8)
+    alone = laid_out([WSGI], Terms(limits=Limits(cpus=1), stacks=("gunicorn-sync",)), LAB).study
+    assert alone.worker_counts == (1, 2)
+
+
 def test_a_rate_is_asked_beside_the_closed_loop() -> None:
     (question,) = laid_out([WSGI], Terms(connections=8, rate=300), LAB).study.questions
-    assert [load.pace for load in question.loads] == [Closed(8), Open(300)]
+    assert [load.pace for load in question.loads] == [Closed(8), Open(300, "poisson")]
     assert "GET /cart" in question.about
+
+
+def test_without_a_rate_the_open_loop_has_that_of_the_look() -> None:
+    look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
+    (question,) = laid_out([WSGI], Terms(connections=8), LAB, {"shop:app": look}).study.asked
+    assert question.look == look
+    closed, shown = (load.pace for load in question.loads)
+    assert closed == Closed(8)
+    assert isinstance(shown, Open)
+    assert shown.rate == 210.0
+
+
+def test_a_rate_that_is_given_decides_and_the_look_says_none() -> None:
+    look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
+    (question,) = laid_out([WSGI], Terms(rate=5), LAB, {"shop:app": look}).study.asked
+    shown = question.loads[1].pace
+    assert isinstance(shown, Open)
+    assert shown.rate == 5
+    assert question.look == replace(look, rate=None, slowest="")
+
+
+LOOKED = {"shop:app": Look(1.5, {"waitress": 300.0, "cheroot": 200.0}, 140.0, "cheroot")}
+
+
+def baselines(app: App) -> dict[str, Question]:
+    study = laid_out([app], Terms(), LAB, LOOKED).study
+    return {one.baseline.layer: one for one in study.questions if one.baseline}
+
+
+def test_the_app_and_nothing_in_its_place_are_measured_on_who_led_in_the_look_in_every_block() -> None:
+    laid = laid_out([WSGI], Terms(), LAB, LOOKED)
+    sessions = [heat.trials for heat in laid.matrix.heats if heat.trials[0].question != "shop:app"]
+    assert {one[0].contestant.label for one in sessions} == {"waitress"}
+    assert sorted((one[0].block, one[0].question) for one in sessions) == [
+        (block, f"shop:app~{layer}") for block in range(3) for layer in ("app", "server")
+    ]
+    assert all([type(one.load.pace) for one in session] == [Closed, Open] for session in sessions)
+    assert [trial.cell for trial in laid.matrix.profiles] == ["shop:app~app/waitress"]
+
+
+def test_nothing_runs_in_the_apps_own_environment_and_is_asked_without_its_requests() -> None:
+    served = baselines(WSGI)["server"].app
+    assert served is not None
+    assert (served.python, served.cwd) == (WSGI.python, WSGI.cwd)
+    assert served.told("wsgi") == "velodrome.guest.apps.empty:wsgi"
+    assert [one.path for one in served.requests] == ["/"]
+    assert baselines(WSGI)["app"].app == WSGI
+
+
+def test_of_a_framework_that_is_known_an_empty_route_is_served_too() -> None:
+    flask = baselines(replace(WSGI, framework="flask"))["framework"]
+    assert flask.app is not None
+    assert flask.app.told("wsgi") == "velodrome.guest.apps.empty:flask"
+    assert flask.name == "shop:app~flask"
+    assert "framework" not in baselines(replace(WSGI, framework="quart"))
+
+
+def test_the_low_rate_is_a_tenth_of_what_the_leader_answered_and_one_that_would_take_too_long_is_left_out() -> (
+    None
+):
+    low = baselines(WSGI)["server"].loads[1].pace
+    assert isinstance(low, Open)
+    assert (low.rate, low.arrivals) == (30.0, "constant")
+    slow = {"shop:app": Look(1.5, {"waitress": 2.0}, 1.4, "waitress")}
+    loads = [one.loads for one in laid_out([WSGI], Terms(), LAB, slow).study.questions if one.baseline]
+    assert [len(one) for one in loads] == [1, 1]
+
+
+def test_nothing_stands_in_for_an_app_before_its_look() -> None:
+    assert laid_out([WSGI], Terms(), LAB).study.asked == laid_out([WSGI], Terms(), LAB).study.questions
 
 
 def test_several_apps_are_asked_each_of_its_own_stacks() -> None:
@@ -69,6 +150,47 @@ def test_a_stack_that_cannot_serve_it_is_refused_by_name() -> None:
 
 
 def test_it_is_stored_and_read_as_any_study() -> None:
-    study = laid_out([SITE], Terms(rate=5), LAB).study
+    look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
+    study = laid_out([SITE], Terms(), LAB, {"mall.settings": look}).study
     header = Header(study, study.seed, {}, "0", "")
     assert parse(dump_header(header).encode() + b"\n").header.study == study
+
+
+def test_latency_is_judged_with_the_arrivals_of_independent_users_unless_they_are_named() -> None:
+    def pace(terms: Terms) -> Open:
+        found = terms.loads[1].pace
+        assert isinstance(found, Open)
+        return found
+
+    assert pace(Terms(rate=300)).arrivals == "poisson"
+    assert pace(Terms(rate=300, arrivals="constant")).arrivals == "constant"
+    with pytest.raises(UsageError, match="there are constant and poisson"):
+        Terms(rate=300, arrivals="uniform")  # type: ignore[arg-type]
+
+
+def test_all_contestants_of_a_block_meet_the_same_arrivals_and_other_blocks_meet_others() -> None:
+    found = laid_out([WSGI], Terms(rate=300, blocks=2), LAB)
+    seeds = [
+        {
+            plan.seed_of(one)
+            for heat in found.matrix.heats
+            for one in heat.trials
+            if one.block == block and isinstance(one.load.pace, Open)
+        }
+        for block in (0, 1)
+    ]
+    assert [len(one) for one in seeds] == [1, 1]
+    assert seeds[0] != seeds[1]
+
+
+def test_only_questions_of_their_own_have_leaders_to_check() -> None:
+    """A baseline of an app has no answer, so nobody is recommended by it."""
+    study = laid_out([WSGI], Terms(stacks=("gunicorn-sync",)), LAB).study
+    baseline = replace(study.questions[0], name="shop:app~app", baseline=Baseline("shop:app", "app"))
+    both = replace(study, questions=(baseline, *study.questions))
+    assert len(both.asked) == 1
+    assert workers.seconds(both, LAB.stacks) == workers.seconds(study, LAB.stacks) > 5
+    asked: list[str] = []
+    results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")
+    assert not list(workers.Leaders(both)((), results, LAB, asked.append))
+    assert not asked

@@ -78,8 +78,8 @@ def test_an_app_in_a_source_folder_stands_also_where_its_path_has_blanks(project
 def test_what_is_pasted_names_the_source_folder() -> None:
     app = App("shop.wsgi:app", "wsgi", "python", "/shop", source="src", packages={"waitress": "3.0.2"})
     lab = lab_for(AppSpec("shop.wsgi:app"))
-    told = deploy(app, Contestant("waitress"), lab.stacks["waitress"], {})
-    assert told.startswith("PYTHONPATH=src python -m waitress ")
+    pasted = deploy(app, Contestant("gunicorn-sync"), lab.stacks["gunicorn-sync"], {})
+    assert "PYTHONPATH=src python -m gunicorn " in pasted
 
 
 def test_a_package_that_lies_in_src_is_said_to_be_put_on_the_path(project: Path) -> None:

@@ -84,7 +84,7 @@ def test_what_is_answered_wrongly_of_a_mix_is_told_before_anything_is_measured()
     app, lab = look(asked), lab_for(asked)
     heard: list[str] = []
     trial = trial_of("told", app.recipe, Contestant("waitress"), Limits(), app=app)
-    with Bench(trial, lab, told=heard.append) as bench:
+    with Bench(trial, lab, warn=heard.append) as bench:
         bench.alone()
     (said,) = heard
     assert said.startswith("warning: on waitress")

@@ -12,6 +12,7 @@ from velodrome.judge.deploying_app import deploy
 from velodrome.model.app import Content, Request
 from velodrome.model.errors import AppAnswersWrongError, BadOptionError
 from velodrome.model.trial import Contestant
+from velodrome.run.servers import fresh_port
 from velodrome.usecases.apps import AppSpec, lab_for, look, stacks_for
 from velodrome.usecases.bench import standing
 
@@ -52,10 +53,29 @@ def test_a_servicer_stands(app: str, stack: str, python: str, shop: Path) -> Non
     assert stack in stacks_for(found, lab)
     with standing(found, Contestant(stack), lab) as booted:
         assert booted.environment.packages["grpcio"] == "1.76.0"
-    pasted = deploy(found, Contestant(stack), lab.stacks[stack], found.packages)
+    port = fresh_port()
+    pasted = deploy(found, Contestant(stack), lab.stacks[stack], found.packages, port=port)
     source = pasted.partition("<<'END'\n")[2].partition("\nEND")[0]
-    compile(source, "serve.py", "exec")
-    assert "(server)" in source or "(), server)" in source
+    (shop / "serve.py").write_text(source)
+    assert asked_as_pasted(python, shop, port) == "cart 7"
+
+
+CLIENT = """
+import sys, grpc, shop_pb2, shop_pb2_grpc
+channel = grpc.insecure_channel("127.0.0.1:" + sys.argv[1])
+grpc.channel_ready_future(channel).result(20)
+print(shop_pb2_grpc.ShopStub(channel).Cart(shop_pb2.CartRequest(id=7), timeout=10).text)
+"""
+
+
+def asked_as_pasted(python: str, shop: Path, port: int) -> str:
+    """Run the pasted program and return what it answers to the call."""
+    with subprocess.Popen([python, "serve.py"], cwd=shop) as server:
+        try:
+            client = [python, "-c", CLIENT, str(port)]
+            return subprocess.run(client, cwd=shop, capture_output=True, text=True, check=True).stdout.strip()
+        finally:
+            server.kill()
 
 
 def test_another_answer_than_the_right_one_is_told(python: str, shop: Path) -> None:

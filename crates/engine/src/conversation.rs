@@ -55,7 +55,7 @@ impl Conversation {
         }
         let silent = body.is_empty() && asked.message_bytes.is_none();
         if asked.mode == Mode::Connect && !silent {
-            return fault("connect says nothing; leave out the message");
+            return fault("connect: a message has no effect; leave it out");
         }
         let (message, letter) = words(&asked, body)?;
         let kind = kind(&message);

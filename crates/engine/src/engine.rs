@@ -24,7 +24,7 @@ use crate::protocol::websocket::broadcast;
 use crate::protocol::websocket::broadcast::Broadcast;
 use crate::protocol::websocket::connect::Connect;
 use crate::protocol::websocket::echo::Echo;
-use crate::record::{Record, Share, Slice, Steps};
+use crate::record::{Fairness, Record, Share, Slice, Steps};
 use crate::requests::{Draw, Requests};
 use crate::results::LoadResult;
 use crate::spec::{Length, LoadSpec, Mode, SpecError, TransportChoice};
@@ -398,6 +398,7 @@ impl<'a> Part<'a> {
         transport: T,
         slots: usize,
     ) -> Done {
+        let connections = self.connections();
         let Part {
             spec,
             target,
@@ -420,6 +421,11 @@ impl<'a> Part<'a> {
         let named = target.requests().map_or(0, |requests| requests.all.len());
         record.by_request = (0..named).map(|_| Share::default()).collect();
         record.steps = Steps::new(spec.steps().iter().map(|step| step.length));
+        let in_room = target
+            .conversation()
+            .is_some_and(|said| said.mode == Mode::Broadcast);
+        record.fairness =
+            (!spec.is_open() && !in_room).then(|| Box::new(Fairness::new(connections, slots)));
         let queue = RequestQueue::new(arrivals, requests);
         let worker =
             Worker::<P, _, _>::new(orders, ask, transport, Monotonic, queue, record, slots);

@@ -2,6 +2,7 @@
 
 #[cfg_attr(not(target_os = "linux"), path = "os/poller_portable.rs")]
 pub(crate) mod poller;
+pub(crate) mod readiness;
 #[cfg_attr(not(target_os = "linux"), path = "os/sockets_portable.rs")]
 pub(crate) mod sockets;
 

@@ -1,6 +1,7 @@
 //! What a worker writes down: histograms, outcomes, slices of the timeline. One per thread, merged at the end.
 
 mod details;
+mod fairness;
 mod slices;
 
 use std::sync::mpsc::Sender;
@@ -14,6 +15,7 @@ use crate::record::slices::Slices;
 use crate::transport::{Connections, RoomCounts, Standing};
 
 pub use details::{Deliveries, FirstMessage, Pieces, Share, Sockets, Step, Steps};
+pub use fairness::{Account, Fairness};
 pub use slices::{SLICE, SLICES_PER_SECOND, Slice};
 
 /// Everything one thread recorded.
@@ -56,6 +58,8 @@ pub struct Record {
     pub by_request: Vec<Share>,
     /// See [`RoomCounts`]; None: there is no room.
     pub room: Option<RoomCounts>,
+    /// See [`Fairness`]; None: an open loop chooses its connections itself, and a room is heard by all its members.
+    pub fairness: Option<Box<Fairness>>,
     /// Slots the server has no room for.
     pub parked: u64,
     /// See [`Pieces`].
@@ -106,6 +110,7 @@ impl Record {
             steps: Steps::default(),
             by_request: Vec::new(),
             room: None,
+            fairness: None,
             parked: 0,
             pieces: None,
             standing: Standing::default(),
@@ -174,16 +179,24 @@ impl Record {
         self.flight.time
     }
 
-    /// A request came to its end at `done`; `sent` is None for one that never went out.
+    /// A request came to its end at `done`; `sent` is None for one that never went out. Returns whether that was a right
+    /// answer within the span.
     #[inline]
-    pub fn settle(&mut self, due: Nanos, sent: Option<Nanos>, done: Nanos, outcome: Outcome) {
+    pub fn settle(
+        &mut self,
+        due: Nanos,
+        sent: Option<Nanos>,
+        done: Nanos,
+        outcome: Outcome,
+    ) -> bool {
         if done >= self.slices.end() {
             self.turn(done);
         }
         let in_span = done < self.span.end;
+        let counts = in_span && outcome == Outcome::Ok && done >= self.span.start;
+        self.ok_in_span += u64::from(counts);
         if in_span {
             self.slices.settled(outcome);
-            self.ok_in_span += u64::from(outcome == Outcome::Ok && done >= self.span.start);
         }
         let measured = self.span.holds(due);
         if measured {
@@ -209,6 +222,7 @@ impl Record {
                 self.slices.timed(done - due);
             }
         }
+        counts
     }
 
     /// The same, of one of several requests.
@@ -420,6 +434,11 @@ impl Record {
         }
         // A room has one thread.
         self.room = self.room.or(other.room);
+        match (self.fairness.as_mut(), other.fairness) {
+            (Some(mine), Some(theirs)) => mine.add(*theirs),
+            (None, theirs) => self.fairness = theirs,
+            _ => {}
+        }
         self.parked += other.parked;
         if let Some(theirs) = other.pieces {
             self.pieces.get_or_insert_default().add(&theirs);

@@ -87,18 +87,19 @@ fn verifier(
     spec: &LoadSpec,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, SpecError> {
-    if spec.insecure {
-        return Ok(Arc::new(Anybody(provider)));
-    }
-    let named = match spec.cacert.as_deref() {
-        None => None,
-        Some(file) => Some(certificates("cacert", file)?),
+    let whom = if spec.insecure {
+        Whom::Anybody
+    } else {
+        let named = match spec.cacert.as_deref() {
+            None => None,
+            Some(file) => Some(certificates("cacert", file)?),
+        };
+        Whom::Named {
+            by_authority: by_authority(named.as_deref(), provider.clone())?,
+            named: named.unwrap_or_default(),
+        }
     };
-    let by_authority = by_authority(named.as_deref(), provider)?;
-    Ok(Arc::new(Named {
-        named: named.unwrap_or_default(),
-        by_authority,
-    }))
+    Ok(Arc::new(Trust { provider, whom }))
 }
 
 /// This side's own certificate, where the server wants one, and its key.
@@ -150,57 +151,26 @@ fn by_authority(
         .map_err(|error| SpecError(format!("cacert: {error}")))
 }
 
-/// Takes any certificate. Signatures are checked all the same: the handshake is a whole one.
+/// Whom to trust. Signatures are checked whoever that is: the handshake is a whole one.
 #[derive(Debug)]
-pub struct Anybody(pub Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+struct Trust {
+    provider: Arc<CryptoProvider>,
+    whom: Whom,
 }
 
-/// Takes what a trusted authority has issued, and a certificate that was itself named: the self-signed one of a test
-/// server is an authority's own by its form, and no authority vouches for itself (RFC 5280, section 4.2.1.9).
 #[derive(Debug)]
-pub struct Named {
-    pub named: Vec<CertificateDer<'static>>,
-    /// None: no authority is trusted.
-    pub by_authority: Option<Arc<WebPkiServerVerifier>>,
+enum Whom {
+    Anybody,
+    /// What a trusted authority has issued, and a certificate that was itself named: the self-signed one of a test
+    /// server is an authority's own by its form, and no authority vouches for itself (RFC 5280, section 4.2.1.9).
+    Named {
+        named: Vec<CertificateDer<'static>>,
+        /// None: no authority is trusted.
+        by_authority: Option<Arc<WebPkiServerVerifier>>,
+    },
 }
 
-impl ServerCertVerifier for Named {
+impl ServerCertVerifier for Trust {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -209,11 +179,18 @@ impl ServerCertVerifier for Named {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.named.contains(certificate) {
+        let Whom::Named {
+            named,
+            by_authority,
+        } = &self.whom
+        else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if named.contains(certificate) {
             verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
             return Ok(ServerCertVerified::assertion());
         }
-        match &self.by_authority {
+        match by_authority {
             Some(verifier) => verifier.verify_server_cert(certificate, between, name, ocsp, now),
             None => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),
         }
@@ -225,8 +202,8 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, &algorithms)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -235,12 +212,13 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, &algorithms)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }

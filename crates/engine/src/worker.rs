@@ -12,7 +12,7 @@ use std::io;
 use crate::clock::{Clock, MILLISECOND, Nanos, SECOND};
 use crate::outcome::Outcome;
 use crate::protocol::{Fault, Message, Progress, Protocol};
-use crate::record::Record;
+use crate::record::{Account, Record};
 use crate::transport::{Event, Need, Reading, Received, Sending, Token, Transport};
 use crate::worker::queue::Again;
 pub use queue::{Request, RequestQueue};
@@ -422,8 +422,12 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         };
         let outcome = P::judge(answer, &self.ask, done - slot.since);
         self.record.landed_at(done, now);
-        self.record
+        let counts = self
+            .record
             .settle(slot.due, Some(slot.since), done, outcome);
+        if counts && let Some(fairness) = &mut self.record.fairness {
+            fairness.answered(&mut slot.account, done - slot.due);
+        }
         if let Some(which) = slot.protocol.which() {
             self.record
                 .settle_one(which, slot.due, slot.since, done, outcome);
@@ -632,6 +636,8 @@ pub struct Slot<P> {
     pub sending: bool,
     /// When the first byte of the answer came, of one that did not come whole at once; else 0.
     pub first_byte: Nanos,
+    /// What came to it within the span.
+    pub account: Account,
     /// Bytes of the answer have come.
     pub received: bool,
     /// This connection has had an answer.
@@ -658,6 +664,7 @@ impl<P: Protocol> Default for Slot<P> {
             again: false,
             sending: false,
             first_byte: 0,
+            account: Account::default(),
             received: false,
             reused: false,
             opened: false,

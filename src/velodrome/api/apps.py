@@ -1,4 +1,4 @@
-"""What is asked of an app: named by its import path, or given as the object a caller holds."""
+"""The requests to an app: named by its import path, or given as the object a caller holds."""
 
 import ast
 import os
@@ -22,6 +22,7 @@ from velodrome.plan.requests import sources
 from velodrome.plan.requests.lines import SAFE, Header, checked
 from velodrome.plan.requests.sources import Asking
 from velodrome.run.faults import refusals
+from velodrome.run.supervision import scratch
 from velodrome.usecases.apps import AppSpec, folder
 from velodrome.usecases.studies import Trust
 from velodrome.usecases.terms import Terms
@@ -47,9 +48,9 @@ def asked_of(
     allow_sdist: bool = False,
     secrets: Sequence[str] = (),
 ) -> AppSpec:
-    """Return what is asked of an app, told by its import path or given as an object.
+    """Return the specification of an app, named by its import path or given as an object.
 
-    `python` is its interpreter (the one running, unless told), `cwd` its folder, `env` variables as `NAME=value`,
+    `python` is its interpreter (by default the one running), `cwd` its folder, `env` variables as `NAME=value`,
     `interface` how it is called where that cannot be seen, `upstreams` third parties to simulate, as
     `PAYMENTS_URL=latency:50ms`, `proto` the file that describes a gRPC servicer; `headers` of every request, such as
     `{"Host": "shop.example"}`, whose values are stored nowhere; `setup` and `teardown` commands that run before and
@@ -82,7 +83,7 @@ def asked_of(
 
 
 Asks = Sequence[str | Request]
-"""Lines such as `"GET /cart?id=7"`, or requests; the same twice is asked twice as often."""
+"""Lines such as `"GET /cart?id=7"`, or requests; the same twice is sent twice as often."""
 
 
 @refusals()
@@ -105,7 +106,7 @@ def requests(
 
 
 def trusting(given: bool) -> Trust:
-    """Return what decides on what a file names; nobody is asked."""
+    """Return what decides on what a file names, without asking anybody."""
     return Trust(given=given, ask=None, say=lambda sentence: warnings.warn(sentence, stacklevel=2))
 
 
@@ -141,7 +142,7 @@ def limits_of(cpus: int | None, memory: str) -> Limits:
 
 
 def link_of(link: str) -> Link | None:
-    """Return the network between, told as `rtt=40ms,loss=1%`; None: it was not given. Raises UsageError."""
+    """Return the network between, written as `rtt=40ms,loss=1%`; None: it was not given. Raises UsageError."""
     try:
         return surroundings.read_link(link) if link else None
     except ValueError as error:
@@ -233,10 +234,10 @@ def held(app: object) -> tuple[str, str]:
     if apps or alone:
         return (apps or alone)[0].importable
     if others:
-        raise AppInTestError(_told(app), str(others[0].file), others[0].attribute)
+        raise AppInTestError(_described(app), str(others[0].file), others[0].attribute)
     if holders:
-        raise AppInProgramError(_told(app), str(holders[0].file), holders[0].attribute)
-    raise AppNotFoundError(_told(app))
+        raise AppInProgramError(_described(app), str(holders[0].file), holders[0].attribute)
+    raise AppNotFoundError(_described(app))
 
 
 def _holders(app: object) -> list[Holder]:
@@ -251,7 +252,7 @@ def _holders(app: object) -> list[Holder]:
     ]
 
 
-def _told(app: object) -> str:
+def _described(app: object) -> str:
     return repr(app)[:80]
 
 
@@ -289,3 +290,8 @@ def _installed() -> set[Path]:
     paths = sysconfig.get_paths()
     known = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
     return {Path(one).resolve() for one in known}
+
+
+def folder_of(out: str | Path | None) -> Path:
+    """Return where results go: without `out` a folder that is gone when this process ends."""
+    return Path(out) if out is not None else scratch.made("api") / "run"

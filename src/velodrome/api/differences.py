@@ -11,6 +11,7 @@ from velodrome.api.runs import Run, read
 from velodrome.judge.regression import Asked, asked
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
+from velodrome.model.load import Arrivals
 from velodrome.report import differences
 from velodrome.run.faults import refusals
 from velodrome.run.supervision import scratch
@@ -88,8 +89,8 @@ class Differences(tables.Tabled):
             tables.table(section.title, differences.HEADS, (row.texts for row in section.rows))
             for section in found
         ]
-        told = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
-        said = [self.diff.sentence, *told, *self.diff.notes]
+        numbered = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
+        said = [self.diff.sentence, *numbered, *self.diff.notes]
         return tables.table(differences.headline(self.diff), (), (), said) + "".join(found_tables)
 
 
@@ -148,6 +149,7 @@ def raced(
     cpus: int | None = None,
     memory: str = "",
     link: str = "",
+    arrivals: Arrivals = DEFAULTS.arrivals,
     workers: int | None = None,
     blocks: int | None = None,
     budget: float | str = revising.BUDGET_S,
@@ -170,6 +172,7 @@ def raced(
         link=link,
         stacks=names,
         workers=workers,
+        arrivals=arrivals,
     )
     spec = DiffSpec(
         asked_of(app, mix_of(requests), **of_app),

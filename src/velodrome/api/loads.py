@@ -11,6 +11,7 @@ from velodrome.judge.loaded import Blocks, Measured
 from velodrome.model import secrets
 from velodrome.model.app import Content, Request, known
 from velodrome.model.errors import UsageError
+from velodrome.model.load import INDEPENDENT, Arrivals
 from velodrome.model.quantity import in_unit
 from velodrome.plan.requests.lines import checked, with_headers
 from velodrome.report import names
@@ -140,6 +141,7 @@ def load(
     warmup: float | str = 1.0,
     timeout: float | str = 10.0,
     blocks: int = load_blocks.BLOCKS,
+    arrivals: Arrivals = INDEPENDENT,
     requests: Asks = (),
     method: str = "GET",
     path: str = "/",
@@ -152,6 +154,8 @@ def load(
 ) -> Loaded:
     """Load a server at `rate` requests a second, or by `connections` in a closed loop, for `duration` in all.
 
+    Requests at a rate fall due as those of independent users do, or with `arrivals="constant"` at even gaps.
+
     `target` is a URL, or an app: its import path (`"shop.wsgi:application"`), or the object itself, which a server
     process imports from its module. `path` is what is asked of an app, or `requests`, such as `"GET /cart?id=7"` or
     those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
@@ -160,7 +164,9 @@ def load(
 
     Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run.
     """
-    terms = Terms(rate, connections, seconds_of(duration), seconds_of(warmup), seconds_of(timeout), blocks)
+    terms = Terms(
+        rate, connections, seconds_of(duration), seconds_of(warmup), seconds_of(timeout), blocks, arrivals
+    )
     one = Request(
         f"{method} {path}",
         path,

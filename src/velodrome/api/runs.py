@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, terms_of, trusting
+from velodrome.api.apps import Asks, asked_of, folder_of, limits_of, mix_of, seconds_of, terms_of, trusting
 from velodrome.guest import catalog
 from velodrome.judge.verdict import judge
 from velodrome.model import quantity
 from velodrome.model.errors import UsageError
+from velodrome.model.load import Arrivals
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result, Results
 from velodrome.model.study import Study
@@ -20,7 +21,6 @@ from velodrome.report import names
 from velodrome.report.typeset import estimate
 from velodrome.run.faults import refusals
 from velodrome.run.racing import store
-from velodrome.run.supervision import scratch
 from velodrome.usecases import apps
 from velodrome.usecases import compare as comparing
 from velodrome.usecases import race as racing
@@ -133,6 +133,7 @@ def race(
     only: Sequence[str] = (),
     quick: bool = False,
     blocks: int | None = None,
+    budget: float | str | None = None,
     seed: int | None = None,
     python: str = "",
     wait: bool = False,
@@ -141,9 +142,10 @@ def race(
     """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
 
     Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
-    of `question/contestant`; `wait` waits while another velodrome measures; `trust` allows what a file names:
-    executables and packages. Raises StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError
-    and what else keeps a race from being run; a contestant that fails is a result.
+    of `question/contestant`; `budget` is the time to measure for (`"10m"`); `wait` waits while another velodrome
+    measures; `trust` allows what a file names: executables and packages. Raises StudyFileError, UntrustedError,
+    UnknownNameError, NothingSelectedError, BusyError and what else keeps a race from being run; a contestant that
+    fails is a result.
     """
     spec = RaceSpec(
         study if isinstance(study, Study) else str(study),
@@ -153,13 +155,9 @@ def race(
         seed,
         python,
         wait=wait,
+        budget_s=None if budget is None else seconds_of(budget),
     )
-    return read(racing.race(spec, trusting(trust), _folder(out), Quiet()).folder)
-
-
-def _folder(out: str | Path | None) -> Path:
-    """Return where results go: without `out` a folder that is gone when this process ends."""
-    return Path(out) if out is not None else scratch.made("api") / "run"
+    return read(racing.race(spec, trusting(trust), folder_of(out), Quiet()).folder)
 
 
 DEFAULTS = Terms()
@@ -172,11 +170,13 @@ def compare(
     connections: int = DEFAULTS.connections,
     rate: float | None = None,
     duration: float | str = DEFAULTS.seconds,
-    blocks: int = DEFAULTS.blocks,
+    blocks: int | None = None,
+    budget: float | str | None = None,
     stacks: Sequence[str] = (),
     cpus: int | None = None,
     memory: str = "",
     link: str = "",
+    arrivals: Arrivals = DEFAULTS.arrivals,
     seed: int = DEFAULTS.seed,
     out: str | Path | None = None,
     wait: bool = False,
@@ -186,6 +186,8 @@ def compare(
 
     `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all, or
     yours in `./mine.py`; `cpus` and `memory` (`"1g"`) limit the server, `link` (`"rtt=40ms"`) is the network between;
+    `arrivals` are those at the `rate`; without `blocks` it goes on until it is settled or the `budget` is spent
+    (`"10m"`), by default what three blocks of all take;
     `of_app` says how it is found and asked: what `asked_of` takes. Each app is a question of the run.
 
     Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
@@ -202,8 +204,11 @@ def compare(
         duration=duration,
         link=link,
         stacks=names,
-        blocks=blocks,
+        blocks=DEFAULTS.blocks if blocks is None else blocks,
         seed=seed,
+        arrivals=arrivals,
+        until_settled=blocks is None,
+        budget_s=None if budget is None else seconds_of(budget),
     )
     spec = CompareSpec(tuple(asked), terms, extra, wait=wait)
-    return read(comparing.compare(spec, _folder(out), Quiet()).folder)
+    return read(comparing.compare(spec, folder_of(out), Quiet()).folder)

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from velodrome.api import tables
-from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
+from velodrome.api.apps import Asks, asked_of, folder_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
 from velodrome.model.condition import Condition, read
 from velodrome.model.errors import UsageError
+from velodrome.model.load import INDEPENDENT, Arrivals
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, Knee, Probe, RateCapacity, RateFound, Sample
 from velodrome.model.tuning import Goal, Recommendation
@@ -20,7 +22,7 @@ from velodrome.usecases import tune as tuning
 from velodrome.usecases.apps import ServedSpec
 from velodrome.usecases.capacity import CapacitySpec
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.terms import Knobs, refuse_rate
+from velodrome.usecases.terms import Knobs, refuse_arrivals, refuse_rate
 from velodrome.usecases.tune import TuneSpec
 
 STUDY = "api"
@@ -76,7 +78,7 @@ class Tuning(tables.Tabled):
 
     @property
     def command(self) -> str:
-        """The command line to deploy; empty: nothing can be recommended."""
+        """The command line to deploy; empty: nothing can be recommended, or nothing is settled."""
         return recommending.command_line(self.recommendation)
 
     @property
@@ -126,6 +128,7 @@ def capacity(
     cpus: int | None = None,
     memory: str = "",
     link: str = "",
+    arrivals: Arrivals = INDEPENDENT,
     wait: bool = False,
     **of_app: Any,
 ) -> Capacity:
@@ -133,9 +136,11 @@ def capacity(
     the connections at which throughput stops rising.
 
     `app` is an import path or the object itself; without `stack` a common one serves it, and `"./mine.py"` is yours;
-    `link` (`"rtt=40ms"`) is the network between; `of_app` is what `asked_of` takes. Raises what is wrong with the app,
+    `link` (`"rtt=40ms"`) is the network between; requests arrive as those of independent users do, or with
+    `arrivals="constant"` evenly spaced; `of_app` is what `asked_of` takes. Raises what is wrong with the app,
     UnknownKnobError, ConditionError, NoServerError, BusyError.
     """
+    refuse_arrivals(arrivals)
     if closed and slo:
         raise UsageError("closed=True shows throughput alone: leave slo out, or leave closed out")
     spec = CapacitySpec(
@@ -149,6 +154,7 @@ def capacity(
         None if duration is None else seconds_of(duration),
         wait,
         STUDY,
+        arrivals,
     )
     found = searching.capacity(spec, Quiet())
     return Capacity(f"{found.called} · {found.served.recipe.name}", found.found)
@@ -166,17 +172,27 @@ def tune(
     cpus: int | None = None,
     memory: str = "",
     budget: float | str = 600.0,
+    arrivals: Arrivals = INDEPENDENT,
     wait: bool = False,
+    paste: bool = False,
+    out: str | Path | None = None,
+    resume: bool = False,
     **of_app: Any,
 ) -> Tuning:
     """Search the stack and settings with the most capacity at the SLO or, with a `rate`, those that carry it with the
-    least CPU (or, `goal="memory"`, memory), within `cpus` and `memory`.
+    least CPU (or, `goal="memory"`, memory), within `cpus` and `memory`; with `paste` there is a command line although
+    nothing is settled.
 
-    `of_app` is what `asked_of` takes. Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError.
+    Measurements go into `out`, without it into a temporary folder that is gone when this process ends; with `resume`
+    a tuning that was interrupted goes on in `out`. `of_app` is what `asked_of` takes.
+
+    Raises what is wrong with the app, ConditionError, NoStackFitsError, BusyError, ResultsExistError,
+    StudyChangedError.
     """
     if goal and goal not in {one.value for one in Goal}:
         raise UsageError(f"goal={goal!r} is none; there are {', '.join(one.value for one in Goal)}")
     refuse_rate(rate)
+    refuse_arrivals(arrivals)
     wanted = Goal(goal) if goal else Goal.CPU if rate else Goal.CAPACITY
     if (wanted is Goal.CAPACITY) == bool(rate):
         raise UsageError(f"goal={wanted.value!r} {'takes no' if rate else 'needs a'} rate")
@@ -190,6 +206,10 @@ def tune(
         seconds_of(budget),
         wait,
         STUDY,
+        paste,
+        arrivals,
+        folder_of(out),
+        resume,
     )
     return Tuning(tuning.tune(spec, Quiet()))
 

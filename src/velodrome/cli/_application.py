@@ -31,12 +31,12 @@ COMMANDS = {
 """By name: the module of this package that registers it, and a line for the help."""
 
 
-class CarriedError(Exception):
-    """Carries its cause past typer, which ends by itself with 1 whatever breaks a pipe or lacks input."""
+class WrappedError(Exception):
+    """Wraps its cause, to pass typer, which ends by itself with 1 whatever breaks a pipe or lacks input."""
 
 
 class Commands(typer.core.TyperGroup):
-    """The commands by name, each imported when it is asked for."""
+    """The commands by name, each imported when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return their names, in the order of the help."""
@@ -56,11 +56,11 @@ class Commands(typer.core.TyperGroup):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, and carry what typer would end with 1 itself."""
+        """Run the command, and wrap the errors for which typer would exit with 1."""
         try:
             return super().invoke(ctx)
         except (OSError, EOFError, KeyboardInterrupt) as error:
-            raise CarriedError from error
+            raise WrappedError from error
 
 
 def command(name: str) -> Any:

@@ -77,7 +77,13 @@ Span = Annotated[str | None, Option("-z", "--duration", help="Duration: 10s, 500
 Requests = Annotated[
     int | None, Option("-n", "--requests", help="Number of requests, instead of a duration.")
 ]
-Arrivals = Annotated[str, Option(one_of=("constant", "poisson"), help="Arrival process of an open loop.")]
+Arrivals = Annotated[
+    str | None,
+    Option(
+        one_of=("constant", "poisson"),
+        help="Arrival process of an open loop: evenly spaced, or as of independent users (constant; -R auto: poisson).",
+    ),
+]
 Threads = Annotated[int, Option("-t", "--threads", help="Threads of the load generator.")]
 Keepalive = Annotated[bool, Option("--keepalive/--no-keepalive", help="Reuse connections.")]
 Header = Annotated[
@@ -220,7 +226,7 @@ ExpectData = Annotated[
 
 
 class GrpcOptions:
-    """What is asked over gRPC, as the options say it; None: not given."""
+    """The requests over gRPC, as the options say; None: not given."""
 
     def __init__(
         self,
@@ -285,7 +291,7 @@ ExpectContains = Annotated[str | None, Option(help="Text that the response body 
 
 
 class HttpOptions:
-    """What is asked over HTTP, as the options say it; None: not given."""
+    """The requests over HTTP, as the options say; None: not given."""
 
     def __init__(
         self,
@@ -359,7 +365,7 @@ def _mix(path: str | None, names: Sequence[str], trust: bool) -> list[dict[str, 
     from velodrome.plan.requests import file  # noqa: PLC0415
     from velodrome.run.drivers import load_document  # noqa: PLC0415
 
-    # Whether braces stand for themselves, and for what they may stand, is told by the engine.
+    # Whether braces stand for themselves, and for what they may stand, is checked by the engine.
     found = file.read(Path(path), default_path="", templates=False, see=trusting.trust(trust).see)
     known(found)
     return load_document.mix_document(whole([unmarked(one, names) for one in found]))
@@ -468,7 +474,7 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - nothing i
 def of_loopback(url: str) -> tuple[str, str]:
     """Return the URL to load, and a note where it is another than was given (else empty).
 
-    Raises CredentialsInUrlError: here, because the engine, which refuses the same, hears of it when others have shown
+    Raises CredentialsInUrlError: here, because the engine, which refuses the same, gets it when others have shown
     the URL already.
     """
     scheme, between, rest = url.partition("://")

@@ -1,4 +1,4 @@
-"""What `velodrome load` tells while it runs and when it is done, on which signals it ends, and with which exit code.
+"""What `velodrome load` reports while it runs and when it is done, on which signals it ends, and with which exit code.
 
 Nothing is imported at the top that the first request does not need.
 """
@@ -50,9 +50,9 @@ def documents(found: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return the field `conditions` of a load's document."""
     if not found:
         return []
-    from velodrome.report import load_text as told  # noqa: PLC0415
+    from velodrome.report import load_text  # noqa: PLC0415
 
-    return told.condition_documents(found)
+    return load_text.condition_documents(found)
 
 
 def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
@@ -85,7 +85,7 @@ Percentiles = Annotated[
 
 
 class Files:
-    """Those that were asked for."""
+    """Those that were requested."""
 
     def __init__(self, hdr: str | None, csv: str | None, percentiles: str | None) -> None:
         self.hdr, self.csv, self.percentiles = hdr, csv, percentiles
@@ -107,7 +107,7 @@ def check_files(files: Files) -> None:
 
 
 def _obstacle(path: str) -> str:
-    """Return why a file cannot be written; empty: it can, as far as can be told."""
+    """Return why a file cannot be written; empty: it can, as far as is known."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         return "it is a folder"
@@ -119,7 +119,7 @@ def _obstacle(path: str) -> str:
 
 
 def write_files(document: Mapping[str, Any], files: Files) -> None:
-    """Write the files asked for. Raises OutputError for one that cannot be written."""
+    """Write the requested files. Raises OutputError for one that cannot be written."""
     from pathlib import Path  # noqa: PLC0415
 
     if files.hdr is not None:
@@ -147,13 +147,13 @@ def _write_percentiles(path: Path, document: Mapping[str, Any], span: str) -> No
     save(path, "\n".join(load_files.percentile_lines(values, histogram.counts.tolist(), remark)) + "\n")
 
 
-class Telling:
-    """How what comes of a load is told."""
+class LoadOutput:
+    """Shows the document of a load, and writes its files."""
 
     def __init__(self, files: Files, as_json: bool) -> None:
         self.files, self.as_json = files, as_json
 
-    def tell(self, document: Document) -> None:
+    def show(self, document: Document) -> None:
         """Show what came of a load, and then write the files: one that cannot be written costs nothing else."""
         try:
             self._show(document)
@@ -221,7 +221,7 @@ class Interruption:
     """Whether the user has interrupted; `listen` from when on it is noticed."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.interrupted = False
         self._listens = False
         self._before_end: Callable[[], None] = lambda: None
 
@@ -234,12 +234,19 @@ class Interruption:
         self._listens, self._before_end = True, before_end
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                signal.signal(number, self._heard)
+                signal.signal(number, self._on_signal)
 
-    def _heard(self, _signal: int, _frame: FrameType | None) -> None:
-        if self.asked:
+    def _on_signal(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.interrupted:
             self._end_at_once()
-        self.asked = True
+        self.interrupted = True
+
+    def over(self) -> None:
+        """Let no further signal change the exit code, now that all is printed: the interpreter is about to end."""
+        if self.interrupted:
+            from velodrome.run.supervision.undisturbed import deaf  # noqa: PLC0415
+
+            deaf()
 
     def _end_at_once(self) -> NoReturn:
         """End without waiting for the engine, which may be waiting for a connection."""
@@ -265,27 +272,27 @@ class Attentive:
         """Take an event of the engine. Returns whether the load goes on."""
         if event["event"] == "tick":
             self._interruption.listen(self._before_end)
-        return self._on_event(event) and not self._interruption.asked
+        return self._on_event(event) and not self._interruption.interrupted
 
 
-def carry(work: Work, telling: Telling, interruption: Interruption) -> Document:
-    """Carry a load, to its end or until it is interrupted, and return its document, with whose limit it was."""
-    shown = _Shown(work.spec["url"], work.spec.get("duration_s"), telling.as_json)
-    heard = Attentive(interruption, shown.event, shown.end)
-    document = usecase.load(work, heard.event)
+def run_load(work: Work, output: LoadOutput, interruption: Interruption) -> Document:
+    """Run a load, to its end or until it is interrupted, and return its document, with its bottleneck."""
+    shown = _Shown(work.spec.url, work.spec.duration_s, output.as_json)
+    attentive = Attentive(interruption, shown.event, shown.end)
+    document = usecase.load(work, attentive.event)
     shown.end()
-    return document | {"notes": _notes(work, document, interrupted=interruption.asked)}
+    return document | {"notes": _notes(work, document, interrupted=interruption.interrupted)}
 
 
 def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
-    """Return in what a load differed from what was asked for."""
+    """Return in what a load differed from what was requested."""
     from velodrome.report import load_text as load_notes  # noqa: PLC0415
 
     notes = list(work.notes)
     if interrupted:
-        notes.insert(0, load_notes.interrupted(document, work.spec.get("duration_s")))
-    if work.spec.get("fewer_connections") and (
-        fewer := load_notes.fewer_connections(document, work.spec["connections"])
+        notes.insert(0, load_notes.interrupted(document, work.spec.duration_s))
+    if work.spec.fewer_connections and (
+        fewer := load_notes.fewer_connections(document, work.spec.connections)
     ):
         notes.append(fewer)
     return notes
@@ -293,7 +300,7 @@ def _notes(work: Work, document: Document, *, interrupted: bool) -> list[str]:
 
 AUTO = "auto"
 SECONDS = {"rate": "3s", "connections": "2s"}
-"""How long a trial is, unless told."""
+"""Length of a trial by default."""
 
 
 def count(connections: str | None) -> int | None:
@@ -322,12 +329,14 @@ def sought(
     return "rate" if rate == AUTO else "connections"
 
 
-def search(wanted: Sought, work: Work, seconds: float, fail_if: Sequence[str], telling: Telling) -> NoReturn:
+def search(
+    wanted: Sought, work: Work, seconds: float, fail_if: Sequence[str], output: LoadOutput
+) -> NoReturn:
     """Search instead of loading once, beside idle connections too. Ends the command."""
     # The searches bring numpy, which a single load does not wait for.
     import json  # noqa: PLC0415
 
-    from velodrome.cli._telling import ToldUrlSearch  # noqa: PLC0415
+    from velodrome.cli._telling import UrlSearchLines  # noqa: PLC0415
     from velodrome.judge.search.holding import Demands  # noqa: PLC0415
     from velodrome.report import searches  # noqa: PLC0415
     from velodrome.usecases import load_search  # noqa: PLC0415
@@ -335,13 +344,13 @@ def search(wanted: Sought, work: Work, seconds: float, fail_if: Sequence[str], t
     for note in work.notes:
         sys.stderr.write(f"velodrome: {note}\n")
     asked = conditions(fail_if)
-    result, best = load_search.search(wanted, work, Demands(must_not=asked), seconds, ToldUrlSearch())
+    result, best = load_search.search(wanted, work, Demands(must_not=asked), seconds, UrlSearchLines())
     if best is not None:
         best["conditions"] = documents(usecase.decided(asked, best))
-    if telling.as_json:
-        print(json.dumps(searches.search_document(result, best, fail_if)))
+    if output.as_json:
+        print(json.dumps(searches.search_document(result, best, fail_if, work.spec.arrivals)))
     else:
-        print("\n".join(searches.search_lines(result, best, fail_if)))
+        print("\n".join(searches.search_lines(result, best, fail_if, work.spec.arrivals)))
     if best is not None:
-        write_files(best, telling.files)
+        write_files(best, output.files)
     sys.exit(of_search(result.ending))

@@ -20,8 +20,8 @@ else:
     class Annotated:
         """`Annotated[type, declaration]`."""
 
-        def __class_getitem__(cls, told):
-            return Declared(*told)
+        def __class_getitem__(cls, declaration):
+            return Declared(*declaration)
 
 
 __all__ = ["Annotated", "Argument", "Declared", "Option", "parameters", "typed"]
@@ -47,7 +47,7 @@ class Option:
 
 
 class Argument:
-    """Told by its place."""
+    """Given by its position."""
 
     def __init__(self, *, help: str | None = None) -> None:
         self.help = help
@@ -56,8 +56,8 @@ class Argument:
 class Declared:
     """A parameter: its type, and what is declared of it."""
 
-    def __init__(self, kind: Any, told: Option | Argument) -> None:
-        self.kind, self.told = kind, told
+    def __init__(self, kind: Any, declaration: Option | Argument) -> None:
+        self.kind, self.declaration = kind, declaration
 
 
 def parameters(command: Callable[..., None]) -> dict[str, Declared]:
@@ -85,18 +85,18 @@ def typed(
     of_group = {parameter: group for group, inside in (groups or {}).items() for parameter in inside}
 
     def ours(name: str) -> object:
-        kind, told = declared[name].kind, declared[name].told
-        if isinstance(told, Argument):
-            return typing.Annotated[kind, typer.Argument(help=told.help)]
-        if told.one_of:
+        kind, declaration = declared[name].kind, declared[name].declaration
+        if isinstance(declaration, Argument):
+            return typing.Annotated[kind, typer.Argument(help=declaration.help)]
+        if declaration.one_of:
             optional = kind is not str
-            kind = typing.Literal[told.one_of]
+            kind = typing.Literal[declaration.one_of]
             kind = kind | None if optional else kind
         option = typer.Option(
-            *told.names,
-            help=told.help,
-            min=told.min,
-            metavar=told.metavar,
+            *declaration.names,
+            help=declaration.help,
+            min=declaration.min,
+            metavar=declaration.metavar,
             rich_help_panel=of_group.get(name),
         )
         return typing.Annotated[kind, option]
@@ -107,10 +107,10 @@ def typed(
 
     signature = inspect.signature(command)
     declared = parameters(command)
-    told = [one.replace(annotation=ours(name)) for name, one in signature.parameters.items()]
-    run.__annotations__ = {one.name: one.annotation for one in told} | {"return": None}
+    typed_parameters = [one.replace(annotation=ours(name)) for name, one in signature.parameters.items()]
+    run.__annotations__ = {one.name: one.annotation for one in typed_parameters} | {"return": None}
     # What `inspect.signature` looks for first.
-    vars(run)["__signature__"] = signature.replace(parameters=told)
+    vars(run)["__signature__"] = signature.replace(parameters=typed_parameters)
     return run
 
 
@@ -174,36 +174,38 @@ def _readers(command: Callable[..., None]) -> tuple[_Reader, dict[str, _Reader]]
     """Return how the command's argument is read, and its options by their names."""
     argument, options = None, {}
     for parameter, declared in parameters(command).items():
-        told = declared.told
-        if isinstance(told, Argument):
+        declaration = declared.declaration
+        if isinstance(declaration, Argument):
             argument = _Reader(parameter)
             continue
         usual = "--" + parameter.replace("_", "-")
         if declared.kind is bool:
-            for name in told.names or (f"{usual}/{usual.replace('--', '--no-')}",):
+            for name in declaration.names or (f"{usual}/{usual.replace('--', '--no-')}",):
                 yes, _, no = name.partition("/")
                 options[yes] = _Reader(parameter, flag=True)
                 if no:
                     options[no] = _Reader(parameter, flag=False)
             continue
-        options |= dict.fromkeys(told.names or (usual,), _reader(parameter, declared.kind, told))
+        options |= dict.fromkeys(
+            declaration.names or (usual,), _reader(parameter, declared.kind, declaration)
+        )
     if argument is None:
         raise TypeError(f"{command.__name__} has no argument")
     return argument, options
 
 
-def _reader(parameter: str, kind: Any, told: Option) -> _Reader:
+def _reader(parameter: str, kind: Any, declaration: Option) -> _Reader:
     """Return how a value of this type is read: `int | None`, `list[str] | None` and the like."""
     many = False
     while inner := getattr(kind, "__args__", None):
         many |= getattr(kind, "__origin__", None) is list
         kind = next(one for one in inner if one is not type(None))
-    return _Reader(parameter, _one_of(kind, told), many)
+    return _Reader(parameter, _one_of(kind, declaration), many)
 
 
-def _one_of(kind: type, told: Option) -> Callable[[str], object]:
+def _one_of(kind: type, declaration: Option) -> Callable[[str], object]:
     def whole(text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or int(text) < (told.min or 0):
+        if not (text.isascii() and text.isdecimal()) or int(text) < (declaration.min or 0):
             raise ValueError(text)
         return int(text)
 
@@ -215,11 +217,11 @@ def _one_of(kind: type, told: Option) -> Callable[[str], object]:
         return found
 
     def named(text: str) -> str:
-        if text not in told.one_of:
+        if text not in declaration.one_of:
             raise ValueError(text)
         return text
 
-    if told.one_of:
+    if declaration.one_of:
         return named
     readers: dict[type, Callable[[str], object]] = {int: whole, float: number, str: str}
     return readers[kind]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from velodrome.model.load import Arrivals
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,7 +42,12 @@ Workers = Annotated[int | None, of_server(help="Worker processes.")]
 Threads = Annotated[int | None, of_server(help="Threads of each worker.")]
 Loop = Annotated[str | None, of_server(help="Event loop: uvloop, asyncio.")]
 Knob = Annotated[list[str] | None, of_server(help="Another setting of the stack: backlog=512; repeatable.")]
-Cpus = Annotated[int | None, of_server(help="CPUs of the server (as many as placement gives it).")]
+Cpus = Annotated[
+    int | None,
+    of_server(
+        help="CPUs the answer is for, also more than this machine has (as many as placement gives the server)."
+    ),
+]
 Memory = Annotated[str, of_server(help="Memory limit of the server: 512MB, 1g.")]
 Slo = Annotated[
     list[str] | None,
@@ -50,12 +57,19 @@ Connections = Annotated[int, of_load("-c", "--connections", min=1, help="Connect
 Rate = Annotated[
     float | None, of_load(help="Requests per second of an additional open loop (the peak of an access log).")
 ]
+OfUsers = Annotated[
+    Arrivals,
+    of_load(
+        "--arrivals", help="How the requests of an open loop are spaced: as of independent users, or evenly."
+    ),
+]
 Length = Annotated[str, of_load("-z", "--duration", help="Duration of each measurement.")]
 Between = Annotated[
     str,
     of_load("--link", help="Emulate a network between client and server: rtt=160ms,rate=100mbit,loss=1%."),
 ]
 Wait = Annotated[bool, of_results("--wait", help="Wait while another velodrome measures.")]
+Paste = Annotated[bool, of_results("--paste", help="Give what to paste although nothing is settled.")]
 DryRun = Annotated[
     bool,
     of_results(
@@ -65,8 +79,13 @@ DryRun = Annotated[
 AsJson = Annotated[bool, of_results("--json", help="Print one JSON document.")]
 
 
-def show_plan(plan: RunPlan) -> None:
+def show_plan(plan: RunPlan, *, as_json: bool = False) -> None:
     """Print a run plan on standard output."""
+    if as_json:
+        import json  # noqa: PLC0415
+
+        typer.echo(json.dumps(plan.document()))
+        return
     from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
 
     typer.echo(visible("\n".join(plan.lines()), LINES))

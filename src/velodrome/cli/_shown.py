@@ -6,13 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from velodrome.cli._telling import Numbered, tell
+from velodrome.cli._telling import NumberedLines, tell
 from velodrome.model import quantity, results
 from velodrome.model.errors import NothingMeasuredError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.results import Result
 from velodrome.model.search import Probe, Sample
-from velodrome.model.tuning import Candidate, Told
+from velodrome.model.tuning import Candidate, Observation
 from velodrome.model.verdict import Verdict
 from velodrome.report import recommendation, searches
 from velodrome.report.terminal import RaceView
@@ -26,8 +26,8 @@ from velodrome.usecases.race import Race, Raced
 class Shown(Quiet):
     """Shows a race on standard output; its verdict and reports follow when it has ended."""
 
-    def __init__(self) -> None:
-        self._view = RaceView(sys.stdout)
+    def __init__(self, *, paste: bool = False) -> None:
+        self._view, self._paste = RaceView(sys.stdout), paste
         self.verdict: Verdict | None = None
         for name in (
             "preparing",
@@ -66,7 +66,7 @@ class Shown(Quiet):
 
     def ended(self, raced: Raced) -> None:
         """Judge the run, write its reports and show them. Raises NothingMeasuredError."""
-        judged = judge.judge([raced.folder], raced.race.lab.stacks, raced.how)
+        judged = judge.judge([raced.folder], raced.race.lab.stacks, raced.how, paste=self._paste)
         self.verdict = verdict = judged.verdict
         paths = write_reports(judged)
         self._view.verdict(verdict, paths)
@@ -75,11 +75,11 @@ class Shown(Quiet):
             raise NothingMeasuredError(paths["results"])
 
 
-class ToldBlocks(Quiet):
+class BlockLines(Quiet):
     """Writes a line for each result to standard error, where a report on standard output is not disturbed."""
 
     def __init__(self) -> None:
-        self._told: set[Any] = set()
+        self._shown: set[Any] = set()
 
     def said(self, sentence: str) -> None:
         """Write it."""
@@ -92,9 +92,9 @@ class ToldBlocks(Quiet):
     def finished(self, result: Result) -> None:
         """Write a result; those of earlier blocks come again."""
         trial = result.trial
-        if trial.key in self._told:
+        if trial.key in self._shown:
             return
-        self._told.add(trial.key)
+        self._shown.add(trial.key)
         if isinstance(result, Failed):
             said = f"failed: {result.reason}"
         else:
@@ -105,7 +105,7 @@ class ToldBlocks(Quiet):
         )
 
 
-class ToldCapacity(Numbered, Quiet):
+class CapacityLines(NumberedLines, Quiet):
     """Writes each load of a capacity search to standard error."""
 
     def said(self, sentence: str) -> None:
@@ -121,16 +121,16 @@ class ToldCapacity(Numbered, Quiet):
         self.line(searches.sample_line(sample, measured.load.sent.p50 if measured else None))
 
 
-class ToldTuning(Numbered, Quiet):
+class TuningLines(NumberedLines, Quiet):
     """Writes each load of a tuning to standard error."""
 
     def said(self, sentence: str) -> None:
         """Write it."""
         tell(sentence)
 
-    def told(self, candidate: Candidate, told: Told) -> None:
+    def observed(self, candidate: Candidate, observed: Observation) -> None:
         """Write a load."""
-        self.line(recommendation.load_line(candidate, told))
+        self.line(recommendation.load_line(candidate, observed))
 
 
 def write_reports(judged: Judged) -> dict[str, str]:

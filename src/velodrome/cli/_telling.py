@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from velodrome.model.search import Ending, Probe, Sample
+    from velodrome.model.tuning import TuneEnding
 
 FAILED = 1
 """A condition holds, a threshold is broken, a claim does not hold, or an SLO never holds."""
@@ -26,6 +27,13 @@ def of_search(ending: Ending) -> int:
     return {Ending.CONVERGED: 0, Ending.NEVER: FAILED}.get(ending, CANNOT_TELL)
 
 
+def of_tuning(ending: TuneEnding) -> int:
+    """Return the exit code of a search among settings."""
+    from velodrome.model.tuning import TuneEnding  # noqa: PLC0415 - see the module
+
+    return {TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL)
+
+
 def tell(sentence: str) -> None:
     """Write what goes on to standard error."""
     from velodrome.report.typeset import visible  # noqa: PLC0415 - see the module
@@ -34,7 +42,7 @@ def tell(sentence: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
-class Numbered:
+class NumberedLines:
     """Writes one numbered line for each load of a search."""
 
     def __init__(self) -> None:
@@ -51,7 +59,7 @@ class Numbered:
         print(f" {self._number:>3}  {line}", file=sys.stderr, flush=True)
 
 
-class ToldUrlSearch(Numbered):
+class UrlSearchLines(NumberedLines):
     """Writes each load of a search at a URL."""
 
     def tried(self, probe: Probe, document: dict[str, Any]) -> None:

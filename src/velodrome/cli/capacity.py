@@ -10,6 +10,7 @@ from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
 from velodrome.cli._telling import of_search
 from velodrome.cli.main import heavy
+from velodrome.model.load import INDEPENDENT
 
 NAME = "capacity"
 
@@ -30,6 +31,7 @@ def command(
     header: apps.Header = None,
     header_file: apps.HeaderFile = None,
     slo: server.Slo = None,
+    arrivals: server.OfUsers = INDEPENDENT,
     closed: Annotated[
         bool,
         server.of_load(
@@ -61,13 +63,15 @@ def command(
     ] = "",
     wait: server.Wait = False,
     as_json: server.AsJson = False,
+    dry_run: server.DryRun = False,
 ) -> None:
     """Find the highest rate at which the SLO holds, with an interval, or say why there is none."""
     with heavy:
-        from velodrome.cli._shown import ToldCapacity  # noqa: PLC0415
+        from velodrome.cli._shown import CapacityLines  # noqa: PLC0415
         from velodrome.model.errors import UsageError  # noqa: PLC0415
         from velodrome.report import searches  # noqa: PLC0415
         from velodrome.usecases import capacity  # noqa: PLC0415
+        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
     knobs = Knobs(workers, threads, loop, tuple(knob or ()))
@@ -78,9 +82,21 @@ def command(
     limits, link_between = server.limits(cpus, memory), server.between(link)
     length = server.seconds("-z", duration) if duration else None
     spec = capacity.CapacitySpec(
-        apps.served_spec(context), stack, knobs, must, closed, limits, link_between, length, wait
+        apps.served_spec(context),
+        stack,
+        knobs,
+        must,
+        closed,
+        limits,
+        link_between,
+        length,
+        wait,
+        arrivals=arrivals,
     )
-    done = capacity.capacity(spec, ToldCapacity())
+    if dry_run:
+        server.show_plan(capacity.dry_run(spec, Quiet()), as_json=as_json)
+        return
+    done = capacity.capacity(spec, CapacityLines())
     over = f" · over a link of {done.link.told}" if done.link else ""
     title = f"{done.called} · {done.served.label}{over}"
     if as_json:

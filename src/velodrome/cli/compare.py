@@ -8,6 +8,7 @@ import typer
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
 from velodrome.cli.main import heavy
+from velodrome.model.load import INDEPENDENT
 from velodrome.usecases.terms import Terms
 
 NAME = "compare"
@@ -43,11 +44,17 @@ def command(
     user: apps.User = "",
     allow_sdist: apps.AllowSdist = False,
     connections: server.Connections = DEFAULTS.connections,
-    rate: server.Rate = None,
+    rate: Annotated[
+        float | None,
+        server.of_load(help="Requests per second of the open loop (one that all in question can carry)."),
+    ] = None,
+    arrivals: server.OfUsers = INDEPENDENT,
     length: server.Length = "5s",
     blocks: Annotated[
-        int, server.of_load(min=1, help="Repeat every measurement so often.")
-    ] = DEFAULTS.blocks,
+        int | None,
+        server.of_load(min=1, help="Repeat every measurement so often (until it is settled)."),
+    ] = None,
+    budget: Annotated[str, server.of_results(help="Time to settle it in (what 3 blocks of all take).")] = "",
     stack: Annotated[
         list[str] | None,
         server.of_server(help="Only this stack, or yours in ./mine.py (all that can serve it); repeatable."),
@@ -63,6 +70,7 @@ def command(
     resume: Annotated[
         bool, server.of_results("--resume", help="Continue an interrupted comparison.")
     ] = False,
+    paste: server.Paste = False,
     wait: server.Wait = False,
     dry_run: server.DryRun = False,
 ) -> None:
@@ -80,17 +88,20 @@ def command(
         connections,
         server.rate("--rate", rate) or mix.peak_rps,
         server.limits(cpus, memory),
-        blocks,
+        DEFAULTS.blocks if blocks is None else blocks,
         server.seconds("-z", length),
         seed=seed,
         link=server.between(link),
         stacks=names,
+        arrivals=arrivals,
+        until_settled=blocks is None,
+        budget_s=server.seconds("--budget", budget) if budget else None,
     )
     spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait)
     if dry_run:
         server.show_plan(compare.dry_run(spec, out, Quiet()))
         return
-    with Shown() as shown:
+    with Shown(paste=paste) as shown:
         compare.compare(spec, out, shown)
 
 

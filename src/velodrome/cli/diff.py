@@ -14,6 +14,7 @@ from velodrome.cli import _server_options as server
 from velodrome.cli._telling import CANNOT_TELL, FAILED
 from velodrome.cli.main import heavy
 from velodrome.model.difference import Change
+from velodrome.model.load import INDEPENDENT
 from velodrome.model.metric import DIFF_METRICS
 from velodrome.usecases.terms import Terms
 
@@ -104,6 +105,7 @@ def command(
     workers: server.Workers = None,
     connections: server.Connections = DEFAULTS.connections,
     rate: server.Rate = None,
+    arrivals: server.OfUsers = INDEPENDENT,
     length: server.Length = "3s",
     cpus: server.Cpus = None,
     memory: server.Memory = "",
@@ -119,6 +121,7 @@ def command(
         server.of_results("--run", help="Revisions: folder for results (runs/<date>-diff-…)."),
     ] = None,
     wait: server.Wait = False,
+    dry_run: server.DryRun = False,
 ) -> None:
     """Show what became worse or better: percentiles, throughput, CPU per request, memory, with intervals.
 
@@ -126,12 +129,13 @@ def command(
     each other until the answer is settled.
     """
     with heavy:
-        from velodrome.cli._shown import ToldBlocks  # noqa: PLC0415
+        from velodrome.cli._shown import BlockLines  # noqa: PLC0415
         from velodrome.judge import regression  # noqa: PLC0415
         from velodrome.model.errors import BadOptionError, NeedlessOptionError  # noqa: PLC0415
         from velodrome.run.racing import store  # noqa: PLC0415
         from velodrome.usecases import diff  # noqa: PLC0415
         from velodrome.usecases.apps import named  # noqa: PLC0415
+        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
     asked = regression.asked(
         threshold or (), margin or (), [name.strip() for name in metrics.split(",") if name.strip()]
@@ -149,6 +153,7 @@ def command(
             link=server.between(link),
             stacks=names,
             workers=workers,
+            arrivals=arrivals,
         )
         spec = diff.DiffSpec(
             apps.app_spec(app, context.params, mix.requests),
@@ -160,7 +165,10 @@ def command(
             blocks,
             wait,
         )
-        found = diff.diff(spec, asked, run, ToldBlocks())
+        if dry_run:
+            server.show_plan(diff.dry_run(spec, Quiet()), as_json=form == "json")
+            return
+        found = diff.diff(spec, asked, run, BlockLines())
     else:
         every = {str(one.name) for one in context.command.params} - OF_STORED
         if needless := apps.given(context, every):

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from velodrome.cli._server_options import of_results
+from velodrome.cli._server_options import Paste, of_results
 from velodrome.cli.main import heavy
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def command(
             help="Judge the claims of this study (or group) as its file has them now, not as they were."
         ),
     ] = "",
+    paste: Paste = False,
     junit: Annotated[
         Path | None, of_results("--junit", help="Write the claims to this file, as a JUnit report.")
     ] = None,
@@ -37,12 +38,14 @@ def command(
         from velodrome.run.racing.store import NAME  # noqa: PLC0415
         from velodrome.usecases import judge  # noqa: PLC0415
 
+    if any((one / NAME).exists() and judge.search(one) is not None for one in run):
+        _search(run, claims=bool(claims or junit), paste=paste)
     inside = sorted(run[0].glob(f"*/{NAME}")) if not (run[0] / NAME).exists() else []
     if len(run) == 1 and inside:
-        verdicts = _group(run[0], [path.parent for path in inside], claims)
+        verdicts = _group(run[0], [path.parent for path in inside], claims, paste=paste)
     else:
         now = judge.claimed(claims, run[0]) if claims else None
-        judged = judge.judge(run, catalog.stacks(), now=now)
+        judged = judge.judge(run, catalog.stacks(), now=now, paste=paste)
         paths = write_reports(judged)
         terminal.show(judged.verdict, paths, terminal.console(sys.stdout))
         verdicts = [judged.verdict]
@@ -50,7 +53,28 @@ def command(
         json.save(junit, junit_report.claims_text(verdicts))
 
 
-def _group(where: Path, folders: Sequence[Path], claims: str) -> "list[Verdict]":
+def _search(run: Sequence[Path], *, claims: bool, paste: bool) -> NoReturn:
+    """Judge a search again, show what it recommends, and end as it did. Raises BadOptionError."""
+    from velodrome.cli._telling import of_tuning  # noqa: PLC0415
+    from velodrome.guest import catalog  # noqa: PLC0415
+    from velodrome.model.errors import BadOptionError  # noqa: PLC0415
+    from velodrome.report import recommendation  # noqa: PLC0415
+    from velodrome.usecases import judge, tune  # noqa: PLC0415
+
+    found = judge.search(run[0])
+    if len(run) > 1 or claims:
+        option = "--claims, --junit" if claims else "RUN"
+        raise BadOptionError(
+            option, str(run[0]), "this is a search, which is judged by itself and has no claims"
+        )
+    if found is None or found.header.sought is None or found.header.sought.what != "tune":
+        raise BadOptionError("RUN", str(run[0]), "of a search only a tuning can be judged again")
+    answer = tune.judged(found, catalog.stacks(), str(run[0]), paste=paste)
+    print("\n".join(recommendation.lines(answer)))
+    sys.exit(of_tuning(answer.tuned.ending))
+
+
+def _group(where: Path, folders: Sequence[Path], claims: str, *, paste: bool) -> "list[Verdict]":
     """Judge every study of a group again, and write their page anew. Raises BadOptionError."""
     from velodrome.cli._shown import write_reports  # noqa: PLC0415
     from velodrome.guest import catalog  # noqa: PLC0415
@@ -62,7 +86,7 @@ def _group(where: Path, folders: Sequence[Path], claims: str) -> "list[Verdict]"
     now = {folder: judge.claimed(name, folder) for folder, name in files.items()}
     verdicts = {}
     for folder in folders:
-        judged = judge.judge([folder], stacks, now=now.get(folder))
+        judged = judge.judge([folder], stacks, now=now.get(folder), paste=paste)
         write_reports(judged)
         verdicts[judged.verdict.study] = judged.verdict
     groups = {study.rpartition("/")[0] for study in verdicts}

@@ -37,7 +37,10 @@ def show_stack(
     name: Annotated[str, typer.Argument(help="As `velodrome stacks` lists it.")],
     knob: Annotated[list[str] | None, typer.Argument(help="Settings: workers=4 loop=asyncio")] = None,
     command: Annotated[
-        bool, typer.Option("--command", help="Print only the command line to deploy.")
+        bool,
+        typer.Option(
+            "--command", help="Print only the command line to deploy, or the program where there is none."
+        ),
     ] = False,
     stack: Extra = None,
 ) -> None:
@@ -45,15 +48,22 @@ def show_stack(
     import shlex  # noqa: PLC0415
 
     from velodrome.guest import catalog  # noqa: PLC0415
+    from velodrome.guest.stack import Launch, Written  # noqa: PLC0415
     from velodrome.judge.deploying import deployed  # noqa: PLC0415
     from velodrome.report import listing  # noqa: PLC0415
     from velodrome.run.environments import environment  # noqa: PLC0415
+    from velodrome.usecases import terms  # noqa: PLC0415
 
     found = _stack(name, stack or [])
     process = _process(found, knob or [])
     line = shlex.join(["python", *process.argv])
     variables = [f"{key}={shlex.quote(value)}" for key, value in process.env.items()]
-    if command:
+    if command and found.script is not None:
+        module, _, name = YOUR_APP.partition(":")
+        launch = Launch("127.0.0.1", 8000, YOUR_APP, found.settings(terms.of_words(found, knob or [])))
+        served = f"{name}(server)" if catalog.interface(found.interface).protocol == "grpc" else name
+        print(found.script(launch, Written(f"from {module} import {name}", served)))
+    elif command:
         print(" ".join([*variables, shlex.join(deployed(["python", *process.argv], found.server))]))
     else:
         listing.stack(

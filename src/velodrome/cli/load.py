@@ -11,6 +11,7 @@ from velodrome.cli._quick import typed
 from velodrome.model import amounts
 from velodrome.model.errors import UsageError
 from velodrome.plan import option_text
+from velodrome.run.engine import LoadSpec
 from velodrome.usecases.load import Work, decided
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -33,7 +34,7 @@ def command(
     step: options.Step = None,
     every: options.Every = None,
     ramp: options.Ramp = None,
-    arrivals: options.Arrivals = "constant",
+    arrivals: options.Arrivals = None,
     threads: options.Threads = 1,
     keepalive: options.Keepalive = True,
     header: options.Header = None,
@@ -106,51 +107,53 @@ def command(
         trust,
     )
     grpc = options.GrpcOptions(None if http2 else streams, call, proto, include, data, messages, expect_data)
-    spec: dict[str, Any] = {
-        "url": url,
-        "threads": threads,
-        "warmup_s": _span("--warmup", warmup),
-        "rate": pace.rate,
-        "schedule": pace.schedule,
-        "arrivals": arrivals,
-        "seed": seed,
-        "keepalive": keepalive,
-        "headers": headers,
-        "timeout_s": _span("--timeout", timeout),
-        "drain_s": _span("--drain", drain),
-        "transport": transport,
-        "insecure": insecure,
-        "cacert": cacert,
-        "allow_target": list(allow_target or ()),
-        "tls": options.tls(url, sni, alpn, cert, key, tls_min),
+    process: Any = arrivals or ("poisson" if wanted == "rate" else "constant")
+    spec = LoadSpec(
+        url=url,
+        threads=threads,
+        warmup_s=_span("--warmup", warmup),
+        rate=pace.rate,
+        schedule=pace.schedule,
+        arrivals=process,
+        seed=seed,
+        keepalive=keepalive,
+        headers=headers,
+        timeout_s=_span("--timeout", timeout),
+        drain_s=_span("--drain", drain),
+        transport=transport,
+        insecure=insecure,
+        cacert=cacert,
+        allow_target=allow_target or (),
+        tls=options.tls(url, sni, alpn, cert, key, tls_min),
         **options.connection_spec(unix, connect_to, idle_connections, url),
         **_protocol(url, http, grpc, template=template),
         **_at_once(url, outputs.count(connections), streams, pace, http2=http2),
         **_length(span, requests, pace),
-    }
-    work = _work(spec, body, expect_body, options.said(url, ws_mode, message, ws_at_once, body))
-    work.idle, work.notes = idle_connections, (note,) if note else ()
-    telling = outputs.Telling(files, as_json)
+        **_content(body, expect_body, options.said(url, ws_mode, message, ws_at_once, body)),
+    )
+    work = Work(spec, idle_connections, (note,) if note else ())
+    output = outputs.LoadOutput(files, as_json)
     if wanted is not None:
         length = _span("-z", span or outputs.SECONDS[wanted])
-        outputs.search(wanted, work, length, fail_if or (), telling)
+        outputs.search(wanted, work, length, fail_if or (), output)
     interruption = outputs.Interruption()
-    document = outputs.carry(work, telling, interruption)
+    document = outputs.run_load(work, output, interruption)
     found = decided(asked, document)
     document["conditions"] = outputs.documents(found)
     try:
-        telling.tell(document)
+        output.show(document)
     except OSError:
-        if not interruption.asked:  # by the end of the terminal, perhaps
+        if not interruption.interrupted:  # by the end of the terminal, perhaps
             raise
-    if code := outputs.EXIT_CODE if interruption.asked else outputs.exit_code(document, found):
+    interruption.over()
+    if code := outputs.EXIT_CODE if interruption.interrupted else outputs.exit_code(document, found):
         sys.exit(code)
 
 
 def _protocol(
     url: str, http: options.HttpOptions, grpc: options.GrpcOptions, *, template: bool
 ) -> "dict[str, Any]":
-    """Return what is asked, in the fields of the protocol that the URL names."""
+    """Return the requests, in the fields of the protocol that the URL names."""
     if url.lower().startswith("grpc"):
         _only(url, "http", http.given)
         return {"grpc": grpc.spec()}
@@ -176,7 +179,7 @@ def _at_once(
         usual = (10, 100) if http2 or url.lower().startswith("grpc") else (1000, 1)
     return {
         "connections": usual[0] if connections is None else connections,
-        # What nobody asked for is no reason to refuse a load.
+        # What nobody requested is no reason to refuse a load.
         "fewer_connections": connections is None and pace.is_open,
         "streams": usual[1] if streams is None else streams,
     }
@@ -191,18 +194,15 @@ def _length(span: str | None, requests: int | None, pace: options.Pace) -> "dict
     return {"duration_s": _span("-z", span or DEFAULT_SPAN)}
 
 
-def _work(
-    spec: "dict[str, Any]",
-    body: str | None,
-    expect_body: str | None,
-    said: options.Conversation | None,
-) -> Work:
-    """Return the load with its bodies, which may be files."""
-    payload = option_text.read_content("--body", body) or b""
-    if said is not None:
-        spec, payload = {**spec, "websocket": said.spec}, said.message
+def _content(
+    body: str | None, expect_body: str | None, said: options.Conversation | None
+) -> "dict[str, Any]":
+    """Return the bodies, which may be files."""
+    sent = option_text.read_content("--body", body) or b""
     right = option_text.read_content("--expect-body", expect_body)
-    return Work(spec, payload, right)
+    if said is None:
+        return {"body": sent, "expect_body": right}
+    return {"websocket": said.spec, "body": said.message, "expect_body": right}
 
 
 def _span(option: str, text: str) -> float:
@@ -215,7 +215,7 @@ def _span(option: str, text: str) -> float:
 def _header(text: str) -> list[str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        # What stands there may be a secret, so it is not told.
+        # What stands there may be a secret, so it is not shown.
         raise UsageError("-H: this is not a header; write -H 'Name: value'")
     return [name.strip(), value.strip()]
 
@@ -234,7 +234,7 @@ def _headers(lines: "list[str] | None", files: "list[str] | None") -> "list[str]
 def _make_known(
     names: "Sequence[str]", url: str, headers: "Sequence[Sequence[str]]", texts: "Sequence[str | None]"
 ) -> None:
-    """Have what is secret of a load masked in all that is told of it, once the first of it is told."""
+    """Have secrets of a load masked in all that is reported of it, once the first of it is reported."""
     from velodrome.model import secrets  # noqa: PLC0415
 
     secrets.mark(names)
@@ -245,7 +245,7 @@ def _make_known(
 
 
 def _whole_text(text: str | None) -> str:
-    """Return a text, or that of the file it names; a file that cannot be read is told where it is sent."""
+    """Return a text, or that of the file it names; a file that cannot be read is reported where it is sent."""
     try:
         return (option_text.read_content("", text) or b"").decode(errors="replace")
     except UsageError:

@@ -1,4 +1,4 @@
-"""Finds the command asked for, runs it, and turns errors into one sentence and an exit code.
+"""Finds the requested command, runs it, and turns errors into one sentence and an exit code.
 
 What is raised is named by where it is raised. What nobody foresaw ends here, with code 3 and its traceback in a file:
 code 1 would say that a claim or a threshold failed.
@@ -73,7 +73,7 @@ def main() -> None:
     _drop_output()
     if _interrupted():
         sys.modules["velodrome.run.supervision.undisturbed"].deaf()
-    # What ended a thread has been told; the interruption of this one was its consequence.
+    # What ended a thread has been reported; the interruption of this one was its consequence.
     sys.exit(_thread_ended or code)
 
 
@@ -140,7 +140,7 @@ def _drop_output() -> None:
 
 def _ended(error: BaseException) -> int:
     """Say in a sentence what ended the command; return its exit code."""
-    if type(error).__name__ == "CarriedError" and error.__cause__ is not None:
+    if type(error).__name__ == "WrappedError" and error.__cause__ is not None:
         error = error.__cause__
     code = getattr(error, "exit_code", None)
     if code is not None:

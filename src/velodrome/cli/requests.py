@@ -43,11 +43,11 @@ def command(
     )
     asked = headers.with_headers(found.requests, given)
     known(asked, names)
-    told = [secrets.mask(sentence) for sentence in found.told]
+    comments = [secrets.mask(sentence) for sentence in found.told]
     if not sys.stdout.isatty():
-        for sentence in told:
+        for sentence in comments:
             print(visible(sentence), file=sys.stderr)
-    print(visible(written.file_text([withheld(one, names) for one in asked], told), LINES), end="")
+    print(visible(written.file_text([withheld(one, names) for one in asked], comments), LINES), end="")
 
 
 def register(app: typer.Typer) -> None:

@@ -57,6 +57,7 @@ def command(
         bool, server.of_results("--strict", help="Exit with code 1 if a claim does not hold.")
     ] = False,
     blocks: Annotated[int | None, _of_study(help="Number of repeats, instead of the study's.")] = None,
+    budget: Annotated[str, server.of_results(help="Time to measure for, instead of the study's.")] = "",
     seed: Annotated[
         int | None, _of_study(help="Seed of the order of trials, instead of the study's.")
     ] = None,
@@ -99,6 +100,7 @@ def command(
         resume or redo,
         redo,
         wait,
+        server.seconds("--budget", budget) if budget else None,
     )
     decides = apps.trust(trust)
     with served_as(user, "", tell):

@@ -2,14 +2,16 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
-from velodrome.cli._telling import CANNOT_TELL, FAILED
+from velodrome.cli._telling import of_tuning
 from velodrome.cli.main import heavy
+from velodrome.model.load import INDEPENDENT
 from velodrome.model.tuning import Goal
 
 NAME = "tune"
@@ -32,6 +34,7 @@ def command(
         float | None,
         server.of_load("-R", "--rate", help="Find the setting that serves this rate with the least CPU."),
     ] = None,
+    arrivals: server.OfUsers = INDEPENDENT,
     wanted: Annotated[
         Goal | None,
         server.of_load("--for", help="Goal: capacity; with --rate, the least cpu or memory."),
@@ -55,26 +58,53 @@ def command(
     user: apps.User = "",
     allow_sdist: apps.AllowSdist = False,
     budget: Annotated[str, server.of_results(help="Time to measure for.")] = "10m",
+    paste: server.Paste = False,
+    out: Annotated[
+        Path | None, server.of_results(help="Folder for all measurements (runs/<date>-tune-…).")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        server.of_results(
+            help="Go on with an interrupted tuning, of the same app and options, in its folder."
+        ),
+    ] = None,
     wait: server.Wait = False,
     as_json: server.AsJson = False,
+    dry_run: server.DryRun = False,
 ) -> None:
     """Search stack, workers, threads and loop for the highest capacity at the SLO, or the least CPU for a rate."""
     with heavy:
-        from velodrome.cli._shown import ToldTuning  # noqa: PLC0415
-        from velodrome.model.tuning import TuneEnding  # noqa: PLC0415
+        from velodrome.cli._shown import TuningLines  # noqa: PLC0415
+        from velodrome.model.errors import UsageError  # noqa: PLC0415
         from velodrome.report import recommendation  # noqa: PLC0415
         from velodrome.usecases import tune  # noqa: PLC0415
+        from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
+    if out is not None and resume is not None:
+        raise UsageError("--resume names the folder that is gone on with: leave --out out")
     goal = _goal(wanted, server.rate("--rate", rate))
     limits, must = server.limits(cpus, memory), server.conditions(slo)
     budget_s = server.seconds("--budget", budget)
     spec = tune.TuneSpec(
-        apps.served_spec(context), tuple(stack or ()), goal, rate or 0.0, must, limits, budget_s, wait
+        apps.served_spec(context),
+        tuple(stack or ()),
+        goal,
+        rate or 0.0,
+        must,
+        limits,
+        budget_s,
+        wait,
+        paste=paste,
+        arrivals=arrivals,
+        out=resume or out,
+        resume=resume is not None,
     )
-    found = tune.tune(spec, ToldTuning())
+    if dry_run:
+        server.show_plan(tune.dry_run(spec, Quiet()), as_json=as_json)
+        return
+    found = tune.tune(spec, TuningLines())
     print(json.dumps(recommendation.document(found)) if as_json else "\n".join(recommendation.lines(found)))
-    ending = found.tuned.ending
-    sys.exit({TuneEnding.SETTLED: 0, TuneEnding.NEVER: FAILED}.get(ending, CANNOT_TELL))
+    sys.exit(of_tuning(found.tuned.ending))
 
 
 def _goal(wanted: Goal | None, rate: float | None) -> Goal:

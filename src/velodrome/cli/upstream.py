@@ -17,9 +17,9 @@ NOTICED_S = 0.2
 """How often it is looked whether somebody has interrupted."""
 
 
-def _read(option: str, reader: Callable[..., Read], *told: object) -> Read:
+def _read(option: str, reader: Callable[..., Read], *arguments: object) -> Read:
     try:
-        return reader(*told)
+        return reader(*arguments)
     except ValueError as error:
         from velodrome.model.errors import UsageError  # noqa: PLC0415
 

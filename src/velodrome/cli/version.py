@@ -54,7 +54,7 @@ def document() -> dict[str, Any]:
 
 
 def _transports() -> dict[str, bool]:
-    """Return which of the engine's transports the kernel offers, as far as its settings tell."""
+    """Return which of the engine's transports the kernel offers, as far as its settings show."""
     disabled = _lines("/proc/sys/kernel/io_uring_disabled")
     return {
         "io_uring": sys.platform == "linux" and disabled[:1] in ([], ["0"]),

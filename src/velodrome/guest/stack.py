@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, Mapping, Optional, Tuple, Union
+from typing import Callable, Collection, Dict, Mapping, Optional, Tuple, Union
 
 KnobValue = Union[int, str]
 
@@ -42,8 +42,8 @@ class Launch:
 
 def before(packages: Mapping[str, str], package: str, version: Tuple[int, ...]) -> bool:
     """Return whether a package is known to be of a version before this one; `packages` by normalized name."""
-    told = packages.get(package)
-    return told is not None and _numbers(told) < version
+    found = packages.get(package)
+    return found is not None and _numbers(found) < version
 
 
 def _numbers(version: str) -> Tuple[int, ...]:
@@ -83,6 +83,16 @@ def exactly_one(knobs: Mapping[str, KnobValue]) -> Optional[int]:
     return 1
 
 
+SUPERVISION = "how long requests in flight get when it is stopped: a race waits seconds, a deployment longer"
+LOGGING = "what its own log tells of starts and stops: a race wants warnings only"
+"""Why an option of a race may be missing where its server is deployed; there is no third reason."""
+
+
+def unknown(knobs: Mapping[str, KnobValue]) -> Optional[float]:
+    """How long idle connections are kept is not known."""
+    return None
+
+
 @dataclass(frozen=True)
 class Written:
     """How an app is named in the source of a program."""
@@ -112,20 +122,31 @@ class Server:
 
     module: str
     """As after `python -m`, e.g. `gunicorn`."""
-    race_only: Tuple[str, ...] = ()
-    """Options that a race needs and a deployment does not. In a race servers end within seconds, although that ends
-    live requests; they are late because they are overloaded, and not to be replaced for it; they write nothing, keep
-    connections that a load leaves idle, and speak no more protocols than the load does."""
+    race_only: Collection[str] = ()
+    """Options that a race sets and a deployment does not; best mapped to the reason, `SUPERVISION` or `LOGGING`.
+    Everything else on the command line of a race is pasted as it was measured."""
     race_only_switches: Tuple[str, ...] = ()
     """Of `race_only`, those without a value; those that begin with `--no-` need not be named again."""
     access_log: str = ""
-    """Whether a deployment writes a line for each request, and what that costs; empty: that is not known.
+    """Whether it writes a line for each request unless it is set, and what that costs; empty: that is not known. It is
+    off in a race, and so in what is pasted.
 
     Measured: CPU of the server a request of `hello`, lines to a file, Python 3.11, medians of 5 starts in turns."""
     replace_worker: Optional[Callable[[int, int], Tuple[str, ...]]] = None
     """Returns the options that replace a worker after so many requests, or at so many bytes; None: it cannot."""
     configuration: Optional[Callable[[Tuple[str, ...]], Configuration]] = None
     """Returns the file for a command line (`python -m …`), whose last word is the app; None: it reads none."""
+    notifies: bool = False
+    """Whether it tells systemd when it is ready: sends `READY=1` to `$NOTIFY_SOCKET` (sd_notify(3))."""
+    stop_signal: int = int(signal.SIGTERM)
+    """The signal on which it ends in order, in a race and where it is deployed."""
+    supervises: bool = True
+    """Whether its first process ends its workers in order; else all of them have to be sent the signal."""
+    keeps_idle_s: Callable[[Mapping[str, KnobValue]], Optional[float]] = unknown
+    """Returns how many seconds an idle connection is kept, by the knobs; None: that is not known. A proxy in front has
+    to end its connections before that (RFC 9112, 9.3: a request that meets the end of its connection is lost)."""
+    most_idle: Optional[int] = None
+    """How many idle connections it keeps, where that is fewer than a proxy may hold."""
     reads: Tuple[str, str] = ("", "")
     """A file in the folder of an app and an environment variable whose settings it reads by itself, if any."""
     parts: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)

@@ -4,10 +4,15 @@ In reading order: what arithmetic alone says; the explanations; the answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from velodrome.guest.stack import Stack, one_per_worker
-from velodrome.judge.field import Runner, cpu_cost, ranking_load, runners, score
+from velodrome.judge import deploying_app, workers
+from velodrome.judge.deploying import noted
+from velodrome.judge.field import Runner, cpu_cost, memory_use, ranking_load, runners, score
+from velodrome.judge.own_share import is_known, matters_not, where_it_goes
+from velodrome.judge.own_share import sentence as share_sentence
 from velodrome.judge.search.holding import bounding
 from velodrome.judge.standings import (
     FROM_DUE,
@@ -20,11 +25,12 @@ from velodrome.judge.standings import (
     standings,
     steps_sentence,
 )
-from velodrome.judge.statistics import block_s, to_settle
+from velodrome.judge.statistics import CONFIDENCE, Comparison, Sample, Side, block_s, to_settle
 from velodrome.judge.words import at_once, inverse, lead, listed, sentence
 from velodrome.model.littles_law import Ceiling
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import Failed, FlagKind, Measurement, Severity
+from velodrome.model.noise import SHIPPED, Noise
 from velodrome.model.quantity import (
     Interval,
     difference,
@@ -32,12 +38,15 @@ from velodrome.model.quantity import (
     memory,
     milliseconds,
     number,
+    percent,
     rate,
     short,
+    span,
     within,
 )
 from velodrome.model.study import Question
-from velodrome.model.verdict import Answer, Outcome
+from velodrome.model.verdict import Answer, Outcome, OwnShare, Standing, Verdict
+from velodrome.model.workers import WorkerCheck
 
 REACHED = 0.9
 """From this share of a ceiling on, the ceiling is what limits."""
@@ -111,6 +120,15 @@ class Case:
     rates: Mapping[str, Interval]
     costs: Mapping[str, Interval]
     ceilings: Mapping[str, Ceiling]
+    checks: Mapping[str, WorkerCheck]
+    """With more workers, by label."""
+    share: OwnShare | None = None
+    """How much of a request is the app's own; None: it was not measured."""
+
+    @property
+    def out(self) -> set[str]:
+        """Labels of those that do not survive more workers."""
+        return workers.disqualified(self.checks)
 
     def runner(self, label: str) -> Runner:
         """Return one contestant."""
@@ -136,6 +154,7 @@ def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[s
         *_cost(case, outcome, first),
         *_latency(case, first),
         *_steps(case),
+        *_own(case, outcome),
         *above(ranked, case.ceilings, measured),
         *_set_aside_best(case, fastest),
         *_failed(case),
@@ -192,6 +211,8 @@ def _cost(case: Case, outcome: Outcome, first: Sequence[str]) -> list[str]:
         return []
     best, own = first[0], case.costs[first[0]].mid
     if outcome is not Outcome.WINNER:
+        if _unfit(case, best):
+            return []  # nobody is recommended, whoever is cheapest
         rest = [label for label in first[1:] if label in case.costs]
         if not rest:
             return []
@@ -241,7 +262,33 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
     if behind:
         verb = "does" if len(behind) == 1 else "do"
         found.append(f"{case.named(behind)} {verb} not keep up with {exact(load.pace.rate)}")
-    return found
+    return [*found, *_why_that_rate(case)] if found else found
+
+
+def _why_that_rate(case: Case) -> list[str]:
+    look = case.question.look
+    slowest = next((one for one in case.field if look and one.label == look.slowest), None)
+    if look is None or look.rate is None or slowest is None:
+        return []
+    answered = look.answered_rps[look.slowest]
+    return [
+        f"{exact(look.rate)} is {percent(look.rate / answered)} of what {slowest.called} answered in a closed "
+        f"loop of {span(look.seconds)} before the race: of all who reached half of the best it answered least"
+    ]
+
+
+def _own(case: Case, outcome: Outcome) -> list[str]:
+    """Tell how much of a request is the app's own, where the answer does not say it yet, and where its CPU goes."""
+    if case.share is None:
+        return []
+    new = outcome is not Outcome.DOES_NOT_MATTER and is_known(case.share)
+    told = [_share_told(case, case.share)] if new else []
+    return [*told, *filter(None, [where_it_goes(case.share)])]
+
+
+def _share_told(case: Case, share: OwnShare) -> str:
+    called = next((one.called for one in case.field if one.label == share.contestant), share.contestant)
+    return share_sentence(share, called)
 
 
 def _steps(case: Case) -> list[str]:
@@ -259,16 +306,19 @@ def _ms(value: float) -> str:
 
 
 def _set_aside_best(case: Case, fastest: float) -> list[str]:
-    """Name who would have been first if it could be believed."""
+    """Name who would have been first if it could be believed, or had not spoilt it by itself."""
     ranked = case.ranking.ranks if case.ranking else {}
-    return [
-        f"{runner.called} showed {rate(case.rates[runner.label].mid)} and would be first, but it is set "
-        f"aside: {_reason(runner, case.load)}"
-        for runner in case.field
-        if runner.label not in ranked
-        and runner.label in case.rates
-        and case.rates[runner.label].mid > fastest > 0
-    ]
+    first = case.ranking.first if case.ranking else ()
+    best = max((case.rates[label].mid for label in first if label in case.rates), default=fastest)
+    found = []
+    for runner in case.field:
+        shown = case.rates.get(runner.label)
+        if shown is None or runner.label in first or runner.label in case.out or not shown.mid > best > 0:
+            continue
+        but = "its own doing counts against it" if runner.label in ranked else "it is set aside"
+        why_not = _reason(runner, case.load)
+        found.append(f"{runner.called} showed {rate(shown.mid)} and would be first, but {but}: {why_not}")
+    return found
 
 
 def _reason(runner: Runner, load: Load) -> str:
@@ -286,44 +336,143 @@ def _failed(case: Case) -> list[str]:
 # --- The answer to one question: which contestant, by how much, and in a sentence a person can use.
 
 SAME_CPU = 0.05
-"""Two that cost the same CPU to this share are told apart by memory."""
+"""Two that cost the same CPU to this share are told apart by memory, however sure the difference is."""
 
 
 def answer(
-    question: Question, results: Sequence[Measurement | Failed], stacks: Mapping[str, Stack]
+    question: Question,
+    results: Sequence[Measurement | Failed],
+    stacks: Mapping[str, Stack],
+    noise: Noise = SHIPPED,
+    *,
+    checks: Sequence[Measurement | Failed] = (),
+    worker_counts: Sequence[int] = (),
+    share: OwnShare | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Answer | None:
-    """Return the verdict on a question, None when nothing of it was run."""
-    field = runners(question, results, stacks)
+    """Return the verdict on a question, None when nothing of it was run.
+
+    `checks` are its trials with other numbers of workers, `worker_counts` those that were to be tried: who does not
+    survive them is not ranked. `share` says how much of a request is the app's own. All ranks together hold with
+    `confidence`.
+    """
+    field = runners(question, results, stacks, noise)
     if not field:
         return None
     load = ranking_load(question)
-    ranking = rank([found for runner in field if (found := score(runner, question, load))])
+    by_label = _checks(question, field, checks, worker_counts)
+    out = workers.disqualified(by_label)
+    ranking = rank(
+        [found for runner in field if runner.label not in out and (found := score(runner, question, load))],
+        confidence,
+    )
     rates = rates_of(question, field)
     costs = alone([cpu_cost(runner, load) for runner in field])
     ceilings = {runner.label: limit for runner in field if (limit := runner.ceiling(question, load))}
-    case = Case(question, load, tuple(field), ranking, rates, costs, ceilings)
+    case = Case(question, load, tuple(field), ranking, rates, costs, ceilings, by_label, share)
     first = _recommended(case) if ranking and not _too_slow_alone(case) else ()
     outcome = _outcome(case, ranking, first) if ranking and first else Outcome.CANNOT_TELL
-    best = case.runner(first[0]) if first else None
-    rows = standings(question, field, ranking, first)
+    best = case.runner(first[0]) if first and not _unfit(case, first[0]) else None
+    rows = [
+        replace(row, notes=(by_label[row.contestant].sentence, *row.notes)) if row.contestant in out else row
+        for row in standings(question, field, ranking)
+    ]
     said = _sentence(case, outcome, first)
+    measured = next((one for runner in field for one in runner.measured), None)
+    scope = _scope(question, measured)
+    check = by_label.get(best.label) if best else None
+    told = [one for one in by_label.values() if one is check or one.survived is False]
+    beside = [sentence(one) for one in _with_more_workers(case, best, worker_counts)]
     return Answer(
         question=question.name,
         about=question.about,
         outcome=outcome,
         best=first,
-        sentence=said,
-        why=tuple(why(case, outcome, first, said)),
-        deploy=next((row.deploy for row in rows if best and row.contestant == best.label), ""),
-        standings=rows,
+        sentence=f"{said} This is {scope}." if scope else said,
+        why=(*beside, *why(case, outcome, first, said)),
+        deploy=_deployed(case, best, rows) if best and outcome is not Outcome.CANNOT_TELL else "",
+        standings=tuple(rows),
         to_settle=_to_settle(case, ranking, first, outcome, results) if ranking and first else "",
         limit=_limit(case, best) if best else "",
+        checks=tuple(sorted(told, key=lambda one: one is not check)),
+        cpus=measured.for_cpus if measured else None,
+        own_share=share,
     )
+
+
+def _scope(question: Question, measured: Measurement | None) -> str:
+    """Return for how many CPUs the answer is: `for 1 CPU; for more: --cpus`; empty: it is not known."""
+    if measured is None or not measured.placement.server_cpus:
+        return ""
+    option = "--cpus" if question.app is not None else "limits.cpus in its study file"
+    return measured.trial.limits.scope(len(measured.placement.server_cpus), option)
+
+
+def _checks(
+    question: Question,
+    field: Sequence[Runner],
+    checks: Sequence[Measurement | Failed],
+    counts: Sequence[int],
+) -> dict[str, WorkerCheck]:
+    own = [one for one in checks if one.trial.question == question.name]
+    if not counts:
+        return {}
+    found = {one.label: workers.checked(one.contestant, one.stack, counts, own) for one in field}
+    return {label: replace(check, contestant=label) for label, check in found.items() if check is not None}
+
+
+def _with_more_workers(case: Case, best: Runner | None, counts: Sequence[int]) -> list[str]:
+    """Return who is out by its check, and what the check of the recommended one came to."""
+    found = [
+        f"{case.runner(label).called} is not recommended: {case.checks[label].sentence}"
+        for label in (runner.label for runner in case.field)
+        if label in case.out
+    ]
+    if best is None or not counts:
+        return found
+    check = case.checks.get(best.label)
+    if check is None:
+        return [*found, "It was not checked with more workers, because the run ended before"]
+    return [*found, check.sentence, *_fewer(best, check)]
+
+
+def _fewer(best: Runner, check: WorkerCheck) -> list[str]:
+    if check.scales_to is None or check.scales_to >= _workers(best):
+        return []
+    return [f"Fewer workers are recommended than raced: {check.scales_to}"]
+
+
+def _workers(runner: Runner) -> int:
+    return int(runner.contestant.knobs.get("workers", 1))
+
+
+def _deployed(case: Case, best: Runner, rows: Sequence[Standing]) -> str:
+    """Return what to paste; with fewer workers where more of them bring nothing."""
+    check, app = case.checks.get(best.label), case.question.app
+    measured = next((one for one in best.measured if one.command), None)
+    if check and app and best.stack and measured is not None and _fewer(best, check):
+        fewer = workers.with_workers(best.contestant, check.scales_to or 1)
+        pasted = deploying_app.deploy(app, fewer, best.stack, measured.packages)
+        return noted(pasted, measured, best.stack.server)
+    return pasted_of(rows, [best.label])
+
+
+def pasted_of(rows: Sequence[Standing], best: Sequence[str]) -> str:
+    """Return what is pasted for the first of those named best; empty: there is none."""
+    return next((row.deploy for row in rows if best and row.contestant == best[0]), "")
+
+
+def with_paste(verdict: Verdict) -> Verdict:
+    """Return a verdict that gives what to paste although nothing is settled, for those who ask for it all the same."""
+    answers = [
+        replace(one, deploy=one.deploy or pasted_of(one.standings, one.best)) for one in verdict.answers
+    ]
+    return replace(verdict, answers=tuple(answers))
 
 
 def _limit(case: Case, best: Runner) -> str:
     """Return what limited the recommended one, from its block of median throughput; nothing for an open loop."""
-    measured = sorted(best.valid_under(case.load), key=lambda one: one.load.throughput_rps)
+    measured = sorted(best.counted_under(case.load), key=lambda one: one.load.throughput_rps)
     if not measured:
         return ""
     middle = measured[len(measured) // 2]
@@ -342,42 +491,78 @@ def _limit(case: Case, best: Runner) -> str:
 def _too_slow_alone(case: Case) -> str:
     """Return the rate that the only ranked contestant does not keep up with, as `500/s`; empty: it keeps up.
 
-    Of several the fastest is recommended; one alone, which is beaten by the load itself, is not.
+    Of several the fastest is recommended; one alone, which is beaten by the load itself, is not. A rate that was found
+    by a look at all contestants is no demand of the user's: it may be what only those carry that are out since.
     """
     if case.ranking is None or len(case.ranking.order) != 1:
         return ""
+    look = case.question.look
     runner = case.runner(case.ranking.order[0])
     for load in case.question.loads:
-        if isinstance(load.pace, Open) and (view := latency_view(runner, load)) and view.fell_behind:
+        if not isinstance(load.pace, Open) or (look and look.rate == load.pace.rate):
+            continue
+        if (view := latency_view(runner, load)) and view.fell_behind:
             return exact(load.pace.rate)
     return ""
 
 
 def _recommended(case: Case) -> tuple[str, ...]:
-    """Return those tied for first: the least CPU per request first, of equal ones the least memory.
+    """Return those tied for first: who may be recommended first, of these the least CPU a request, then memory.
 
-    Where several reach all that the load allows, these are the answer; one that does not, and is only too
-    noisy to be told from them, is not recommended beside them.
+    Two whose CPU a request is not told apart are decided by memory, and where that is not told apart either by the
+    estimate of CPU. Where several reach all that the load allows, these are the answer; one that does not, and is only
+    too noisy to be told from them, is not recommended beside them.
     """
     assert case.ranking
     first = case.ranking.first
     reached = [runner.label for runner in _at_the_loads_limit(case, first)]
     if len(reached) > 1:
         first = tuple(reached)
-    cheapest = min((case.costs[label].mid for label in first if label in case.costs), default=0.0)
+    runners = [case.runner(label) for label in first]
+    frugal = _least(first, [found for one in runners if (found := cpu_cost(one, case.load))])
+    small = _least(frugal, [found for one in runners if (found := memory_use(one, case.load))])
 
-    def cost(label: str) -> tuple[float, float]:
+    def place(label: str) -> tuple[bool, bool, bool, float]:
         cpu = case.costs[label].mid if label in case.costs else float("inf")
-        near = cpu <= cheapest * (1 + SAME_CPU)
-        memory = case.runner(label).memory_bytes
-        return (0.0, memory if memory is not None else float("inf")) if near else (cpu, 0.0)
+        return bool(_unfit(case, label)), label not in frugal, label not in small, cpu
 
-    return tuple(sorted(first, key=cost))
+    return tuple(sorted(first, key=place))
+
+
+def _least(labels: Sequence[str], samples: Sequence[Sample]) -> Sequence[str]:
+    """Return who is not told from the least, and who is within 5 % of it: by so much nobody decides."""
+    found = [one for one in samples if one.label in labels]
+    if not found:
+        return labels
+    comparison = Comparison(found)
+    least = min((one.label for one in found), key=lambda label: comparison.alone(label).mid)
+    pairs = {one.label: comparison.pair(one.label, least) for one in found}
+    return [
+        label
+        for label, pair in pairs.items()
+        if pair is None or pair.ratio.low <= 1 or pair.ratio.mid <= 1 + SAME_CPU
+    ]
+
+
+def _unfit(case: Case, label: str) -> str:
+    """Return why a contestant may not be recommended, whatever its figures: a block of it does not count."""
+    runner = case.runner(label)
+    counted, scheduled = len(runner.counted_under(case.load)), len(runner.scheduled_under(case.load))
+    if runner.bound_under(case.load) is Side.AT_MOST:
+        spoilt = scheduled - len(runner.valid_under(case.load))
+        return f"{runner.called} spoilt {spoilt} of its {scheduled} blocks by itself"
+    if counted < scheduled:
+        return f"only {counted} of the {scheduled} blocks of {runner.called} count"
+    return ""
 
 
 def _outcome(case: Case, ranking: Ranking, first: Sequence[str]) -> Outcome:
+    if _unfit(case, first[0]):
+        return Outcome.CANNOT_TELL
     if len(first) == 1:
         return Outcome.WINNER
+    if case.share is not None and case.share.contestant in first and matters_not(case.share):
+        return Outcome.DOES_NOT_MATTER
     if len(_at_the_loads_limit(case, first)) == len(first):
         return Outcome.TIE
     sure = all(
@@ -385,7 +570,8 @@ def _outcome(case: Case, ranking: Ranking, first: Sequence[str]) -> Outcome:
         for label in first
         if label != ranking.order[0]
     )
-    return Outcome.TIE if sure else Outcome.CANNOT_TELL
+    bounded = any(ranking.side(label) for label in first)
+    return Outcome.TIE if sure and not bounded else Outcome.CANNOT_TELL
 
 
 def _at_the_loads_limit(case: Case, labels: Sequence[str]) -> list[Runner]:
@@ -400,6 +586,8 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
             f"{opening}no recommendation: {called}, the only one that could be ranked, does not keep up with "
             f"{rate_asked}."
         )
+    if case.ranking is None and case.out:
+        return f"{opening}no recommendation: {case.named(sorted(case.out))} did not survive more workers."
     if not first or case.ranking is None:
         return f"{opening}cannot tell, because {nothing_valid(case)}."
     names = [case.runner(label).called for label in first]
@@ -407,6 +595,11 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
         said = _winner(case, first[0])
     elif outcome is Outcome.TIE:
         said = f"{listed(names, 'or')}"
+    elif why_not := _unfit(case, first[0]):
+        said = f"no recommendation, because {why_not}"
+        said += f"; cannot tell it from {listed(names[1:], 'or')}" if names[1:] else ", and it leads"
+    elif outcome is Outcome.DOES_NOT_MATTER and case.share is not None:
+        said = f"{listed(names, 'or')}: it does not matter which. {_share_told(case, case.share)}"
     else:
         said = f"cannot tell {names[0]} from {listed(names[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)
@@ -426,12 +619,15 @@ def _slower(case: Case, first: Sequence[str], fastest: float) -> str:
 def _winner(case: Case, label: str) -> str:
     assert case.ranking
     called = case.runner(label).called
-    others = [other for other in case.ranking.order if other != label]
-    pair = case.ranking.to_best.get(others[0]) if others else None
+    # Who spoilt blocks by itself and yet looks as good is no rival: why it is not first is said beside.
+    others = [other for other in case.ranking.order if other != label and other not in case.ranking.spoilt]
+    pair = case.ranking.over(others[0], label) if others else None
     if pair is None:
         only = "that gave a right answer" if others else "that could be ranked"
+        only = "that did not spoil blocks by itself" if case.ranking.spoilt and not others else only
         return f"{called}, {_figure(case, label)}, the only one {only}"
-    said = f"{called}, {lead(inverse(pair.ratio), case.runner(others[0]).called)}"
+    least = "at least " if case.ranking.side(label) is Side.AT_LEAST else ""
+    said = f"{called}, {least}{lead(inverse(pair.ratio), case.runner(others[0]).called)}"
     return said if isinstance(case.load.pace, Closed) else f"{said}, in answers over mean latency"
 
 
@@ -444,7 +640,7 @@ def _gap(case: Case, ranking: Ranking, first: Sequence[str]) -> str:
             gaps.append((max(pair.ratio.high - 1, 1 - pair.ratio.low), pair.ratio, label))
     if not gaps:
         return ""
-    _, widest, label = max(gaps)
+    _, widest, label = max(gaps, key=itemgetter(0))
     whom = f" to {case.runner(label).called}" if len(gaps) > 1 else ""
     return f": difference{whom} {difference(widest)}"
 
@@ -461,7 +657,7 @@ def _to_settle(
     outcome: Outcome,
     results: Sequence[Measurement | Failed],
 ) -> str:
-    if outcome is Outcome.WINNER:
+    if outcome in (Outcome.WINNER, Outcome.DOES_NOT_MATTER):
         return ""
     reached = _at_the_loads_limit(case, first)
     if len(reached) == len(first) and isinstance(case.load.pace, Closed):
@@ -470,6 +666,8 @@ def _to_settle(
             f"{at_once(case.load)} allow no more than {allowed}: more of them, "
             "not more blocks, would tell these apart"
         )
+    if any(ranking.side(label) is Side.AT_LEAST for label in first):
+        return "the generator was the limit: more CPUs for it, not more blocks, would tell"
     pairs = [pair for label in ranking.first if (pair := ranking.to_best.get(label))]
     if not pairs:
         return ""

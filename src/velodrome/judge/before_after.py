@@ -6,16 +6,18 @@ questions of one interleaved run.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from velodrome.guest.stack import Stack
 from velodrome.judge import histograms
-from velodrome.judge.field import Runner, failures, runners
-from velodrome.judge.figures import TAKING, Cell, noise
+from velodrome.judge.field import BROKEN, Runner, failures, latency_noise, runners
+from velodrome.judge.figures import TAKING, Cell
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge, needed
 from velodrome.judge.statistics import (
+    FIRST_LOOK,
     LEAST_DF,
+    LOOKED_AT,
     NOISE_DF,
     Missing,
     Number,
@@ -23,15 +25,14 @@ from velodrome.judge.statistics import (
     Two,
     beyond_t,
     block_s,
-    looks,
     wilson,
 )
 from velodrome.judge.verdict import same_machine, set_aside
 from velodrome.judge.words import listed, sentence
 from velodrome.model.difference import Side
-from velodrome.model.errors import NotTwoSidesError
-from velodrome.model.load import Load, Open
-from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Interval, grouped
 from velodrome.model.results import Results
@@ -129,8 +130,7 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
         least = min(sum(one.total for one in side.values()) for side in sides)
         wanted = grouped(needed(percentile))
         return Missing(f"it needs {wanted} requests, and there were {grouped(least)}: load longer")
-    question = cells[0].question
-    series = [_bundled(side, size, percentile, question) for side in sides]
+    series = [_bundled(side, size, percentile, cells[0]) for side in sides]
     two = Two(series[0], series[1], 0.0 if paired else _drift(f"p{percentile:g}", series))
     if not two.design.before or not two.design.after:
         wanted = grouped(needed(percentile))
@@ -139,10 +139,13 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
     return Compared(two, before, after, size)
 
 
-def _bundled(side: Mapping[int, Histogram], size: int, percentile: float, question: Question) -> Series:
+def _bundled(side: Mapping[int, Histogram], size: int, percentile: float, cell: Cell) -> Series:
     values = histograms.bundled(side, size, percentile)
+    if not values:
+        return Series(values, noise=0.0)
     part = f"p{percentile:g}".replace(".", "_")
-    return Series(values, noise=noise(question, part, median(values.values())) if values else 0.0)
+    known = latency_noise(cell.runner.noise, cell.question, part, median(values.values()))
+    return Series(values, noise=known.share, noise_df=known.df)
 
 
 def _histogram(one: Measurement, load: Load) -> Histogram:
@@ -276,10 +279,6 @@ def _pearson(side: Sequence[tuple[int, int]]) -> float:
 
 BEFORE, AFTER = "before", "after"
 """Names of the questions of a run that races two revisions of an app."""
-BROKEN = frozenset(
-    {FailureKind.START, FailureKind.NEVER_ANSWERED, FailureKind.WRONG_ANSWER, FailureKind.DIED}
-)
-"""Failures that are the server's own."""
 
 
 @dataclass(frozen=True)
@@ -309,8 +308,8 @@ class Sides:
     notes: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     block_s: float = 0.0
-    looks: int = 1
-    """How often the race was looked at while it went on."""
+    looked_at: float = 1.0
+    """By which a chance is multiplied because the race was looked at while it went on."""
 
 
 def runs(
@@ -318,13 +317,15 @@ def runs(
 ) -> Sides:
     """Return the cells that two stored runs have in common.
 
-    Raises DifferentMachinesError, or NotTwoSidesError when they have none.
+    Raises DifferentMachinesError, NotTwoSidesError when they have none, OtherArrivalsError.
     """
     same_machine([before.header, after.header])
     ours, theirs = _cells(before, stacks), _cells(after, stacks)
     shared = [cell for cell in ours if cell in theirs]
     if not shared:
         raise NotTwoSidesError(names, ["/".join(one) for one in ours], ["/".join(one) for one in theirs])
+    for name in shared:
+        _refuse_other_arrivals(ours[name].question, theirs[name].question, names)
     pairings = [
         Pairing(name[0], ours[name], theirs[name], load)
         for name in shared
@@ -351,7 +352,10 @@ def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
     if BEFORE not in questions or AFTER not in questions:
         raise NotTwoSidesError((run.header.study.name,), list(questions), [])
     fields = [
-        {one.label: Cell(questions[name], one) for one in runners(questions[name], run.trials, stacks)}
+        {
+            one.label: Cell(questions[name], one)
+            for one in runners(questions[name], run.trials, stacks, run.header.noise)
+        }
         for name in (BEFORE, AFTER)
     ]
     pairings = [
@@ -369,7 +373,8 @@ def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
         notes=tuple(_changed(pairings)),
         environment=_environment(run),
         block_s=_block_s((run,), pairings),
-        looks=looks(max((one.trial.block + 1 for one in run.trials), default=0)),
+        # A race of fixed length begins with another number of blocks, or ends with it.
+        looked_at=LOOKED_AT if run.header.study.blocks == FIRST_LOOK else 1.0,
     )
 
 
@@ -377,8 +382,29 @@ def _cells(run: Results, stacks: Mapping[str, Stack]) -> dict[tuple[str, str], C
     return {
         (question.name, runner.label): Cell(question, runner)
         for question in run.header.study.questions
-        for runner in runners(question, run.trials, stacks)
+        for runner in runners(question, run.trials, stacks, run.header.noise)
     }
+
+
+def _refuse_other_arrivals(before: Question, after: Question, names: tuple[str, str]) -> None:
+    """Raise OtherArrivalsError where one rate was sent evenly spaced on one side and as of users on the other."""
+    sides = [_arrivals(before), _arrivals(after)]
+    for load, ours in sides[0].items():
+        theirs = sides[1].get(load, ours)
+        if not ours & theirs:
+            raise OtherArrivalsError(
+                before.name, load, (names[0], *sorted(ours)), (names[1], *sorted(theirs))
+            )
+
+
+def _arrivals(question: Question) -> dict[str, set[str]]:
+    """Return the arrivals of each open loop, by its label without them."""
+    found: dict[str, set[str]] = {}
+    for load in question.loads:
+        if not isinstance(load.pace, Closed):
+            plain = replace(load, pace=replace(load.pace, arrivals="constant"))
+            found.setdefault(plain.label, set()).add(load.pace.arrivals)
+    return found
 
 
 def _loads(before: Cell, after: Cell) -> Iterator[Load]:

@@ -19,7 +19,6 @@ from velodrome.judge.statistics import (
     Missing,
     Number,
     Pair,
-    Sample,
     Series,
     Side,
     block_s,
@@ -45,8 +44,9 @@ from velodrome.model.claim import (
 )
 from velodrome.model.load import Load
 from velodrome.model.metric import unit_of
+from velodrome.model.noise import SHIPPED, Noise
 from velodrome.model.profile import Profile
-from velodrome.model.quantity import Interval, Unit, exact, in_unit, number, short
+from velodrome.model.quantity import Interval, Unit, exact, in_unit, number, percent, short
 from velodrome.model.results import Result
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant
@@ -105,6 +105,7 @@ class Evidence:
     stacks: Mapping[str, Stack]
     findings: Sequence[Finding] = ()
     profiles: Sequence[Profile] = ()
+    noise: Noise = SHIPPED
     _fields: dict[str, list[Runner]] = field(default_factory=dict)
     """By question, made once."""
 
@@ -144,7 +145,7 @@ class Evidence:
 
     def _field(self, question: Question) -> list[Runner]:
         if question.name not in self._fields:
-            self._fields[question.name] = runners(question, self.results, self.stacks)
+            self._fields[question.name] = runners(question, self.results, self.stacks, self.noise)
         return self._fields[question.name]
 
     def _why_not(self, question: Question, contestant: Contestant) -> str:
@@ -222,16 +223,13 @@ def _combined(numbers: list[Series | Known]) -> Measured | Missing:
 def _alone(number: Series | Known) -> Measured:
     if isinstance(number, Known):
         return Measured(number.interval)
-    # A pair's noise is that of two; a value alone has the half of its variance (Comparison.alone does this).
-    comparison = Comparison([Sample("of", number.values, number.grain)], number.noise)
-    return Measured(comparison.alone("of"), number.limit, blocks=len(number.values))
+    return Measured(Comparison([number.sample("of")]).alone("of"), number.limit, blocks=len(number.values))
 
 
 def _over(number: Series | Known, other: Series | Known) -> Measured | Missing:
     if isinstance(number, Known) or isinstance(other, Known):
         return _apart(_alone(number), _alone(other))
-    samples = [Sample("of", number.values, number.grain), Sample("over", other.values, other.grain)]
-    comparison = Comparison(samples, max(number.noise, other.noise))
+    comparison = Comparison([number.sample("of"), other.sample("over")])
     pair = comparison.pair("of", "over")
     if pair is None:
         return Missing("no block holds both")
@@ -266,7 +264,8 @@ def _quotient(number: Series | Known, other: Series | Known) -> Series | Known |
     if isinstance(limit, Missing):
         return limit
     noise = math.sqrt(number.noise**2 + other.noise**2)
-    return Series(values, math.hypot(number.grain, other.grain), noise, limit)
+    df = min(number.noise_df, other.noise_df)
+    return Series(values, math.hypot(number.grain, other.grain), noise, limit, df)
 
 
 def _limit(one: Series | Measured, other: Series | Measured) -> Limit | Missing | None:
@@ -302,12 +301,13 @@ def _crowded(found: Measured, needs_cpus: int) -> str:
     """Return why too few CPUs were the server's own, or nothing."""
     for cell, load in zip(found.cells, found.loads, strict=True):
         for result in cell.runner.under(load):
-            if result.placement.own_cpus < needs_cpus:
+            if result.server_cpus < needs_cpus:
                 every = len({*result.placement.server_cpus, *result.placement.load_cpus})
-                shared = " and shared with the generator" if result.placement.shared else ""
                 given = len(result.placement.server_cpus)
+                taken = percent(result.shared_share)
+                shared = f", and its load used {taken} of one of them" if result.server_cpus < given else ""
                 return (
-                    f"cannot be told on this machine: it needs {needs_cpus} CPUs for the server alone; here it had "
+                    f"cannot be told on this machine: it needs {needs_cpus} CPUs for the server; here it had "
                     f"{given} of {every}{shared}"
                 )
     return ""
@@ -395,7 +395,7 @@ def _by_number(one: Check, facts: Sequence[Fact], sentence: str) -> Checked:
     return Checked(one, judgement, Interval(value, value, value), reason=sentence)
 
 
-# --- Judges claims: one holds where all its checks hold, and does not hold here where any fails.
+# --- Judges claims: one holds where all checks hold that decide, and does not hold here where any of them fails.
 
 
 def judge_claims(evidence: Evidence) -> tuple[Judged, ...]:
@@ -405,9 +405,19 @@ def judge_claims(evidence: Evidence) -> tuple[Judged, ...]:
 
 def _judge(claim: Claim, evidence: Evidence) -> Judged:
     checked = tuple(check(one, evidence, claim.needs_cpus) for one in claim.checks)
-    judgement = _judgement(checked)
-    reason = sentence(_reason(judgement, checked))
-    return Judged(claim, judgement, checked, reason, tuple(map(sentence, contradictions(claim))))
+    deciding = [one for one in checked if not one.check.informs]
+    judgement = _judgement(deciding)
+    reason = sentence(_reason(judgement, deciding))
+    shown = tuple(_beside(one, judgement) if one.check.informs else one for one in checked)
+    return Judged(claim, judgement, shown, reason, tuple(map(sentence, contradictions(claim))))
+
+
+def _beside(one: Checked, judgement: Judgement) -> Checked:
+    """Return a check that informs, with the reason why it comes to something else where it does."""
+    if one.judgement is judgement:
+        return replace(one, reason="")
+    why = one.reason if one.judgement is Judgement.CANNOT_TELL else ""
+    return replace(one, reason="; ".join(filter(None, (one.check.informs, why))))
 
 
 def _judgement(checked: Sequence[Checked]) -> Judgement:

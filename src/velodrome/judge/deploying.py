@@ -1,6 +1,7 @@
-"""The command line to paste: what was run here, made general, without the options that only a race needs.
+"""The command line to paste: what was run here, made general, and for what it was measured.
 
-Every line that is to be deployed is made here or in `deploying_app.py`, so that none has such an option.
+Every line that is to be deployed is made here or in `deploying_app.py`. It is the one that was measured but for the
+address and what its server declares as `race_only`: how long requests get when it is stopped, and its own log.
 """
 
 import re
@@ -10,6 +11,8 @@ from itertools import pairwise
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Server
+from velodrome.model import quantity
+from velodrome.model.measurement import SHARED_NOTED, Measurement
 
 _ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):(\d{2,5})")
 _APP = re.compile(r"velodrome\.guest\.interfaces\.\w+:(\w+)")
@@ -61,6 +64,31 @@ def deployed(words: Sequence[str], server: Server | None = None) -> list[str]:
         else:
             is_value = False
     return found
+
+
+def circumstances(measured: Measurement, server: Server | None) -> str:
+    """Return for what a command line was measured, to stand as a comment above it: CPUs, memory, access log."""
+    shared = ", which the load generator shared" if measured.shared_share >= SHARED_NOTED else ""
+    limit = measured.trial.limits.memory_bytes
+    memory = f" and at most {quantity.memory(limit)}" if limit is not None else ""
+    log = ""
+    if server is not None:
+        known = server.access_log.removeprefix("off, ") if server.access_log != "none" else ""
+        log = f" Access log off, as measured{f'; {known}' if known else ''}."
+    said, semicolon, more = measured.scope.partition(";")
+    return f"Measured {said}{shared}{memory}{semicolon}{more}.{log}"
+
+
+def noted(pasted: str, measured: Measurement | None, server: Server | None) -> str:
+    """Return what is pasted below a comment that says for what it was measured; as it is where it starts nothing."""
+    if measured is None or not starts_something(pasted):
+        return pasted
+    return f"# {circumstances(measured, server)}\n{pasted}"
+
+
+def starts_something(pasted: str) -> bool:
+    """Return whether lines to paste start a server; else they only say where to look."""
+    return bool(pasted) and not pasted.rpartition("\n")[2].startswith("velodrome ")
 
 
 def _port_of(command: Sequence[str]) -> str | None:

@@ -19,19 +19,21 @@ FILE = "serve"
 INSTALL = "python -m pip install"
 
 
-def deploy(app: App, contestant: Contestant, stack: Stack, packages: Mapping[str, str]) -> str:
-    """Return lines to paste; `packages` are the versions that it ran with."""
+def deploy(
+    app: App, contestant: Contestant, stack: Stack, packages: Mapping[str, str], *, port: int = PORT
+) -> str:
+    """Return lines to paste; `packages` are the versions that it ran with, `port` is where it shall listen."""
     knobs = stack.settings(contestant.knobs)
     needed = _missing(app, stack, knobs, packages)
     names = variables_of(app)
     needs = [f"# needs in its environment: {', '.join(names)}"] if names else []
     install = [f"{INSTALL} {' '.join(needed)}"] if needed else []
     source = _source(app, stack)
-    launch = Launch(HOST, PORT, f"{FILE}:app" if source else app.told(stack.interface), knobs, packages)
+    launch = Launch(HOST, port, f"{FILE}:app" if source else app.told(stack.interface), knobs, packages)
     if stack.script is not None:
-        source = stack.script(launch, written(app))
-        before = f"PYTHONPATH={shlex.quote(app.source)} " if app.source else ""
-        return "\n".join([*install, *_file(source), *needs, f"{before}python {FILE}.py"])
+        source = stack.script(launch, written(app, stack.interface))
+        words = [*_variables(app, {}), f"python {FILE}.py"]
+        return "\n".join([*install, *_file(source), *needs, " ".join(words)])
     process = stack.command(launch)
     line = _line(process, stack, app)
     if line is None:
@@ -44,14 +46,25 @@ def variables_of(app: App) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*app.variables, *(one.variable for one in app.third_parties))))
 
 
-def written(app: App) -> Written:
-    """Return how a program imports an app and names it."""
+def written(app: App, interface: str = "") -> Written:
+    """Return how a program imports an app and names it, to a server of an interface: a Django site has two."""
     if app.form == "servicer":
         return _added(app)
-    module, _, attribute = app.path.partition(":")
+    path = app.path
+    if app.form == "django":
+        path = app.told(interface or app.interface)
+        if path.startswith("velodrome."):
+            return _of_django(interface or app.interface)
+    module, _, attribute = path.partition(":")
     name = re.split(r"[.(]", attribute, maxsplit=1)[0]
     called = app.form in ("factory", "coroutine") and not attribute.endswith(")")
     return Written(f"from {module} import {name}", attribute + ("()" if called else ""))
+
+
+def _of_django(interface: str) -> Written:
+    """Return how a program makes the application of a Django site that has no file for it."""
+    make = f"get_{interface}_application"
+    return Written(f"from django.core.{interface} import {make}", f"{make}()")
 
 
 def _added(app: App) -> Written:
@@ -72,13 +85,9 @@ def _file(source: str) -> list[str]:
 
 def _source(app: App, stack: Stack) -> str:
     """Return the module that a server is told instead of the app, or nothing where it takes the app itself."""
-    app_is = written(app)
-    if app.form == "django" and app.told(stack.interface).startswith("velodrome."):
-        return (
-            f"from django.core.{stack.interface} import get_{stack.interface}_application\n\n"
-            f"app = get_{stack.interface}_application()"
-        )
-    if app.form == "factory":
+    app_is = written(app, stack.interface)
+    own = app.form == "django" and app.told(stack.interface).startswith("velodrome.")
+    if app.form == "factory" or own:
         return f"{app_is.imports}\n\napp = {app_is.expression}"
     if app.form == "coroutine":
         return (
@@ -101,10 +110,14 @@ def _line(process: Process, stack: Stack, app: App) -> str | None:
         words[1] = stack.stands_for
     if any("velodrome" in word for word in words):
         return None
+    return " ".join([*_variables(app, process.env), shlex.join(deployed(["python", *words], stack.server))])
+
+
+def _variables(app: App, more: Mapping[str, str]) -> list[str]:
+    """Return what stands before a command line: variables that it needs and whose values are no secret."""
     settings = {"PYTHONPATH": app.source} if app.source else {}
     settings |= {"DJANGO_SETTINGS_MODULE": app.path} if app.form == "django" else {}
-    variables = [f"{name}={shlex.quote(value)}" for name, value in {**settings, **process.env}.items()]
-    return " ".join([*variables, shlex.join(deployed(["python", *words], stack.server))])
+    return [f"{name}={shlex.quote(value)}" for name, value in {**settings, **more}.items()]
 
 
 def _missing(

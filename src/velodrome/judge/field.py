@@ -1,15 +1,80 @@
-"""The field of one question: what each contestant did, sorted by load and block, ready to be compared."""
+"""The field of one question: what each contestant did, sorted by load and block, ready to be compared.
+
+Which measurement counts for what is decided here. What the lab spoilt counts for nothing. Where the generator was the
+limit, the server did at least as much. What the server spoilt itself is its result: it counts, and as a bound from
+above, because a server that turns requests away or lets them queue must not win by what is left.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from velodrome.guest.stack import Stack
-from velodrome.judge.statistics import Sample
+from velodrome.judge.statistics import Sample, Side
 from velodrome.model.littles_law import Ceiling, ceiling
-from velodrome.model.load import Closed, Load
-from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
+from velodrome.model.noise import SHIPPED, Noise, Spread
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
+
+OURS = frozenset(
+    {
+        FlagKind.GENERATOR_SATURATED,
+        FlagKind.GENERATOR_LAGGED,
+        FlagKind.CPU_STEAL,
+        FlagKind.OTHER_LOAD,
+        FlagKind.CPU_SHARED,
+        FlagKind.DEBUG_BUILD,
+        FlagKind.FOREIGN_LISTENER,
+        FlagKind.UPSTREAM_LATE,
+        FlagKind.COMPANION_SATURATED,
+        FlagKind.CAPPED_BY_CONNECTIONS,
+    }
+)
+"""Flags that tell of the lab. The others tell of the server: a claim that it gives out rests on just these."""
+BOUNDING = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.CPU_SHARED})
+"""With CPUs of its own for the generator, or for the server, the same server could have done more."""
+GENERATOR_ENDED = BOUNDING | {FlagKind.LITTLES_LAW}
+"""A generator without CPU leaves its connections waiting for itself, which Little's law then misses."""
+SERVERS_OWN = frozenset(
+    {
+        FlagKind.ERRORS,
+        FlagKind.NOT_STATIONARY,
+        FlagKind.LISTEN_QUEUE_OVERFLOWED,
+        FlagKind.SERVER_DIED,
+        FlagKind.SERVER_RESTARTED,
+        FlagKind.CONNECTIONS_NEVER_IN,
+        FlagKind.IDLE_NOT_HELD,
+    }
+)
+"""What a server does to a measurement by itself, where nothing else was amiss: its figures then are its result."""
+BROKEN = frozenset(
+    {FailureKind.START, FailureKind.NEVER_ANSWERED, FailureKind.WRONG_ANSWER, FailureKind.DIED}
+)
+"""Failures that are the server's own."""
+
+
+ENOUGH = 2 / 3
+"""Of the blocks a contestant was scheduled for, how many must count before it is ranked."""
+
+
+def spoilt(one: Measurement) -> bool:
+    """Return whether the lab itself, not the server, is why a measurement may not count."""
+    return bool(one.doubts & OURS)
+
+
+def at_its_own_limit(one: Measurement) -> bool:
+    """Return whether the generator, and nothing else, was the limit: the server can do at least this.
+
+    So it is where it took half of a CPU that is the server's too.
+    """
+    return bool(one.doubts & BOUNDING) and one.doubts <= GENERATOR_ENDED
+
+
+def spoilt_itself(one: Measurement) -> bool:
+    """Return whether the server, and nothing else, is why a measurement is set aside."""
+    return bool(one.doubts) and one.doubts <= SERVERS_OWN
 
 
 @dataclass(frozen=True)
@@ -26,6 +91,8 @@ class Runner:
     """None when results are judged where the stack is not known."""
     measured: tuple[Measurement, ...]
     failed: tuple[Failed, ...]
+    noise: Noise = SHIPPED
+    """What its figures are presumed to vary by."""
 
     def under(self, load: Load) -> list[Measurement]:
         """Return what was measured under a load, by block."""
@@ -33,27 +100,56 @@ class Runner:
         return sorted(found, key=lambda one: one.trial.block)
 
     def valid_under(self, load: Load) -> list[Measurement]:
-        """Return what may count."""
+        """Return what nothing sets aside."""
         return [one for one in self.under(load) if one.valid]
 
+    def counted_under(self, load: Load) -> list[Measurement]:
+        """Return what counts in a ranking: also what the server spoilt itself, and lower bounds of a closed loop."""
+        bounded = isinstance(load.pace, Closed)
+        return [
+            one
+            for one in self.under(load)
+            if one.valid or spoilt_itself(one) or (bounded and at_its_own_limit(one))
+        ]
+
     def shown_under(self, load: Load) -> list[Measurement]:
-        """Return what may count or, when nothing may, what there is: it is shown, never ranked."""
-        return self.valid_under(load) or self.under(load)
+        """Return what counts or, when nothing does, what there is: it is shown, never ranked."""
+        return self.counted_under(load) or self.under(load)
+
+    def scheduled_under(self, load: Load) -> set[int]:
+        """Return the blocks in which it was started for a load, whatever came of it."""
+        failed = {one.trial.block for one in self.failed if one.trial.load.label == load.label}
+        return failed | {one.trial.block for one in self.under(load)}
+
+    def enough_under(self, load: Load) -> bool:
+        """Return whether enough of its blocks count for it to be ranked."""
+        counted, scheduled = len(self.counted_under(load)), len(self.scheduled_under(load))
+        return 0 < counted >= ENOUGH * scheduled - 1e-9
+
+    def bound_under(self, load: Load) -> Side | None:
+        """Return on which side of its figures its true ones are, if they are bounds.
+
+        Above what a generator without CPU let it do. Not above what it reached where it spoilt blocks by itself; who
+        did both is bounded from above, which is what a user would see.
+        """
+        if any(spoilt_itself(one) for one in self.under(load)) or any(
+            one.trial.load.label == load.label and one.failure in BROKEN for one in self.failed
+        ):
+            return Side.AT_MOST
+        return Side.AT_LEAST if any(map(at_its_own_limit, self.counted_under(load))) else None
 
     def ceiling(self, question: Question, load: Load) -> Ceiling | None:
         """Return what arithmetic allows it under a load; None too where it cannot be told."""
         if self.stack is None or not set(self.contestant.knobs) <= set(self.stack.knobs):
             return None
-        limits = self.measured[0].trial.limits if self.measured else None
-        cpus = limits.cpus if limits else None
-        if limits and cpus == "all":
-            cpus = len(self.measured[0].placement.server_cpus)
+        first = next(iter(self.measured), None)
+        limited = first is not None and first.trial.limits.cpus is not None
         return ceiling(
             self.stack,
             self.contestant.knobs,
             question.recipe,
             load.pace,
-            cpus if isinstance(cpus, int) else None,
+            len(first.placement.server_cpus) if first is not None and limited else None,
             streams=load.streams,
             rtt_ms=question.link.rtt_ms if question.link else 0.0,
         )
@@ -65,7 +161,10 @@ class Runner:
 
 
 def runners(
-    question: Question, results: Sequence[Measurement | Failed], stacks: Mapping[str, Stack]
+    question: Question,
+    results: Sequence[Measurement | Failed],
+    stacks: Mapping[str, Stack],
+    noise: Noise = SHIPPED,
 ) -> list[Runner]:
     """Return all contestants of a question that have any result, in the order of their labels."""
     by_label: dict[str, list[Measurement | Failed]] = {}
@@ -87,6 +186,7 @@ def runners(
                 stack,
                 tuple(one for one in own if isinstance(one, Measurement)),
                 tuple(one for one in own if isinstance(one, Failed)),
+                noise,
             )
         )
     return found
@@ -98,47 +198,96 @@ def ranking_load(question: Question) -> Load:
 
 
 def score(runner: Runner, question: Question, load: Load) -> Sample | None:
-    """Return what ranks a contestant, more being better; None when nothing valid is there.
+    """Return what ranks a contestant, more being better; None when too few of its blocks count.
 
     Closed loop: right answers a second. Open loop, where all are asked the same rate: right answers a second
     over the mean latency, so that neither falling behind nor being slow pays; nothing by a generator that does
     not tell latency from when requests were due. One that never gave a right answer has no values: it is last,
     and has no ratio to anybody.
     """
-    valid = runner.valid_under(load)
-    if not valid:
+    counted = runner.counted_under(load)
+    if not runner.enough_under(load):
         return None
-    if not any(one.load.answers for one in valid):
+    if not any(one.load.answers for one in counted):
         return Sample(runner.label, {})
+    side = runner.bound_under(load)
     if not isinstance(load.pace, Closed):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
-        told = [one for one in valid if one.load.due.mean is not None or not one.load.ok]
-        values = {
-            one.trial.block: _rps(one) / max(one.load.due.mean or load.timeout_s * 1000, 1e-3) for one in told
+        means = {
+            one.trial.block: one.load.due.mean or load.timeout_s * 1000
+            for one in counted
+            if one.load.due.mean is not None or not one.load.ok
         }
-        return Sample(runner.label, values) if told else None
-    return rates(runner.label, valid, question, load)
+        values = {
+            one.trial.block: _rps(one) / max(means[one.trial.block], 1e-3)
+            for one in counted
+            if one.trial.block in means
+        }
+        if not values:
+            return None
+        known = latency_noise(runner.noise, question, "mean", median(means.values()))
+        return Sample(runner.label, values, noise=known.share, noise_df=known.df, side=side)
+    return rates(runner, counted, question, load, side)
 
 
 def cpu_cost(runner: Runner, load: Load) -> Sample | None:
     """Return server CPU per right answer, microseconds."""
+    shown = runner.shown_under(load)
     values = {
-        one.trial.block: cost
-        for one in runner.shown_under(load)
-        if (cost := one.cpu_us_per_request) is not None and cost > 0
+        one.trial.block: cost for one in shown if (cost := one.cpu_us_per_request) is not None and cost > 0
     }
-    return Sample(runner.label, values) if values else None
+    known = runner.noise.cpu(cpus_of(shown)) if values else None
+    return Sample(runner.label, values, noise=known.share, noise_df=known.df) if known else None
+
+
+def memory_use(runner: Runner, load: Load) -> Sample | None:
+    """Return the most memory of the server in each block, bytes."""
+    values = {
+        one.trial.block: float(one.memory_bytes) for one in runner.shown_under(load) if one.memory_bytes > 0
+    }
+    known = runner.noise.memory
+    return Sample(runner.label, values, noise=known.share, noise_df=known.df) if values else None
 
 
 def throughput(runner: Runner, question: Question, load: Load) -> Sample | None:
     """Return right answers a second, also of measurements set aside when there are no others: to be shown."""
     shown = runner.shown_under(load)
-    return rates(runner.label, shown, question, load) if shown else None
+    return rates(runner, shown, question, load) if shown else None
 
 
-def rates(label: str, measured: Sequence[Measurement], question: Question, load: Load) -> Sample:
+def rates(
+    runner: Runner, measured: Sequence[Measurement], question: Question, load: Load, side: Side | None = None
+) -> Sample:
     """Return right answers a second of just these measurements."""
-    return Sample(label, {one.trial.block: _rps(one) for one in measured}, _grain(measured, question, load))
+    values = {one.trial.block: _rps(one) for one in measured}
+    known = rate_noise(runner.noise, measured, question, load)
+    return Sample(runner.label, values, _grain(measured, question, load), known.share, known.df, side)
+
+
+# --- What is presumed of a figure, by what the server did while it was taken.
+
+KEPT_UP = 0.97
+"""Share of an open loop's rate from which on its answers a second are the schedule's, not the server's."""
+
+
+def cpus_of(measured: Sequence[Measurement]) -> float:
+    """Return how many CPUs a server kept busy, in the median of its blocks."""
+    return median(one.server.cpu_s / max(one.load.duration_s, 1e-9) for one in measured)
+
+
+def rate_noise(noise: Noise, measured: Sequence[Measurement], question: Question, load: Load) -> Spread:
+    """Return what answers a second vary by."""
+    pace = load.pace
+    kept_up = isinstance(pace, Open) and all(
+        one.load.throughput_rps >= (KEPT_UP - pace.scatter(load.duration_s)) * pace.rate for one in measured
+    )
+    return noise.throughput(cpus_of(measured), kept_up=kept_up, waits=question.recipe.wait_ms > 0)
+
+
+def latency_noise(noise: Noise, question: Question, part: str, value_ms: float) -> Spread:
+    """Return what a latency varies by: what the recipe and the link wait is the same for all."""
+    waits_ms = question.recipe.wait_ms + (question.link.rtt_ms if question.link else 0.0)
+    return noise.latency(part, value_ms, waits_ms)
 
 
 def failures(one: Measurement, load: Load) -> int:

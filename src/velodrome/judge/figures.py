@@ -4,38 +4,24 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
 from velodrome.judge import field, histograms
-from velodrome.judge.field import Runner, failures
+from velodrome.judge.field import Runner, at_its_own_limit, cpus_of, failures, spoilt
 from velodrome.judge.histograms import Histogram
-from velodrome.judge.statistics import NOISE, Known, Limit, Missing, Number, Series, Side, counted, share
+from velodrome.judge.statistics import Known, Limit, Missing, Number, Series, Side, counted, share
 from velodrome.judge.words import blocks, one_line
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import FlagKind, Latency, Measurement, Severity
+from velodrome.model.noise import Noise, Spread
 from velodrome.model.profile import Profile
 from velodrome.model.quantity import Interval
 from velodrome.model.study import Question
 
 # --- One contestant in one question, as the figures of a claim see it: what may count, and why something may not.
-
-OURS = frozenset(
-    {
-        FlagKind.GENERATOR_SATURATED,
-        FlagKind.GENERATOR_LAGGED,
-        FlagKind.CPU_STEAL,
-        FlagKind.OTHER_LOAD,
-        FlagKind.DEBUG_BUILD,
-        FlagKind.FOREIGN_LISTENER,
-        FlagKind.UPSTREAM_LATE,
-        FlagKind.COMPANION_SATURATED,
-        FlagKind.CAPPED_BY_CONNECTIONS,
-    }
-)
-"""Flags that tell of the lab. The others tell of the server: a claim that it gives out rests on just these."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +38,12 @@ class Cell:
         """Return what may count under a load, or why nothing may."""
         found = self.runner.valid_under(load)
         return found or self._why_none(load, self.runner.under(load))
+
+    def used(self, load: Load) -> list[Measurement] | Missing:
+        """Return what tells what the server itself used, also on CPUs that it shared with its load."""
+        every = self.runner.under(load)
+        found = [one for one in every if one.doubts <= {FlagKind.CPU_SHARED}]
+        return found or self._why_none(load, every)
 
     def seen(self, load: Load) -> list[Measurement] | Missing:
         """Return what was not spoilt by the lab itself, whatever became of the server."""
@@ -90,38 +82,24 @@ class Taking:
         return next((load for load in question.loads if isinstance(load.pace, kind)), question.loads[0])
 
 
-def spoilt(one: Measurement) -> bool:
-    """Return whether the lab itself, not the server, is why a measurement may not count."""
-    return bool(one.doubts & OURS)
-
-
 # --- Right answers a second, and how near they come to what arithmetic allows.
-
-KEPT_UP = 0.97
-NOISE_KEPT_UP = 0.01
-"""Of the rate of an open loop that a server keeps up with: it is the generator's, not the server's."""
-GENERATOR_ENDED = frozenset({FlagKind.GENERATOR_SATURATED, FlagKind.LITTLES_LAW})
-"""A generator without CPU leaves its connections waiting for itself, which Little's law then misses."""
 
 
 def throughput(cell: Cell, load: Load) -> Number:
     """Right answers that arrived within the span, over its length.
 
-    Where the generator had no CPU left the server could have done more: that many is what it does at least.
+    Where the generator had no CPU left, or took half of one that is the server's, the server could have done more: that
+    many is what it does at least.
     """
-    bounded = [one for one in cell.runner.under(load) if _ended_by_generator(one)]
+    bounded = [one for one in cell.runner.under(load) if at_its_own_limit(one)]
     found = [*bounded, *cell.runner.valid_under(load)] if bounded else cell.valid(load)
     if isinstance(found, Missing):
         return found
     if not any(one.load.answers for one in found):
         return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
-    sample = field.rates(cell.runner.label, found, cell.question, load)
+    sample = field.rates(cell.runner, found, cell.question, load)
     limit = Limit(Side.AT_LEAST, "give the generator more CPUs") if bounded else None
-    return Series(sample.values, sample.grain, _noise(load, sample.values.values()), limit)
-
-
-def _ended_by_generator(one: Measurement) -> bool:
-    return FlagKind.GENERATOR_SATURATED in one.doubts and one.doubts <= GENERATOR_ENDED
+    return Series(sample.values, sample.grain, sample.noise, limit, sample.noise_df)
 
 
 def answered(cell: Cell, load: Load) -> Number:
@@ -132,12 +110,8 @@ def answered(cell: Cell, load: Load) -> Number:
     values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
     if not values:
         return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
-    return Series(values, noise=_noise(load, values.values()))
-
-
-def _noise(load: Load, rates: Iterable[float]) -> float:
-    kept_up = isinstance(load.pace, Open) and min(rates) >= KEPT_UP * load.pace.rate
-    return NOISE_KEPT_UP if kept_up else NOISE
+    known = field.rate_noise(cell.runner.noise, found, cell.question, load)
+    return Series(values, noise=known.share, noise_df=known.df)
 
 
 def ceiling(cell: Cell, load: Load) -> Number:
@@ -254,14 +228,8 @@ OF_SUSTAINED = {"sustained_rps": Taking(sustained, prefers_open=True)}
 #
 # A percentile is taken of each block and compared within the block; it is never averaged into one.
 
-NOISE_OF = {"mean": 0.05, "p50": 0.05, "p75": 0.05, "p90": 0.2, "p99": 0.3}
-"""Standard deviation of the log ratio of two equal servers, by percentile (docs/method.md, «Claims»)."""
-NOISE_OF_EXTREMES = 0.3
-LEAST_NOISE = 0.005
-NOISE_OF_TAIL = {"p99_9": 0.4}
-"""The same beyond p99, which no claim rests on."""
-FLOOR_MS = {"mean": 0.08, "p50": 0.08, "p75": 0.1, "p90": 0.15, "p99": 1.0, "p99_9": 3.0}
-"""What waking up adds, and differs by, however short the latency is."""
+PARTS = ("mean", "p50", "p75", "p90", "p99")
+"""Those that claims rest on."""
 
 
 def from_due(part: str) -> Callable[[Cell, Load], Number]:
@@ -300,24 +268,8 @@ def _taken(
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
         )
         return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
-    return Series(values, noise=noise(cell.question, part, median(values.values())))
-
-
-def noise(question: Question, part: str, value_ms: float) -> float:
-    """Return how much two equal servers differ: what the recipe and the link wait is the same for both."""
-    waits_ms = question.recipe.wait_ms + (question.link.rtt_ms if question.link else 0.0)
-    return _presumed(part, value_ms, max(value_ms - waits_ms, 0.0) / value_ms)
-
-
-def noise_of(percentile: float, value_ms: float) -> float:
-    """Return the same of a server of which nothing is known but this latency, for any percentile."""
-    known = {50.0: "p50", 75.0: "p75", 90.0: "p90", 99.0: "p99", 100.0: "p99_9"}
-    return _presumed(next(part for most, part in known.items() if percentile <= most), value_ms, 1.0)
-
-
-def _presumed(part: str, value_ms: float, own: float) -> float:
-    shares = NOISE_OF | NOISE_OF_TAIL
-    return math.hypot(shares[part] * own, FLOOR_MS[part] / value_ms, LEAST_NOISE)
+    known = field.latency_noise(cell.runner.noise, cell.question, part, median(values.values()))
+    return Series(values, noise=known.share, noise_df=known.df)
 
 
 def slowest(cell: Cell, load: Load) -> Number:
@@ -325,7 +277,8 @@ def slowest(cell: Cell, load: Load) -> Number:
     found = cell.valid(load)
     if isinstance(found, Missing):
         return found
-    return _series_latency({one.trial.block: one.load.sent.max for one in found}, load, "slowest request")
+    values = {one.trial.block: one.load.sent.max for one in found}
+    return _series_latency(values, cell, load, "slowest request")
 
 
 def by_histogram(
@@ -343,21 +296,22 @@ def by_histogram(
             else getattr(one.load.sent, part, None)
             for one in found
         }
-        return _series_latency(values, load, told)
+        return _series_latency(values, cell, load, told)
 
     return take
 
 
-def _series_latency(values: Mapping[int, float | None], load: Load, told: str) -> Number:
+def _series_latency(values: Mapping[int, float | None], cell: Cell, load: Load, told: str) -> Number:
     there = {block: value for block, value in values.items() if value}
     if not there:
         return Missing(f"{load.driver} told no {told} under {load.label}")
-    return Series(there, noise=NOISE_OF_EXTREMES)
+    known = cell.runner.noise.extreme
+    return Series(there, noise=known.share, noise_df=known.df)
 
 
 OF_LATENCY = {
-    **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in NOISE_OF if part != "p75"},
-    **{f"{part}_service_ms": Taking(from_sent(part), prefers_open=True) for part in NOISE_OF},
+    **{f"{part}_ms": Taking(from_due(part), prefers_open=True) for part in PARTS if part != "p75"},
+    **{f"{part}_service_ms": Taking(from_sent(part), prefers_open=True) for part in PARTS},
     **{f"{part}_told_ms": Taking(as_told(part), prefers_open=True) for part in ("p50", "p99")},
     "max_service_ms": Taking(slowest, prefers_open=True),
     "min_service_ms": Taking(
@@ -371,32 +325,25 @@ OF_LATENCY = {
 
 # --- What the server used: CPU for each right answer, CPUs kept busy, memory.
 
-NOISE_CPU = 0.05
-NOISE_CPU_ASLEEP = 0.3
-"""Of a server that is busy for less than half of the time: it pays for waking up, by the mood of the machine."""
-BUSY = 0.5
-NOISE_MEMORY = 0.02
-"""Standard deviations of the log ratio of two equal servers (docs/method.md, «Claims»)."""
-
 
 def _of_cpu(value: Callable[[Measurement], float | None]) -> Callable[[Cell, Load], Number]:
-    def noise(measured: Sequence[Measurement]) -> float:
-        return NOISE_CPU if median(map(_cpus, measured)) >= BUSY else NOISE_CPU_ASLEEP
-
-    return _of_server(value, noise, "CPU")
+    return _of_server(value, lambda noise, measured: noise.cpu(cpus_of(measured)), "CPU")
 
 
 def _of_server(
-    value: Callable[[Measurement], float | None], noise: Callable[[Sequence[Measurement]], float], what: str
+    value: Callable[[Measurement], float | None],
+    noise: Callable[[Noise, Sequence[Measurement]], Spread],
+    what: str,
 ) -> Callable[[Cell, Load], Number]:
     def take(cell: Cell, load: Load) -> Number:
-        found = cell.valid(load)
+        found = cell.used(load)
         if isinstance(found, Missing):
             return found
         values = {one.trial.block: told for one in found if (told := value(one))}
         if not values:
             return Missing(f"{cell.runner.called} told no {what} under {load.label}")
-        return Series(values, noise=noise(found))
+        known = noise(cell.runner.noise, found)
+        return Series(values, noise=known.share, noise_df=known.df)
 
     return take
 
@@ -408,7 +355,9 @@ def _cpus(one: Measurement) -> float:
 OF_COST = {
     "cpu_us": Taking(_of_cpu(lambda one: one.cpu_us_per_request)),
     "cpu_share": Taking(_of_cpu(_cpus)),
-    "memory_bytes": Taking(_of_server(lambda one: float(one.memory_bytes), lambda _: NOISE_MEMORY, "memory")),
+    "memory_bytes": Taking(
+        _of_server(lambda one: float(one.memory_bytes), lambda noise, _: noise.memory, "memory")
+    ),
 }
 
 

@@ -17,6 +17,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from velodrome.judge.statistics import NORMAL, order_statistics
+
 _COOKIE, _COMPRESSED_COOKIE = 0x1C849303, 0x1C849304
 _WORD_SIZE_BITS = 0xF0  # a cookie's bits that older versions used; they do not change the form
 _HEADER = struct.Struct(">iiiiqqd")
@@ -51,6 +53,31 @@ class Histogram:
     def told_ms(self, percentile: float) -> float | None:
         """Return a percentile if enough values lie beyond it to mean something (`needed`), else None."""
         return self.percentile_ms(percentile) if self.total >= needed(percentile) else None
+
+    def interval_ms(self, percentile: float, starts: float = 0.0) -> tuple[float, float | None] | None:
+        """Return the 95 % interval of a percentile by its order statistics, where few values lie beyond it.
+
+        How many of n independent requests stay within the true percentile is binomial; so the true one lies between
+        the values of two ranks, whatever the distribution (H. A. David, «Order Statistics», 1981, section 2.5).
+        The end is None where even the slowest request is no upper bound. None: `FEW_BEYOND` values or more lie beyond
+        it, or too few for it to be told at all. Requests that were slow together tell less than as many apart.
+
+        `starts` is the standard error, in logarithms, that the starts of the server add: another would be slower or
+        faster altogether. It widens both ends, as independent errors add up.
+        """
+        total, share = self.total, percentile / 100
+        if total < needed(percentile) or total * (1 - share) >= FEW_BEYOND - 1e-6:
+            return None
+        low, high = order_statistics(total, share)
+        cumulated = np.cumsum(self.counts)
+        at_low = self.highest[np.searchsorted(cumulated, max(low, 1))]
+        at_high = self.highest[np.searchsorted(cumulated, high)] if high <= total else None
+        middle, most = self.percentile_ms(percentile) or 0.0, NORMAL * starts
+        below = math.hypot(math.log(middle * 1e6 / max(float(at_low), 1.0)), most)
+        if at_high is None:
+            return middle * math.exp(-below), None
+        above = math.hypot(math.log(float(at_high) / 1e6 / middle), most)
+        return middle * math.exp(-below), middle * math.exp(above)
 
     @property
     def min_ms(self) -> float | None:
@@ -90,6 +117,10 @@ def needed(percentile: float) -> int:
     beyond = 10 if percentile > 99 else 3
     # Rounded first: 3 × 100 / (100 - 99.9) is 3000.0000000000855.
     return math.ceil(round(beyond * 100 / (100 - percentile), 6))
+
+
+FEW_BEYOND = 30
+"""Values beyond a percentile under which its rank is so uncertain (1 ÷ √30 is 18 %) that its interval is printed."""
 
 
 def decode(text: str) -> Histogram:

@@ -73,6 +73,28 @@ def figures_of(facts: LoadFacts, *, open_loop: bool) -> Callable[[LoadMetric, bo
     )
 
 
+def beyond(document: Mapping[str, Any]) -> Callable[[LoadMetric, float], float | None]:
+    """Return what counts the requests of a document whose latency from due or sent was above a limit, milliseconds.
+
+    Those without an answer are above every limit. None: of this span there is no histogram.
+    """
+    histogram = cache(lambda span: _histogram(document, span))
+
+    def count(metric: LoadMetric, limit_ms: float) -> float | None:
+        if metric.span not in {"due", "sent"} or (found := histogram(metric.span)) is None:
+            return None
+        late = int(found.counts[found.highest > limit_ms * 1e6].sum())
+        return float(late + sum(measurement.untimed(document).values()))
+
+    return count
+
+
+def beyond_of(facts: LoadFacts) -> Callable[[LoadMetric, float], float | None]:
+    """Return the same of the facts that a trial keeps of a load."""
+    hdr = {"due": facts.hdr_due, "sent": facts.hdr_sent}
+    return beyond({"hdr": hdr, "outcomes": {**dict.fromkeys(OUTCOMES, 0), **facts.outcomes}})
+
+
 def _row(latency: Latency) -> dict[str, float | None]:
     return {field.name.replace("_", "."): getattr(latency, field.name) for field in fields(latency)}
 

@@ -9,22 +9,14 @@ from dataclasses import dataclass
 
 from velodrome.judge import histograms as bundling
 from velodrome.judge.before_after import Failing
-from velodrome.judge.figures import (
-    BUSY,
-    KEPT_UP,
-    NOISE_CPU,
-    NOISE_CPU_ASLEEP,
-    NOISE_KEPT_UP,
-    NOISE_MEMORY,
-    noise_of,
-    spoilt,
-)
+from velodrome.judge.field import KEPT_UP, spoilt
 from velodrome.judge.histograms import Histogram, decode, merge, needed
-from velodrome.judge.statistics import NOISE, NOISE_DF, Comparison, Sample, fewest_blocks, student_t
+from velodrome.judge.statistics import NOISE_DF, Comparison, Sample, fewest_blocks, student_t
 from velodrome.model.condition import Bound, within
 from velodrome.model.errors import InsufficientDataError
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import LoadFacts, Measurement, Severity
+from velodrome.model.noise import SHIPPED, Noise, Spread
 from velodrome.model.quantity import Interval, Unit, grouped, in_unit
 
 LONGEST = 60
@@ -87,6 +79,7 @@ def of_blocks(
     values: Mapping[int, float],
     *,
     noise: float,
+    noise_df: float = NOISE_DF,
     seconds: float,
     whole: float | None = None,
 ) -> Measured:
@@ -95,7 +88,7 @@ def of_blocks(
     `noise` is presumed of the ratio of two equal servers in a block of `seconds`; `whole` is the figure of all blocks
     together, where that is no mean.
     """
-    interval = Comparison([Sample(name, values)], noise).alone(name)
+    interval = Comparison([Sample(name, values, noise=noise, noise_df=noise_df)]).alone(name)
     if whole:
         shift = whole / interval.mid
         interval = Interval(interval.low * shift, whole, interval.high * shift)
@@ -168,6 +161,8 @@ class Blocks:
     load: Load
     """Of each block."""
     every: tuple[Block, ...]
+    noise: Noise = SHIPPED
+    """What its figures are presumed to vary by."""
 
     @property
     def valid(self) -> dict[int, Block]:
@@ -186,16 +181,24 @@ class Blocks:
         size = bundling.bundle_size(histograms.values(), percentile)
         values = bundling.bundled(histograms, size, percentile)
         whole = merge(histograms.values()).percentile_ms(percentile) or 0.0
-        presumed = noise_of(percentile, whole)
+        presumed = self.noise.percentile(percentile, whole)
         span = self.load.duration_s * size
-        return of_blocks(name, Unit.MILLISECONDS, values, noise=presumed, seconds=span, whole=whole)
+        return of_blocks(
+            name,
+            Unit.MILLISECONDS,
+            values,
+            noise=presumed.share,
+            noise_df=presumed.df,
+            seconds=span,
+            whole=whole,
+        )
 
     @property
     def mean(self) -> Measured:
         """Mean latency from when requests were due."""
         values = {number: one.facts.due.mean or 0.0 for number, one in self.valid.items()}
         middle = sum(values.values()) / max(len(values), 1)
-        presumed = noise_of(50.0, middle) if middle else 0.0
+        presumed = self.noise.latency("mean", middle) if middle else self.noise.of("mean")
         return self._measured("mean", Unit.MILLISECONDS, values, presumed)
 
     @property
@@ -203,26 +206,39 @@ class Blocks:
         """Right answers a second."""
         values = {number: one.facts.throughput_rps for number, one in self.valid.items()}
         pace = self.load.pace
-        kept_up = isinstance(pace, Open) and min(values.values(), default=0.0) >= KEPT_UP * pace.rate
-        return self._measured("throughput", Unit.RATE, values, NOISE_KEPT_UP if kept_up else NOISE)
+        scatter = pace.scatter(self.load.duration_s) if isinstance(pace, Open) else 0.0
+        least = min(values.values(), default=0.0)
+        kept_up = isinstance(pace, Open) and least >= (KEPT_UP - scatter) * pace.rate
+        cpus = max((one.cpus for one in self.valid.values()), default=0.0)
+        # Each block has other arrivals, so their number is part of what two blocks differ by.
+        known = self.noise.throughput(cpus, kept_up=kept_up)
+        scattered = Spread(math.hypot(known.share, math.sqrt(2) * scatter / 3), df=known.df)
+        return self._measured("throughput", Unit.RATE, values, scattered)
 
     @property
     def cpu(self) -> Measured:
         """Microseconds of the server's CPU for each right answer."""
         values = {number: one.cpu_us or 0.0 for number, one in self.valid.items()}
-        asleep = any(one.cpus < BUSY for one in self.valid.values())
-        return self._measured("cpu", Unit.MICROSECONDS, values, NOISE_CPU_ASLEEP if asleep else NOISE_CPU)
+        cpus = min((one.cpus for one in self.valid.values()), default=0.0)
+        return self._measured("cpu", Unit.MICROSECONDS, values, self.noise.cpu(cpus))
 
     @property
     def memory(self) -> Measured:
         """The most memory of the server, shared pages counted once where the system tells."""
         values = {number: one.memory_bytes or 0.0 for number, one in self.valid.items()}
-        return self._measured("memory", Unit.BYTES, values, NOISE_MEMORY)
+        return self._measured("memory", Unit.BYTES, values, self.noise.memory)
 
-    def _measured(self, name: str, unit: Unit, values: Mapping[int, float], noise: float) -> Measured:
+    def _measured(self, name: str, unit: Unit, values: Mapping[int, float], noise: Spread) -> Measured:
         there = {number: value for number, value in values.items() if value > 0}
         if there:
-            return of_blocks(name, unit, there, noise=noise, seconds=self.load.duration_s)
+            return of_blocks(
+                name,
+                unit,
+                there,
+                noise=noise.share,
+                noise_df=noise.df,
+                seconds=self.load.duration_s,
+            )
         unwatched = unit in {Unit.BYTES, Unit.MICROSECONDS} and not self._missing()
         why = "of a server that is not started here only its answers are known: load the app itself"
         return Measured(name, unit, None, why if unwatched else self._missing() or "no request was answered")

@@ -97,16 +97,16 @@ def worse(metric: str, share: Interval) -> Interval:
     return share
 
 
-def decide(found: Sequence[Found], margins: Mapping[str, float], looks: int = 1) -> list[Decided]:
+def decide(found: Sequence[Found], margins: Mapping[str, float], looked_at: float = 1.0) -> list[Decided]:
     """Return what became of every figure. `margins` are those that the user set, by metric.
 
-    `looks` is how often this race was looked at, this time included (`looks`).
+    `looked_at` is by how much a chance grows because the race was looked at while it went on (`LOOKED_AT`).
     """
     machine = Restlessness.of([one.figure.two for one in found if isinstance(one.figure, Compared)])
     likely = [_likely(one.figure, machine) for one in found]
-    in_all = [min(1.0, chance * looks) for chance in holm([one.chance() for one in likely])]
+    in_all = [min(1.0, chance * looked_at) for chance in holm([one.chance() for one in likely])]
     return [
-        _decided(one, sure, chance, _margin(one, margins), len(found) * looks)
+        _decided(one, sure, chance, _margin(one, margins), len(found) * looked_at)
         for one, sure, chance in zip(found, likely, in_all, strict=True)
     ]
 
@@ -121,7 +121,7 @@ def _margin(one: Found, margins: Mapping[str, float]) -> float:
     return margins.get(metric) or max(DIFF_METRICS[metric].margin, min(one.least, WIDEST))
 
 
-def _decided(one: Found, likely: Estimate | Failing, in_all: float, margin: float, family: int) -> Decided:
+def _decided(one: Found, likely: Estimate | Failing, in_all: float, margin: float, family: float) -> Decided:
     share = worse(one.difference.metric, likely.share)
     known = replace(
         one.difference,
@@ -140,7 +140,9 @@ def _decided(one: Found, likely: Estimate | Failing, in_all: float, margin: floa
     return Decided(_insufficient(known, likely, share, family), likely)
 
 
-def _insufficient(known: Difference, likely: Estimate | Failing, share: Interval, family: int) -> Difference:
+def _insufficient(
+    known: Difference, likely: Estimate | Failing, share: Interval, family: float
+) -> Difference:
     """Return how many more blocks would tell, if the difference stays what it is; or why none would."""
     middle = abs(math.log1p(max(share.mid, -0.99)))
     if abs(share.mid) > known.margin:
@@ -176,7 +178,7 @@ def gates(
     thresholds: Sequence[Threshold],
     decided: Sequence[Decided],
     untold: Sequence[Difference],
-    looks: int = 1,
+    looked_at: float = 1.0,
 ) -> tuple[Gate, ...]:
     """Return what became of every threshold, wherever its metric was looked at.
 
@@ -189,9 +191,9 @@ def gates(
         if one.difference.metric == threshold.metric
     ]
     alone = [one.likely.chance(_share(threshold)) for threshold, one in asked]
-    chances = [min(1.0, chance * looks) for chance in holm(alone)]
+    chances = [min(1.0, chance * looked_at) for chance in holm(alone)]
     found = [
-        _gate(threshold, one, chance, len(asked) * looks)
+        _gate(threshold, one, chance, len(asked) * looked_at)
         for (threshold, one), chance in zip(asked, chances, strict=True)
     ]
     found += [
@@ -207,7 +209,7 @@ def _share(threshold: Threshold) -> float:
     return -threshold.share if DIFF_METRICS[threshold.metric].more_is_better else threshold.share
 
 
-def _gate(threshold: Threshold, one: Decided, chance: float, family: int) -> Gate:
+def _gate(threshold: Threshold, one: Decided, chance: float, family: float) -> Gate:
     share, bound = one.worse, threshold.share
     if share.high < bound and one.likely.enough:
         return Gate(threshold, one.difference, True, "")
@@ -345,7 +347,7 @@ def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
     """Return what changed between two sides."""
     found = [one for pairing in sides.pairings for one in figures(pairing, sides.paired, asked)]
     untold = [one for one in found if isinstance(one, Difference)]
-    decided = decide([one for one in found if isinstance(one, Found)], asked.margins, sides.looks)
+    decided = decide([one for one in found if isinstance(one, Found)], asked.margins, sides.looked_at)
     every = sorted((*(one.difference for one in decided), *untold), key=_place)
     change = overall(every)
     return Diff(
@@ -355,7 +357,7 @@ def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
         change=change,
         sentence=said(change, every, sides.block_s),
         differences=tuple(every),
-        gates=gates(asked.thresholds, decided, untold, sides.looks),
+        gates=gates(asked.thresholds, decided, untold, sides.looked_at),
         set_aside=sides.set_aside,
         notes=(*notes(every, sides), *sides.notes),
         environment=sides.environment,

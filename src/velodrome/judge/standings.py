@@ -4,15 +4,24 @@ In reading order: the ranking; the command that measures a cell again; latency o
 all other loads, by the clock of the generator that measured it; the rows themselves.
 """
 
+import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from velodrome.judge import deploying_app
-from velodrome.judge.deploying import deploy
-from velodrome.judge.field import Runner, cpu_cost, failures, ranking_load, throughput
+from velodrome.judge.deploying import deploy, noted
+from velodrome.judge.field import (
+    Runner,
+    at_its_own_limit,
+    cpu_cost,
+    failures,
+    ranking_load,
+    spoilt_itself,
+    throughput,
+)
 from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
-from velodrome.judge.statistics import Comparison, Pair, Sample
+from velodrome.judge.statistics import CONFIDENCE, Comparison, Pair, Sample, Side
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.app import App, Request
 from velodrome.model.load import Closed, Limits, Load, Open, Schedule
@@ -31,38 +40,74 @@ SETTLED = 0.05
 
 @dataclass(frozen=True)
 class Ranking:
-    """All contestants with valid blocks, the best estimate first."""
+    """All contestants with enough blocks that count, the best estimate first."""
 
     comparison: Comparison
     order: tuple[str, ...]
-    ranks: Mapping[str, int]
+    places: Mapping[str, tuple[int, int]]
+    """Of each the best and the worst place that it may have."""
     to_best: Mapping[str, Pair]
     """Each one's value over that of `order[0]`; without those that share no block with it."""
 
     @property
+    def ranks(self) -> Mapping[str, int]:
+        """Of each the best place that it may have."""
+        return {label: low for label, (low, _) in self.places.items()}
+
+    @property
     def first(self) -> tuple[str, ...]:
-        """Everybody who is not clearly worse than anybody."""
-        return tuple(label for label in self.order if self.ranks[label] == 1)
+        """Everybody who is not clearly worse than anybody; who spoilt blocks by itself only where all did."""
+        found = tuple(label for label in self.order if self.places[label][0] == 1)
+        return tuple(label for label in found if label not in self.spoilt) or found
+
+    @property
+    def spoilt(self) -> frozenset[str]:
+        """Those of whom nobody is clearly better, but who spoilt blocks by themselves."""
+        return frozenset(
+            one.label
+            for one in self.comparison.samples
+            if one.side is Side.AT_MOST and self.places[one.label][0] == 1
+        )
+
+    def side(self, label: str) -> Side | None:
+        """Return on which side of its figures those of a contestant truly are, if they are bounds."""
+        return next((one.side for one in self.comparison.samples if one.label == label), None)
+
+    def over(self, label: str, other: str) -> Pair | None:
+        """Return one over the other; None where one never answered or they share no block."""
+        answered = {one.label for one in self.comparison.samples}
+        return self.comparison.pair(label, other) if {label, other} <= answered else None
 
 
-def rank(samples: Sequence[Sample]) -> Ranking | None:
-    """Rank by value, more being better; who has none is last. None when nobody has any."""
+def rank(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> Ranking | None:
+    """Rank by value, more being better; who has none is last. None when nobody has any.
+
+    `confidence` is that with which all that is said of who is better holds together.
+    """
     answered = [sample for sample in samples if sample.values]
     if not answered:
         return None
-    comparison = Comparison(answered)
+    comparison = Comparison(answered, confidence)
     middle = {sample.label: comparison.alone(sample.label).mid for sample in answered}
     order = sorted(middle, key=lambda label: (-middle[label], label))
-    ranks = {
-        label: 1 + sum(_clearly_better(comparison, other, label) for other in order if other != label)
+    silent = sorted(sample.label for sample in samples if not sample.values)
+    better = {
+        (label, other): _clearly_better(comparison, label, other)
+        for label in order
+        for other in order
+        if label != other
+    }
+    places = {
+        label: (
+            1 + sum(better[other, label] for other in order if other != label),
+            len(order) - sum(better[label, other] for other in order if other != label),
+        )
         for label in order
     }
-    order.sort(key=lambda label: ranks[label])
+    places |= dict.fromkeys(silent, (1 + len(order), len(order) + len(silent)))
     pairs = {label: comparison.pair(label, order[0]) for label in order[1:]}
-    silent = sorted(sample.label for sample in samples if not sample.values)
-    ranks |= dict.fromkeys(silent, 1 + len(order))
     return Ranking(
-        comparison, (*order, *silent), ranks, {label: pair for label, pair in pairs.items() if pair}
+        comparison, (*order, *silent), places, {label: pair for label, pair in pairs.items() if pair}
     )
 
 
@@ -72,6 +117,10 @@ def equal(pair: Pair) -> bool:
 
 
 def _clearly_better(comparison: Comparison, label: str, than: str) -> bool:
+    """Return whether one is: a lower bound can win and cannot lose, an upper one can lose and cannot win."""
+    side = {one.label: one.side for one in comparison.samples}
+    if side[label] is Side.AT_MOST or side[than] is Side.AT_LEAST:
+        return False
     pair = comparison.pair(label, than)
     return pair is not None and pair.ratio.low > 1 and pair.ratio.mid > 1 + MARGIN
 
@@ -243,7 +292,9 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         return None
     span = sum(one.load.duration_s for one in shown)
     answers = sum(one.load.throughput_rps * one.load.duration_s for one in shown)
-    behind = isinstance(load.pace, Open) and answers < KEPT_UP * load.pace.rate * span
+    behind = (
+        isinstance(load.pace, Open) and answers < (KEPT_UP - load.pace.scatter(span)) * load.pace.rate * span
+    )
     due = _merged([one.load.hdr_due for one in shown])
     sent = _merged([one.load.hdr_sent for one in shown])
     told = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
@@ -262,10 +313,41 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         curve_sent=sent.curve(),
         fell_behind=behind,
         by=_driver(shown),
+        within={
+            name: interval
+            for name, _, percentile in PERCENTILES
+            if (interval := told.interval_ms(percentile, _starts(runner, told, shown))) is not None
+        },
         cpu_us_per_request=sum(costs.values.values()) / len(costs.values) if costs else None,
         steps=step_views(shown),
     )
+    if any(flag.kind is FlagKind.UNFAIR for one in shown for flag in one.flags):
+        return _by_connection(view, shown)
     return view if told.total or behind or not _foreign(shown) else _as_told(view, shown)
+
+
+def _by_connection(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
+    """Return a view whose median is that of connections, each of which weighs the same; see `Fairness`.
+
+    Where most requests are those of the few connections that a server prefers, the median request is one of theirs.
+    """
+    medians = [one.load.fairness.median_connection_ms if one.load.fairness else None for one in shown]
+    bounds = _between(medians)
+    within = {name: bounds for name, bounds in view.within.items() if name != "p50_ms"}
+    view = replace(view, p50_ms=None, within=within, p50_by_connection=True)
+    if bounds is None:
+        return view
+    if len(medians) == 1:
+        return replace(view, p50_ms=bounds[0])
+    return replace(view, between={**view.between, "p50_ms": bounds})
+
+
+def _starts(runner: Runner, told: Histogram, shown: Sequence[Measurement]) -> float:
+    """Return what the starts of a server add to the error of a percentile: in each block it was started anew."""
+    waits_ms = shown[0].trial.recipe.wait_ms
+    middle = told.percentile_ms(50) or 0.0
+    own = max(middle - waits_ms, 0.0) / middle if middle else 0.0
+    return runner.noise.of("p50").share * own / math.sqrt(2 * len(shown))
 
 
 def _foreign(shown: Sequence[Measurement]) -> bool:
@@ -352,15 +434,13 @@ def _merged(texts: Sequence[str | None]) -> Histogram:
 # --- The rows of one question: every contestant with its rank, figures, flags and failures.
 
 
-def standings(
-    question: Question, runners: Sequence[Runner], ranking: Ranking | None, best_first: Sequence[str]
-) -> tuple[Standing, ...]:
-    """Return all rows: the ranked ones by rank, then those set aside, then those that failed."""
+def standings(question: Question, runners: Sequence[Runner], ranking: Ranking | None) -> tuple[Standing, ...]:
+    """Return all rows: the ranked ones by their estimates, then those set aside, then those that failed."""
     load = ranking_load(question)
     rates = rates_of(question, runners)
     costs = alone([cpu_cost(runner, load) for runner in runners])
     rows = [_row(question, runner, ranking, rates, costs) for runner in runners]
-    order = [*best_first, *(label for label in (ranking.order if ranking else ()) if label not in best_first)]
+    order = ranking.order if ranking else ()
 
     def place(row: Standing) -> tuple[int, float]:
         if row.rank is not None:
@@ -403,22 +483,31 @@ def _row(
     if limit and limit.bound not in ("slots", "cpu"):
         limit = None  # that of the load is the same for all: the answer tells it once
     pair = ranking.to_best.get(runner.label) if ranking else None
-    views = [latency_view(runner, one) for one in question.loads]
+    low, high = ranking.places.get(runner.label, (None, None)) if ranking else (None, None)
+    side = runner.bound_under(load) if low is not None else None
+    views = [
+        replace(view, compares=question.app is None or not isinstance(one.pace, Closed))
+        for one in question.loads
+        if (view := latency_view(runner, one)) is not None
+    ]
     return Standing(
         contestant=runner.label,
         stack=runner.contestant.stack,
         title=runner.stack.title if runner.stack else runner.contestant.stack,
-        rank=ranking.ranks.get(runner.label) if ranking else None,
+        rank=low,
+        rank_low=low,
+        rank_high=high,
+        bound=side.value if side else "",
         throughput_rps=rates.get(runner.label),
         cpu_us_per_request=costs.get(runner.label),
         memory_bytes=runner.memory_bytes,
-        latency=tuple(view for view in views if view is not None),
-        blocks_done=len({one.trial.block for one in runner.under(load)}),
+        latency=tuple(views),
+        blocks_done=len(runner.scheduled_under(load)),
         blocks_valid=len({one.trial.block for one in runner.valid_under(load)}),
         ratio_to_best=pair.ratio if pair else None,
         ceiling_rps=limit.rps if limit else None,
         ceiling=limit.arithmetic if limit else "",
-        notes=tuple(_notes(runner)),
+        notes=(*_notes(runner), *_too_few(runner, load)),
         failed=capital(sentence(runner.failed[0].reason)) if runner.failed and not runner.measured else "",
         deploy=_deploy(question, runner),
         again=_again(question, runner),
@@ -430,14 +519,25 @@ def _row(
 def _deploy(question: Question, runner: Runner) -> str:
     measured = next((one for one in runner.measured if one.command), None)
     if question.app is not None and runner.stack is not None and measured is not None:
-        return deploying_app.deploy(question.app, runner.contestant, runner.stack, measured.packages)
-    return deploy(measured.command if measured else (), runner.contestant.stack)
+        pasted = deploying_app.deploy(question.app, runner.contestant, runner.stack, measured.packages)
+    else:
+        pasted = deploy(measured.command if measured else (), runner.contestant.stack)
+    return noted(pasted, measured, runner.stack.server if runner.stack else None)
 
 
 def _again(question: Question, runner: Runner) -> str | None:
     if question.app is None or not runner.measured:
         return ""
     return command_again(question.app, runner.contestant, question, runner.measured[0].trial.limits)
+
+
+def _too_few(runner: Runner, load: Load) -> list[str]:
+    """Say why a contestant of which something counts has no rank."""
+    counted, scheduled = len(runner.counted_under(load)), len(runner.scheduled_under(load))
+    if not counted or runner.enough_under(load):
+        return []
+    verb = "count" if counted > 1 else "counts"
+    return [f"Not ranked: only {counted} of its {scheduled} blocks {verb}, and it takes two thirds."]
 
 
 def _notes(runner: Runner) -> list[str]:
@@ -451,7 +551,7 @@ def _notes(runner: Runner) -> list[str]:
         for flag in one.flags:
             if flag.kind is FlagKind.TOO_SHORT and flag.severity is Severity.NOTE:
                 continue
-            aside = "set aside: " if flag.severity is Severity.INVALID else ""
+            aside = "" if flag.severity is not Severity.INVALID else _consequence(one)
             told = f"{one.trial.load.label}, {aside}{flag.sentence}"
             _, where = seen.setdefault((flag.kind, one.trial.load.label), (told, []))
             where.append(one.trial.block)
@@ -461,3 +561,12 @@ def _notes(runner: Runner) -> list[str]:
             _, where = seen.setdefault((failure.failure, failure.trial.load.label), (told, []))
             where.append(failure.trial.block)
     return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]
+
+
+def _consequence(one: Measurement) -> str:
+    """Return what a flag makes of a measurement."""
+    if spoilt_itself(one):
+        return "counts against it: "
+    if isinstance(one.trial.load.pace, Closed) and at_its_own_limit(one):
+        return "a lower bound: "
+    return "set aside: "

@@ -5,27 +5,31 @@ from dataclasses import replace
 
 from velodrome.guest.catalog import serves
 from velodrome.guest.stack import Stack
+from velodrome.judge import settling
 from velodrome.judge.answering import answer
 from velodrome.judge.claims import Evidence, judge_claims, tabulate
+from velodrome.judge.own_share import own_share
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.claim import Finding
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.load import Open
-from velodrome.model.measurement import Failed, Measurement, Severity
+from velodrome.model.measurement import SHARED_NOTED, Failed, Measurement, Severity
 from velodrome.model.profile import Profile
+from velodrome.model.quantity import percent
 from velodrome.model.results import COMPARABLE, Header, Result, Results
 from velodrome.model.study import Study
 from velodrome.model.verdict import Answer, ProfileView, Verdict
 
 
-def profile_view(profile: Profile) -> ProfileView:
-    """Return what a profile tells, without the trial it was taken of."""
+def profile_view(profile: Profile, study: Study | None = None) -> ProfileView:
+    """Return what a profile tells, without the trial it was taken of; of a baseline it is that of its question."""
     trial, pace = profile.trial, profile.trial.load.pace
+    of = {one.name: one.baseline.of for one in study.questions if one.baseline} if study else {}
     cpus = None
     if profile.server_cpu_s is not None and profile.load_s:
         cpus = profile.server_cpu_s / profile.load_s
     return ProfileView(
-        question=trial.question,
+        question=of.get(trial.question, trial.question),
         contestant=trial.label,
         load=trial.load.label,
         rate=pace.rate if isinstance(pace, Open) else None,
@@ -62,17 +66,32 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     results = _joined(runs)
     study = header.study
     findings = _findings(runs)
-    found = [answer(question, results, stacks) for question in study.questions]
-    evidence = Evidence(study, results, stacks, findings, _profiles(runs))
+    checks = [one for run in runs for one in run.checks]
+    profiles, noise = _profiles(runs), header.noise
+    found = [
+        answer(
+            question,
+            results,
+            stacks,
+            noise,
+            checks=checks,
+            worker_counts=study.worker_counts,
+            share=own_share(study, question, results, profiles, noise),
+            confidence=settling.confidence(study),
+        )
+        for question in study.asked
+    ]
+    evidence = Evidence(study, results, stacks, findings, profiles, noise)
     return Verdict(
         study=study.name,
         title=study.title,
         seed=header.seed,
-        answers=tuple(one for one in found if one),
-        set_aside=tuple(set_aside(results, stacks)),
+        answers=tuple(settling.with_stops(one) if study.until_settled else one for one in found if one),
+        set_aside=tuple(set_aside(_asked(study, results), stacks)),
         notes=(
             *_not_run(study, found),
             *_left_out(study, stacks),
+            *_without_baselines(study, results),
             *_notes(results),
             *_theirs(results, stacks),
             *_unknown(study, results),
@@ -81,7 +100,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         claims=judge_claims(evidence),
         tables=tuple(tabulate(table, evidence) for table in study.tables),
         findings=findings,
-        profiles=tuple(map(profile_view, evidence.profiles)),
+        profiles=tuple(profile_view(one, study) for one in evidence.profiles),
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )
@@ -100,8 +119,33 @@ def _profiles(runs: Sequence[Results]) -> tuple[Profile, ...]:
 def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
     asked = {question.name for question, _ in study.pairs()}
     why = {True: "nothing of it was run", False: f"the {study.form} form leaves it out"}
-    pairs = zip(study.questions, found, strict=True)
+    pairs = zip(study.asked, found, strict=True)
     return [f"{one.name}: {why[one.name in asked]}." for one, answered in pairs if answered is None]
+
+
+def _asked(study: Study, results: Sequence[Result]) -> list[Result]:
+    """Return the results that answers rest on: a baseline is told by what it lacks alone."""
+    baselines = {one.name for one in study.questions if one.baseline}
+    return [one for one in results if one.trial.question not in baselines]
+
+
+def _without_baselines(study: Study, results: Sequence[Result]) -> list[str]:
+    """Return why it cannot be told how much of a request is an app's own, where a baseline could not be measured."""
+    found = {}
+    for question in study.questions:
+        if question.baseline is None:
+            continue
+        own = [one for one in results if one.trial.question == question.name]
+        reasons = [one.reason for one in own if isinstance(one, Failed)]
+        if own and len(reasons) == len(own):
+            what = {"app": "the app", "server": "an empty handler"}.get(
+                question.baseline.layer, f"an empty route of {question.baseline.framework}"
+            )
+            found[question.name] = sentence(
+                f"What of a request to {question.baseline.of} is its own is not known as well: {what} could not be "
+                f"measured in its place: {reasons[0]}"
+            )
+    return list(found.values())
 
 
 def _unknown(study: Study, results: Sequence[Result]) -> list[str]:
@@ -165,12 +209,12 @@ def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:
 
 def _notes(results: Sequence[Result]) -> list[str]:
     measured = [one for one in results if isinstance(one, Measurement)]
-    shared = sum(one.placement.shared for one in measured)
+    shares = [share for one in measured if (share := one.shared_share) >= SHARED_NOTED]
     found = []
-    if shared:
+    if shares:
         found.append(
-            f"In {shared} of {len(measured)} trials server and generator shared a CPU: there CPU per request "
-            "says more than requests per second."
+            f"In {len(shares)} of {len(measured)} trials what measures the server used a tenth or more of a CPU of the "
+            f"server's (up to {percent(max(shares))}): there CPU per request says more than requests per second."
         )
     if measured and len({one.trial.block for one in results}) == 1:
         found.append(
@@ -203,6 +247,12 @@ def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]
 
 def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]) -> str:
     """Return how far the race came, by the trials that are there."""
+    if study.until_settled and (cells := _blocks_of_cells(results)):
+        fewest, most = min(cells.values()), max(cells.values())
+        if fewest >= settling.LOOKS[0]:
+            return (
+                f"{fewest} to {most} blocks, where the answer was open" if most > fewest else f"{most} blocks"
+            )
     blocks = max(
         [study.blocks, *(one.trial.block + 1 for one in results)]
     )  # a resume may have asked for more
@@ -223,9 +273,18 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
     return f"before its end: {len(planned) - missing} of {len(planned)} trials are there"
 
 
+def _blocks_of_cells(results: Sequence[Result]) -> dict[str, int]:
+    """Return how many blocks of each cell were begun."""
+    found: dict[str, set[int]] = {}
+    for one in results:
+        found.setdefault(one.trial.cell, set()).add(one.trial.block)
+    return {cell: len(numbers) for cell, numbers in found.items()}
+
+
 def _environment(header: Header, results: Sequence[Result]) -> dict[str, str]:
     pythons = sorted({one.python for one in results if isinstance(one, Measurement) and one.python})
     facts = {name: str(value) for name, value in header.machine.items() if value is not None}
     if pythons:
         facts["python of the servers"] = ", ".join(pythons)
+    facts["noise presumed"] = header.noise.sentence
     return {**facts, "velodrome": header.velodrome, "started": header.started_at}

@@ -58,8 +58,6 @@ class Request:
         return any("{{" in text for text in texts) or (self.body is not None and b"{{" in self.body.data)
 
 
-# --- A simulated third party that stands in for one an app calls.
-
 SHOWN = 200
 """Characters of a body that are shown in one line with the rest."""
 
@@ -105,12 +103,9 @@ class ThirdParty:
         return f"{self.variable}={','.join(parts)}"
 
 
-# --- A user's own app, as what is served in place of a recipe.
-
-
 @dataclass(frozen=True)
 class App:
-    """What is served: where it is found, how it is called, in what it runs, and what is asked of it.
+    """What is served: where it is found, how it is called, in what it runs, and its requests.
 
     Plain data that is stored with every result, so it holds names of environment variables and of headers that its user
     gives, and never their values: these may be secrets, and are the lab's (`run/lab.py`).
@@ -126,12 +121,12 @@ class App:
     cwd: str
     """Folder it runs in; first on its import path."""
     requests: tuple[Request, ...] = (Request("/"),)
-    """What is asked of it, without values of headers that may be secrets (`withheld.py`)."""
+    """Its requests, without values of headers that may be secrets (`withheld.py`)."""
     form: str = "application"
     """What the attribute is: `application`, `factory` (called without arguments), `coroutine` (a factory that has to
     be awaited), `asgi2`, `django`, `servicer`."""
     served: Mapping[str, str] = field(default_factory=dict)
-    """What servers are told instead of `path`, by interface: `wsgi` to `shop.wsgi:application`; of a servicer, what
+    """What servers load instead of `path`, by interface: `wsgi` to `shop.wsgi:application`; of a servicer, what
     adds it to a server."""
     what: str = ""
     """For a sentence: `a Flask`, `the function create_app that makes a FastAPI`."""
@@ -147,9 +142,11 @@ class App:
     revision: str = ""
     """Of its source, where several are compared; empty: as it is."""
     named_interface: str = ""
-    """The interface its user named, because it cannot be told by itself; empty: it was found out."""
+    """The interface its user named, because it cannot be detected; empty: it was detected."""
     headers: tuple[str, ...] = ()
     """Names of the headers that its user gives every request."""
+    framework: str = ""
+    """What it is made with, where that can be seen by its class: `flask`; empty: it cannot."""
 
     @property
     def simulated(self) -> tuple[str, ...]:
@@ -162,7 +159,7 @@ class App:
         return tuple(self.served) or (self.interface,)
 
     def told(self, interface: str) -> str:
-        """Return the `module:attribute` that a server of that interface is told."""
+        """Return the `module:attribute` that a server of that interface loads."""
         return self.served.get(interface, self.path)
 
     @property
@@ -174,7 +171,7 @@ class App:
         return Recipe(name, f"answers {asked}{more} as {name} does", ())
 
 
-# --- What results never hold: the secrets of requests and of simulated third parties. A mark stands in their place.
+# Secrets of requests and of simulated third parties: results never hold them, a mark stands in their place.
 #
 # What is stored and shown of a request is `withheld(request, names)`; what is sent is the request itself, which the lab
 # has (`run/lab.py`), as it has the values of environment variables. What counts as a secret: `secrets.py`.
@@ -217,7 +214,7 @@ def _content(content: Content | None) -> Content | None:
     if content is None:
         return None
     if content.base64:
-        # Bytes are told whole or not at all: masked in part they could not be read again.
+        # Bytes are shown whole or not at all: masked in part they could not be read again.
         return Content(MARK) if mask(content.base64) != content.base64 else content
     masked = mask(content.text)
     return content if masked == content.text else Content(masked)

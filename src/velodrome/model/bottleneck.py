@@ -1,4 +1,4 @@
-"""What held a load back, the facts that tell, and the one rule for «was it the generator?».
+"""What held a load back, the facts that show it, and the one rule for «was it the generator?».
 
 The engine sets its flags by the same bound (`SATURATED` in `crates/engine/src/results.rs`); what is decided of a
 measurement on this side of it is decided by `generator_fault`.
@@ -15,7 +15,7 @@ class Limit(StrEnum):
     """Its own CPU, or its waiting for one: the figures are not the server's."""
     SERVER = "server"
     SCHEDULE = "schedule"
-    """Nobody: an open loop asked for so much and got it."""
+    """Nobody: an open loop requested so much and got it."""
     CONNECTIONS = "connections"
     """Little's law: so many at once, each so long, make so many a second."""
     LINK = "link"
@@ -78,7 +78,7 @@ class ServerUse:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The facts of a load that tell its limit. Shares are from 0 to 1; None: not told."""
+    """The facts of a load that show its limit. Shares are from 0 to 1; None: not reported."""
 
     open_loop: bool
     span_s: float
@@ -133,4 +133,4 @@ class Bottleneck:
     sentence: str
     """Who it was, why, and what to do."""
     facts: str
-    """What it was told by, as a sentence."""
+    """What shows it, as a sentence."""

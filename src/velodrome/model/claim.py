@@ -41,6 +41,8 @@ class Check:
     """Divide by the ratio of these two as well: how much more one gains than another."""
     bound_ms: float | None = None
     """For `sustained_rps`: the p99 up to which a rate holds; None: four times what the recipe waits."""
+    informs: str = ""
+    """Why it may come to something else than those that decide, where it stands beside them; empty: it decides."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Claim:
-    """One conclusion of a publication. It holds where all its checks hold."""
+    """One conclusion of a publication. It holds where all its checks hold that decide."""
 
     name: str
     """As the publication's sheet numbers it: `G1`."""
@@ -121,9 +123,6 @@ class Judged:
     """Where the published figures contradict arithmetic or each other, as sentences."""
 
 
-# --- A table of figures as it was published, and beside each what was measured here.
-
-
 @dataclass(frozen=True)
 class PublishedRow:
     """One system of a published table."""
@@ -131,7 +130,7 @@ class PublishedRow:
     of: str
     """The cell that is the same system here: `question/contestant`."""
     published: tuple[float | str | None, ...]
-    """One for each metric of the table, in its unit; a text where the publication tells it in words; None: not told."""
+    """One for each metric of the table, in its unit; a text where the publication uses words; None: not published."""
     loads: tuple[str, ...] = ()
     """Labels, instead of the table's."""
 
@@ -141,7 +140,7 @@ class PublishedTable:
     """Figures of one publication, all of the same kind."""
 
     title: str
-    """What was run, as the publication tells it: `ghz -c 100 -n 10000, a call takes 10 ms`."""
+    """What was run, as the publication describes it: `ghz -c 100 -n 10000, a call takes 10 ms`."""
     metrics: tuple[str, ...]
     """Of `model/metric.py`."""
     rows: tuple[PublishedRow, ...]
@@ -181,8 +180,6 @@ class Compared:
     lines: tuple[Line, ...]
 
 
-# --- A bounded experiment: a question that no load answers, such as «does this hang?».
-
 Fact = float | str | bool | None
 Setting = float | int | str | bool | tuple[str, ...]
 
@@ -208,7 +205,7 @@ class Finding:
     started_at: str
     """ISO 8601, UTC."""
     facts: Mapping[str, Fact] = field(default_factory=dict)
-    """By name; units are in the names. None: could not be told."""
+    """By name; units are in the names. None: could not be measured."""
     sentence: str = ""
     """What was seen, for people."""
     failed: str = ""

@@ -60,7 +60,7 @@ class Figure:
     lower_bound: bool = False
     """Whether the true value may be higher: requests were given up, and count at the age they had."""
     beyond: Beyond | None = None
-    """Set where `value` tells only of a part, and with the rest there is no bound to it: requests that never got an
+    """Set where `value` covers only a part, and with the rest there is no bound to it: requests that never got an
     answer have no latency, a target that is gone gives no more answers."""
     but: str = ""
     """Why that is so, to follow what was found."""
@@ -165,7 +165,7 @@ def written(condition: Condition) -> str:
     )
 
 
-# --- Reads a condition from text.
+# --- Parsing.
 #
 #     p99 > 50ms
 #     errors > 0.1% or (sent.p99.9 >= 1s and rate < 950/s)
@@ -199,7 +199,7 @@ class _Word:
 
 
 def read(text: str) -> Condition:
-    """Return the condition that `text` tells.
+    """Return the condition that `text` states.
 
     Raises ConditionError for text that is none, UnknownLoadMetricError for a metric that does not exist.
     """
@@ -311,7 +311,7 @@ class _Reader:
         raise ConditionError(self._text, word.at, f"{metric.name} {_WANTED[metric.unit]}")
 
 
-# --- What a comparison came to, in words: `p99 was 61.3 ms, and the limit is 50 ms`.
+# --- Comparisons as sentences: `p99 was 61.3 ms, and the limit is 50 ms`.
 
 
 def said(compared: Compared) -> str:
@@ -352,7 +352,7 @@ def _quantity(value: float, compared: Compared) -> str:
             return quantity.short(float(f"{value:.6g}"))
 
 
-# --- A number that somebody chose, with its unit, to hold a measured one against: `ms(50)`, `percent(0.1)`.
+# --- Limits: `ms(50)`, `percent(0.1)`.
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ _WRITE = {
 }
 
 
-# --- A bound on how much worse a figure may become: `p99 +10%`, `throughput -5%`, `errors +0.1%`.
+# --- Thresholds: `p99 +10%`, `throughput -5%`, `errors +0.1%`.
 
 _FORM = re.compile(r"\s*(?P<metric>[a-z][a-z0-9.]*)\s*(?P<sign>[+-])?\s*(?P<percent>\d+(?:\.\d+)?)\s*%\s*")
 _MARGIN = re.compile(r"\s*(?:(?P<metric>[a-z][a-z0-9.]*)\s*=\s*)?(?P<percent>\d+(?:\.\d+)?)\s*%\s*")

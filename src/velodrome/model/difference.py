@@ -23,7 +23,7 @@ class Side:
     """One of the two: a stored run, or a revision."""
 
     name: str
-    """As it was asked for: a folder, or `HEAD~1`."""
+    """As it was requested: a folder, or `HEAD~1`."""
     told: str = ""
     """What it is beside that: when it was run, the commit."""
 
@@ -40,7 +40,7 @@ class Difference:
     metric: str
     """One of `DIFF_METRICS`."""
     before: float | None
-    """All valid blocks together; percentiles of their merged histograms. None: nothing to tell."""
+    """All valid blocks together; percentiles of their merged histograms. None: nothing was measured."""
     after: float | None
     change: Change
     margin: float
@@ -54,7 +54,7 @@ class Difference:
     blocks: tuple[int, int] = (0, 0)
     """That count, before and after."""
     more_blocks: int | None = None
-    """So many would tell; None: none are needed, or none would help."""
+    """So many would decide; None: none are needed, or none would help."""
     reason: str = ""
     """Why it cannot be told, or what made it clear without figures."""
 
@@ -75,7 +75,7 @@ class Gate:
     reason: str = ""
     """Why it cannot be told, where no more blocks help."""
     more_blocks: int | None = None
-    """So many would tell."""
+    """So many would decide."""
 
 
 @dataclass(frozen=True)

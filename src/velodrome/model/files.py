@@ -14,9 +14,6 @@ class Problem:
     """`questions[0].loads[1].rate: -5 is not a rate; give requests per second above 0`."""
 
 
-# --- A thing that a study or a file of requests names, and that is executed, installed or read because of it.
-
-
 class Deed(StrEnum):
     """What is done with a thing that is named."""
 

@@ -6,6 +6,12 @@ from typing import Literal, Self
 
 from velodrome.model.amounts import memory_bytes
 
+Arrivals = Literal["constant", "poisson"]
+"""How the requests of an open loop are spaced: all the same, or as those of independent users."""
+INDEPENDENT: Arrivals = "poisson"
+"""The default wherever latency or capacity is judged: independent users arrive as a Poisson process (C. Palm 1943, A.
+Khinchin 1955), and constant gaps flatter a server: one that takes the same time for each never lets one wait."""
+
 
 @dataclass(frozen=True)
 class Closed:
@@ -26,9 +32,15 @@ class Open:
     """
 
     rate: float
-    arrivals: Literal["constant", "poisson"] = "constant"
+    arrivals: Arrivals = "constant"
     connections: int = 1000
     kind: Literal["open"] = "open"
+
+    def scatter(self, seconds: float) -> float:
+        """Return by which part of the rate the requests of a span may miss it by chance: three standard deviations of a
+        Poisson count; 0 where the gaps are constant.
+        """
+        return 3 / math.sqrt(max(self.rate * seconds, 1.0)) if self.arrivals == "poisson" else 0.0
 
 
 @dataclass(frozen=True)
@@ -44,12 +56,12 @@ class Step:
 class Schedule:
     """Open loop whose rate changes: `steps` one after the other; the last rate goes on as long as the load does.
 
-    Shows at which rate a server stops keeping up. Latency over all its rates tells of none of them: each step has its
+    Shows at which rate a server stops keeping up. Latency over all its rates describes none of them: each step has its
     own (`LoadFacts.steps`).
     """
 
     steps: tuple[Step, ...]
-    arrivals: Literal["constant", "poisson"] = "constant"
+    arrivals: Arrivals = "constant"
     connections: int = 1000
     kind: Literal["schedule"] = "schedule"
 
@@ -128,24 +140,22 @@ class Load:
         return "-".join(parts)
 
 
-# --- The network between generator and server.
-
 CONGESTION = ("cubic", "reno", "bbr")
-"""Congestion controls of TCP that may be asked for; which of them there are is the kernel's affair."""
+"""Congestion controls of TCP that may be requested; which of them there are is the kernel's affair."""
 
 MTU = 1500
 """Bytes of the largest IP packet, as on Ethernet."""
 SEGMENT = MTU - 52
 """Bytes of payload in the largest TCP segment: 20 for IP, 20 for TCP, 12 for its time stamps (RFC 7323)."""
 FIRST_WINDOW = 10
-"""Segments that TCP sends before it has heard anything (RFC 6928)."""
+"""Segments that TCP sends before it has received anything (RFC 6928)."""
 LEAST_ROOM = 100
 """Packets in the queue of a short link: one bandwidth-delay product would be too few for a burst."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A path with delay, a bottleneck and loss; the same in both directions unless told.
+    """A path with delay, a bottleneck and loss; the same in both directions by default.
 
     Without one, generator and server talk over loopback.
     """
@@ -229,14 +239,12 @@ def _digits(number: float) -> str:
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
-# --- The machine given to the server.
-
-
 @dataclass(frozen=True)
 class Limits:
-    """`cpus`: how many CPUs the server may use (None: what placement gives). `memory_bytes`: None is unlimited.
+    """`cpus`: for how many CPUs the answer is (None: what placement gives). `memory_bytes`: None is unlimited.
 
-    With `all` the server has every CPU there is, and shares with the generator what that needs.
+    The server may use so many CPUs, or all there are where these are fewer. With `all` it has every CPU there is. The
+    generator shares those that are then missing to it.
     """
 
     cpus: int | Literal["all"] | None = None
@@ -246,3 +254,15 @@ class Limits:
     def of(cls, cpus: int | None, memory: str = "") -> Self:
         """Return them as people type them: memory as `512MB`, empty is unlimited. Raises ValueError."""
         return cls(cpus, memory_bytes(memory) if memory else None)
+
+    def for_cpus(self, here: int) -> int:
+        """Return for how many CPUs an answer is whose server had `here` of them."""
+        return self.cpus if isinstance(self.cpus, int) else here
+
+    def scope(self, here: int, option: str = "--cpus") -> str:
+        """Return the same in words: `for 1 CPU; for more: --cpus`, or `for 4 CPUs, measured on 2`."""
+        count = self.for_cpus(here)
+        said = f"for {count} CPU{'' if count == 1 else 's'}"
+        if count > here:
+            return f"{said}, measured on {here}"
+        return said if self.cpus is not None else f"{said}; for more: {option}"

@@ -9,6 +9,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from velodrome.model.bottleneck import Limit, ServerUse
+from velodrome.model.load import Arrivals
 from velodrome.model.measurement import IdleFacts
 
 SCHEMA = "velodrome/load/1"
@@ -64,6 +65,19 @@ class Connections(TypedDict):
     answered: int
 
 
+class Fairness(TypedDict):
+    """How evenly right answers came to the connections of a closed loop, within the span."""
+
+    connections: int
+    answers: int
+    least: int
+    most: int
+    jain: float | None
+    jain_short_term: float | None
+    mean_ms: float | None
+    median_connection_ms: float | None
+
+
 class Streams(TypedDict):
     """Requests that the connections can carry at once."""
 
@@ -93,7 +107,7 @@ class Generator(TypedDict):
 
 
 class Sockets(TypedDict):
-    """What TCP told of connections that were looked at."""
+    """What TCP reported of connections that were looked at."""
 
     looked: int
     with_unsent: int
@@ -157,7 +171,7 @@ class Histograms(TypedDict):
 
 
 class Piece(TypedDict):
-    """A piece of a schedule as it was asked for."""
+    """A piece of a schedule as it was requested."""
 
     rate: float
     to_rate: float | None
@@ -165,12 +179,12 @@ class Piece(TypedDict):
 
 
 class Asked(TypedDict):
-    """The load as it was asked for."""
+    """The load as it was requested."""
 
     model: Literal["open", "closed"]
     rate: float | None
     schedule: list[Piece]
-    arrivals: Literal["constant", "poisson"] | None
+    arrivals: Arrivals | None
     connections: int
     streams: int
     protocol: str
@@ -232,6 +246,7 @@ class LoadDocument(TypedDict):
     phases_ms: Phases
     fastest_ms: float | None
     connections: Connections
+    fairness: NotRequired[Fairness | None]
     streams: Streams
     mean_in_flight: float | None
     answered_before_read: int

@@ -1,4 +1,4 @@
-"""What happened in a trial: facts only. Units are in the names; what could not be told is None.
+"""What happened in a trial: facts only. Units are in the names; what could not be measured is None.
 
 In reading order: the flags; which requests failed; what the machine, the server, the load generator, the network and
 the companions saw; a trial that failed, and one that was measured.
@@ -11,11 +11,11 @@ from typing import Any
 
 from velodrome.model.trial import Trial
 
-# --- Why a measurement may not be what it seems.
+# --- Flags: why a measurement may be wrong.
 
 
 class FlagKind(StrEnum):
-    """What was seen. `docs/method.md` tells how each is found and what it does to a verdict."""
+    """What was seen. `docs/method.md` describes how each is found and what it does to a verdict."""
 
     GENERATOR_SATURATED = "generator-saturated"
     GENERATOR_LAGGED = "generator-lagged"
@@ -24,6 +24,7 @@ class FlagKind(StrEnum):
     NOT_STATIONARY = "not-stationary"
     CPU_STEAL = "cpu-steal"
     OTHER_LOAD = "other-load"
+    CPU_SHARED = "cpu-shared"
     LISTEN_QUEUE_OVERFLOWED = "listen-queue-overflowed"
     SERVER_DIED = "server-died"
     SERVER_RESTARTED = "server-restarted"
@@ -31,6 +32,7 @@ class FlagKind(StrEnum):
     CAPPED_BY_CONNECTIONS = "capped-by-connections"
     TOO_SHORT = "too-short"
     CONNECTIONS_NEVER_IN = "connections-never-in"
+    UNFAIR = "unfair"
     IDLE_WORKERS_BURN = "idle-workers-burn"
     UNEQUAL_WORKERS = "unequal-workers"
     ANSWERED_BEFORE_READ = "answered-before-read"
@@ -50,12 +52,12 @@ class FlagKind(StrEnum):
 
     @property
     def of_the_moment(self) -> bool:
-        """Whether it tells of the machine at that moment and of nothing that was measured: once more may be well."""
+        """Whether it is about the machine at that moment and nothing that was measured: once more may be well."""
         return self in {FlagKind.CPU_STEAL, FlagKind.OTHER_LOAD, FlagKind.SWAPPED}
 
 
 class Severity(StrEnum):
-    """`INVALID` sets the measurement aside: it never wins a ranking. `NOTE` is told beside the number."""
+    """`INVALID` sets the measurement aside: it never wins a ranking. `NOTE` is shown beside the number."""
 
     INVALID = "invalid"
     NOTE = "note"
@@ -72,7 +74,7 @@ class Flag:
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
 
 
-# --- Which of a load's requests failed, and which were only under way when it ended.
+# --- Errors.
 #
 # `counts` is a `velodrome/load/1` document or a part of it that has `requests`, `ok` and `outcomes`; `loop` is `open`
 # or `closed`.
@@ -84,8 +86,9 @@ UNTIMED = ("refused", "reset", "bad_protocol")
 def under_way(counts: Mapping[str, Any], loop: str) -> int:
     """Return how many requests of a closed loop were still under way at its end.
 
-    It asks again until the end, so it always ends with some; they are younger than the time-out, and of a slow server
-    they may be half of all. In an open loop each was due at its time and had as long as the others, and the drain.
+    It sends requests until the end, so it always ends with some; they are younger than the time-out, and of a slow
+    server they may be half of all. In an open loop each was due at its time and had as long as the others, and the
+    drain.
     """
     return int(counts["outcomes"].get("unfinished", 0)) if loop == "closed" else 0
 
@@ -100,7 +103,7 @@ def untimed(counts: Mapping[str, Any]) -> dict[str, int]:
     return {name: count for name in UNTIMED if (count := counts["outcomes"].get(name, 0))}
 
 
-# --- What the machine saw over the measured span: the listening socket, everything else that ran, who ran where.
+# --- The machine during the measured span: listen queue, other processes, placement.
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,19 @@ class QueueFacts:
 
 
 @dataclass(frozen=True)
+class CpuLosses:
+    """What the CPUs of one process lost to others over the measured span; seconds of CPU."""
+
+    cpus: tuple[int, ...]
+    """Those that it may run on."""
+    steal_s: float | None
+    other_cpu_s: float | None
+    """Used on them by processes that are not of the trial, at least."""
+
+
+@dataclass(frozen=True)
 class HostFacts:
-    """The rest of the machine over the measured span; seconds of CPU."""
+    """The rest of the machine over the measured span, all CPUs together; seconds of CPU."""
 
     steal_s: float | None
     other_cpu_s: float | None
@@ -126,6 +140,10 @@ class HostFacts:
     """Moved from and to swap space by the whole machine."""
     closed_unread: int | None = None
     """Connections that any process closed with data unread in them, which resets them (`TCPAbortOnClose`)."""
+    server_cpus: CpuLosses | None = None
+    """Of the CPUs of the server; None: not known, as in older results."""
+    load_cpus: CpuLosses | None = None
+    """Of those of the generator."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +165,7 @@ class Placement:
         return len({*self.server_cpus} - {*self.load_cpus, *self.upstream_cpus})
 
 
-# --- What the server used over the measured span, and how it answered before.
+# --- The server: its use of CPU and memory, and its first responses.
 
 
 @dataclass(frozen=True)
@@ -203,7 +221,7 @@ class AnswerForm:
     """`CRLF`, or `LF` if any line ends without a carriage return."""
 
 
-# --- What the load generator tells of a trial.
+# --- The load generator's report.
 
 OUTCOMES = ("ok", "refused", "reset", "timeout", "bad_status", "wrong_body", "bad_protocol", "unfinished")
 
@@ -230,11 +248,11 @@ class Latency:
     p99_9: float | None
     max: float | None
     stdev: float | None = None
-    """Standard deviation, where a generator tells it and no histogram to take it from."""
+    """Standard deviation, where a generator reports it and no histogram to take it from."""
 
 
 UNTOLD = Latency(None, None, None, None, None, None, None, None)
-"""Of a generator that does not tell these."""
+"""Of a generator that does not report these."""
 
 
 @dataclass(frozen=True)
@@ -273,10 +291,36 @@ class LoadStep:
 
 
 @dataclass(frozen=True)
+class Fairness:
+    """How evenly right answers came to the connections of a closed loop, within its span (`record/fairness.rs`).
+
+    Over HTTP/2 a connection has what all its streams have.
+    """
+
+    connections: int
+    answers: int
+    """Of all connections together."""
+    least: int
+    """Of the connection with the fewest."""
+    most: int
+    jain: float | None
+    """Jain's index, (Σx)²/(n·Σx²), over the whole span: k/n when k of n share all answers evenly. None: no answer."""
+    jain_short_term: float | None
+    """Its mean over windows in which each connection has so many answers on average that chance makes it 0.89.
+
+    None: the span was shorter than one of them.
+    """
+    mean_ms: float | None
+    """From due to done, over all answers."""
+    median_connection_ms: float | None
+    """The median over connections of each one's mean, whatever it got; None: half of them got no answer."""
+
+
+@dataclass(frozen=True)
 class LoadFacts:
     """What the generator reports (velodrome's own: schema `velodrome/load/1`, see `docs/results.md`).
 
-    Other generators tell less. What one does not tell is None (of latencies: each, of series: empty); it is
+    Other generators report less. What one does not report is None (of latencies: each, of series: empty); it is
     neither guessed nor made of something else.
     """
 
@@ -303,7 +347,7 @@ class LoadFacts:
     generator_cpu_user_s: float
     generator_cpu_sys_s: float
     generator_transport: str
-    """Empty: not told."""
+    """Empty: not reported."""
     generator_saturated: bool
     engine_flags: tuple[str, ...]
     series: tuple[LoadSecond, ...]
@@ -317,6 +361,12 @@ class LoadFacts:
     def answers(self) -> float:
         """Right answers that arrived within the span; `ok` are those to requests sent in it, whenever they came."""
         return self.throughput_rps * self.duration_s
+
+    @property
+    def generator_cpu_share(self) -> float:
+        """CPU time of the generator over that which its threads could have had: what `generator_fault` takes."""
+        ran_s = self.duration_s if self.generator_ran_s is None else self.generator_ran_s
+        return self.generator_cpu_s / max(ran_s * self.generator_threads, 1e-9)
 
     @property
     def ended_rps(self) -> float:
@@ -341,10 +391,14 @@ class LoadFacts:
     """Until each delivery; a request is done with the last."""
     delivery_sent: Latency | None = None
     streams_without_room: int = 0
-    """Of the requests asked to be carried at once, those that the server does not allow on its connections."""
+    """Of the requests wanted in flight at once, those that the server does not allow on its connections."""
     generator_threads: int = 1
     generator_debug: bool = False
     """Whether the generator was built without optimisation."""
+    fairness: Fairness | None = None
+    """None: an open loop, which chooses its connections itself, a room, another generator, or an older result."""
+    generator_ran_s: float | None = None
+    """How long it ran to use its CPU time, where that is longer than the span: another generator, from start to end."""
     driver: str = "velodrome"
     """Name of the generator, as `Load.driver` says it."""
     driver_version: str = ""
@@ -352,7 +406,7 @@ class LoadFacts:
     driver_command: tuple[str, ...] = ()
     """Its command line as executed, of another generator than velodrome's own."""
     driver_notes: tuple[str, ...] = ()
-    """How it did not do quite what was asked, as sentences: rounded time-outs, a warm-up of its own."""
+    """How it did not do quite what was requested, as sentences: rounded time-outs, a warm-up of its own."""
     latency_is: str = ""
     """What `sent` is, when another generator defines it: `service time`, `time from connecting`. Empty: as here."""
     latency_corrected: bool = False
@@ -360,10 +414,10 @@ class LoadFacts:
     checks: str = ""
     """What another generator looks at to call an answer right: `the HTTP status`. Empty: status and body."""
     blind: bool = False
-    """Whether the generator cannot tell a failure from a right answer: `ok` then counts both."""
+    """Whether the generator does not distinguish a failure from a right answer: `ok` then counts both."""
 
 
-# --- What the network between generator and server carried over the measured span.
+# --- The link.
 
 
 @dataclass(frozen=True)
@@ -375,7 +429,7 @@ class WayFacts:
     bytes: int
     """From the IP header on."""
     lost: int | None
-    """By chance, as asked for; None: counted with those dropped."""
+    """By chance, as requested; None: counted with those dropped."""
     dropped: int
     """Because the queue before the bottleneck was full."""
 
@@ -387,7 +441,7 @@ class LinkFacts:
     joined_by: str
     """`relay`, velodrome's own, or `netem`, the kernel's."""
     congestion: str
-    """Congestion control of TCP, as a connection told it."""
+    """Congestion control of TCP, as a connection reports it."""
     rtt_ms: float
     """Of a handshake before the load."""
     there: WayFacts
@@ -398,7 +452,7 @@ class LinkFacts:
     overrun: int
     """Packets the link itself lost, because it did not keep up. None should be."""
     late_p50_ms: float | None
-    """How much later than asked packets came out, at most; None: netem does not tell."""
+    """How much later than requested packets came out, at most; None: netem does not report it."""
     late_p99_ms: float | None
     late_max_ms: float | None
     hdr_late: str = ""
@@ -409,7 +463,7 @@ class LinkFacts:
     """Whether the relay had priority over everything else on its CPU."""
 
 
-# --- What stood beside the server and its load: the third party, databases, idle connections.
+# --- Third parties, databases, idle connections.
 
 
 @dataclass(frozen=True)
@@ -442,12 +496,85 @@ class CompanionFacts:
     name: str
     """As recipes name it, e.g. `mariadb`."""
     version: str
-    """As it tells itself."""
+    """As it reports itself."""
     cpu_s: float | None
     """All its processes together; None where it runs elsewhere, on behalf of the user."""
 
 
-# --- A trial that could not be measured: a result too.
+# --- The steps of a search.
+
+
+class Purpose(StrEnum):
+    """Why a search made a load."""
+
+    ALONE = "alone"
+    """One connection: what a request takes when nobody is before it."""
+    WARM_UP = "warm-up"
+    """After a start of the server, before anything is judged."""
+    CLOSED = "closed"
+    """Several connections, each of which sends its next request as soon as it is answered."""
+    RATE = "rate"
+    """An open loop, of which is judged whether the rate held."""
+    CONFIRM = "confirm"
+    """The same, of a finalist after it was chosen: what is reported of it."""
+    PROOF = "proof"
+    """The rate that is claimed, on a fresh start."""
+    PASTED = "pasted"
+    """The rate that is claimed, on the command line that is pasted."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a load stands in a search."""
+
+    number: int
+    """Of what was requested, from 1. A load that the machine spoilt was made again under its number: the last
+    counts."""
+    boot: int
+    """Which start of a server it ran on, from 1, counted over the whole run."""
+    purpose: Purpose
+    spent_s: float
+    """Seconds of measuring when it had ended, since the search began; a pause before `--resume` not counted."""
+    rising_per_s: float | None = None
+    """Slope of the backlog, requests a second, for which the load was ended early; None: it was not."""
+    backlog_per_s: float | None = None
+    """Slope of the backlog over the whole load, requests a second; None: of a closed loop, or too little was seen."""
+    backlog_error_per_s: float | None = None
+    """Its standard error."""
+
+
+# --- CPU shared with the load generator.
+
+SHARED_NOTED, SHARED_SPOILS = 0.1, 0.5
+"""Shares of a CPU that others used of one of the server's.
+
+Below a tenth the server of a single CPU can do a tenth more at most by itself, of several CPUs less: no more than a
+busy pair of equals differs by in a few blocks. From a half on, a rate is as much the others' as the server's. CPU per
+request counts the server alone, and is judged in either case.
+"""
+
+
+def shared_share(
+    placed: Placement,
+    load: LoadFacts,
+    upstream: UpstreamFacts | None = None,
+    companions_cpu_s: float = 0.0,
+    link: LinkFacts | None = None,
+) -> float:
+    """Return the largest share of one of the server's CPUs that generator, link, third party and databases used.
+
+    Each is taken to use all CPUs it was given alike; 0 where none of them is the server's.
+    """
+    span_s = load.duration_s
+    if span_s <= 0:
+        return 0.0
+    by_load_s = load.generator_cpu_s + (link.cpu_s or 0.0 if link else 0.0)
+    beside_s = companions_cpu_s + (upstream.cpu_s if upstream else 0.0)
+    used: dict[int, float] = {}
+    for cpus, cpu_s in ((placed.load_cpus, by_load_s), (placed.upstream_cpus, beside_s)):
+        for cpu in cpus:
+            used[cpu] = used.get(cpu, 0.0) + cpu_s / span_s / len(cpus)
+    return min(max((used.get(cpu, 0.0) for cpu in placed.server_cpus), default=0.0), 1.0)
 
 
 class FailureKind(StrEnum):
@@ -479,9 +606,8 @@ class Failed:
     """One or two sentences: what happened and what to do."""
     last_lines: tuple[str, ...] = ()
     """The end of the server's output; escape before showing."""
-
-
-# --- A trial that was measured, with all that was told of it.
+    step: Step | None = None
+    """Of a search; None: of a race."""
 
 
 @dataclass(frozen=True)
@@ -507,12 +633,14 @@ class Measurement:
     last_lines: tuple[str, ...] = ()
     """The end of the server's output, kept when it died or did not stop; escape before showing."""
     idle: IdleFacts | None = None
-    """None: none were asked for."""
+    """None: none were requested."""
     companions: tuple[CompanionFacts, ...] = ()
     link: LinkFacts | None = None
     """None: loopback."""
     form: AnswerForm | None = None
     """None: not looked at, as the answer is not a body over HTTP/1.1."""
+    step: Step | None = None
+    """Of a search; None: of a race."""
 
     @property
     def doubts(self) -> frozenset[FlagKind]:
@@ -525,11 +653,33 @@ class Measurement:
         return not self.doubts
 
     @property
+    def for_cpus(self) -> int:
+        """For how many CPUs it was measured, whether there were as many or not."""
+        return self.trial.limits.for_cpus(len(self.placement.server_cpus))
+
+    @property
+    def scope(self) -> str:
+        """The same in words, as in `Limits.scope`."""
+        return self.trial.limits.scope(len(self.placement.server_cpus))
+
+    @property
+    def shared_share(self) -> float:
+        """The largest share of one of the server's CPUs that was used by what was measuring it."""
+        companions_cpu_s = sum(one.cpu_s or 0.0 for one in self.companions)
+        return shared_share(self.placement, self.load, self.upstream, companions_cpu_s, self.link)
+
+    @property
+    def server_cpus(self) -> int:
+        """How many CPUs the server had: of those it shared only the ones of which others used less than a half."""
+        placed = self.placement
+        return len(placed.server_cpus) if self.shared_share < SHARED_SPOILS else placed.own_cpus
+
+    @property
     def cpu_us_per_request(self) -> float | None:
         """Server CPU per right answer, microseconds; both over the measured span."""
         return self.server.cpu_s * 1e6 / self.load.answers if self.load.answers else None
 
     @property
     def memory_bytes(self) -> int:
-        """The most memory the server had: shared pages once where that can be told."""
+        """The most memory the server had: shared pages once where that is known."""
         return self.server.pss_peak_bytes or self.server.rss_peak_bytes

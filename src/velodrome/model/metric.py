@@ -135,7 +135,7 @@ def unit_of(metric: str) -> Unit:
     return next(ends, Unit.COUNT)
 
 
-# --- What can be said of one load in a condition, by name: `p99`, `sent.p99.9`, `connect.max`, `errors`, `rate`.
+# The metrics of a load by name: `p99`, `sent.p99.9`, `connect.max`, `errors`, `rate`.
 #
 # A name is a statistic (`mean`, `max`, any percentile from `p1` on) of a span of time, which stands before it with a
 # point and is `due` where none is given; or it is one of the counts.

@@ -79,13 +79,13 @@ def package_of(path: str) -> str:
 
 def package(frames: Sequence[str]) -> str:
     """Return whose code a stack runs."""
-    inner = _innermost(frames)
+    inner = path_of(_innermost(frames))
     return package_of(inner) if inner else "asyncio" if _turn(frames) else PYTHON
 
 
 def part(frames: Sequence[str]) -> str:
     """Return which part of a server a stack runs."""
-    inner = _innermost(frames)
+    inner = path_of(_innermost(frames))
     if not inner:
         in_loop = _turn(frames) or any(path_of(frame).startswith("asyncio/") for frame in frames)
         return "event loop" if in_loop else "other"
@@ -96,6 +96,11 @@ def part(frames: Sequence[str]) -> str:
             if inner.startswith(beginning) and inner[len(beginning) :][:1] in ("/", ".", "", "_"):
                 return name
     return "other"
+
+
+def function(frames: Sequence[str]) -> str:
+    """Return the function that a stack works for: its innermost frame outside the standard library, else the last."""
+    return _innermost(frames) or frames[-1]
 
 
 def after_turn(frames: Sequence[str]) -> Sequence[str]:
@@ -113,9 +118,9 @@ def _turn(frames: Sequence[str]) -> int:
 
 
 def _innermost(frames: Sequence[str]) -> str:
-    """Return the path of the innermost frame outside the standard library."""
+    """Return the innermost frame outside the standard library; empty: there is none."""
     for frame in reversed(after_turn(frames)):
         path = path_of(frame)
         if path and package_of(path) != PYTHON:
-            return path
+            return frame
     return ""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from velodrome.model import parts
 from velodrome.model.trial import Trial
@@ -36,6 +37,10 @@ class Profile:
     """Of the samples that are not idle, by the package of the innermost frame outside the standard library's own."""
     share_by_part: Mapping[str, float] = field(default_factory=dict)
     """The same by part of a server: event loop, HTTP, server, framework, handler, driver (`model/parts.py`)."""
+    share_by_function: Mapping[str, float] = field(default_factory=dict)
+    """The same by function, the innermost of each stack outside the standard library: the `MOST_FUNCTIONS` heaviest, as
+    `render (jinja2/environment.py)`.
+    """
     python: str = ""
     """Version of the server's interpreter."""
     achieved_rps: float | None = None
@@ -53,7 +58,7 @@ class Profile:
     """Why there is none, with the cure, or empty."""
 
 
-# --- Samples of stacks, as text with one line a stack, and what they tell: waiting, depth, and whose code it is.
+# Samples of stacks, as text with one line a stack, and what follows from them: waiting, depth, whose code it is.
 #
 #     process 4711;Handle._run (asyncio/events.py);data_received (uvicorn/protocols/http/httptools_impl.py) 12
 #     process 4711;Runner.run (asyncio/runners.py);[waits or works in C] 188
@@ -65,6 +70,9 @@ class Profile:
 WAITS = "[waits]"
 OPAQUE = "[waits or works in C]"
 MARKS = (WAITS, OPAQUE)
+
+MOST_FUNCTIONS = 12
+"""Functions that are stored with their share; the file of stacks has all."""
 
 Stack = tuple[str, ...]
 """Frames from the outermost in, the process first."""
@@ -82,6 +90,7 @@ class Shape:
     depth_max: int | None
     by_package: Mapping[str, float]
     by_part: Mapping[str, float]
+    by_function: Mapping[str, float]
 
 
 def parse(text: str) -> dict[Stack, int]:
@@ -130,6 +139,12 @@ def shape(stacks: Mapping[Stack, int]) -> Shape:
         depth_max=max((depth for depth, _ in depths), default=None),
         by_package=_shares((parts.package(frames(stack)), count) for stack, count in working.items()),
         by_part=_shares((parts.part(frames(stack)), count) for stack, count in working.items()),
+        by_function=dict(
+            islice(
+                _shares((parts.function(frames(stack)), count) for stack, count in working.items()).items(),
+                MOST_FUNCTIONS,
+            )
+        ),
     )
 
 

@@ -41,7 +41,7 @@ _SIGNS = {
 }
 """Factor and sign of the units that need one."""
 MISSING = "–"
-"""What stands where a number could not be told."""
+"""Stands for a number that is missing."""
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -55,6 +55,12 @@ def number(value: float | None, digits: int = 3) -> str:
     rounded = round(value, places)
     places = digits - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0
     return grouped(rounded, max(places, 0))
+
+
+def floored(value: float, digits: int = 3) -> float:
+    """Return `value`, above 0, cut to so many significant digits: what is printed of it is then no more than it is."""
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return float(f"{math.floor(value / step * (1 + 1e-12)) * step:.{digits}g}")
 
 
 def milliseconds(value: float | None) -> str:
@@ -105,7 +111,7 @@ def within(value: float, low: float, high: float) -> str:
 
 def duration(seconds: float) -> str:
     """Return a span as a person says it: `40 s`, `4 min`, `1 h 20 min`."""
-    if seconds < 90:
+    if seconds < 120:
         return f"{max(0, round(seconds))} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
@@ -146,7 +152,7 @@ def rate(value: float | None) -> str:
 
 
 def exact(value: float) -> str:
-    """Return a rate that follows from what was asked, not from measuring: `10/s`, `37.5/s`."""
+    """Return a rate that follows from what was requested, not from measuring: `10/s`, `37.5/s`."""
     return f"{short(round(value, 2 if value < 100 else 0))}/s"
 
 

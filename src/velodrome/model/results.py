@@ -6,6 +6,9 @@
     {"kind":"finding","experiment":{…},…}
     {"kind":"profile","trial":{…},…}
 
+A search (`velodrome tune`, `capacity`) says in its header what it sought, and in each line where the load stands in it
+(`Step`); its lines are in the order in which the loads were made.
+
 History of the schema: 1 is the first. A reader takes a file of its own schema only, and ignores fields it
 does not know, so that fields may be added within a schema. What is installed beside an app once stood in
 every line; now the header's study alone tells it, and lines of either form are read.
@@ -14,7 +17,7 @@ every line; now the header's study alone tells it, and lines of either form are 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,9 +25,12 @@ from velodrome.guest import recipe as recipes
 from velodrome.guest.recipe import Recipe
 from velodrome.model.claim import Finding
 from velodrome.model.errors import ResultsError
+from velodrome.model.load import INDEPENDENT, Arrivals
 from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.noise import SHIPPED, Noise
 from velodrome.model.profile import Profile
 from velodrome.model.study import Study
+from velodrome.model.tuning import Candidate
 
 SCHEMA = "velodrome/results/1"
 FAMILY = "velodrome/results/"
@@ -40,6 +46,7 @@ COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation
 """Facts of a machine that must agree before trials of two runs are compared."""
 
 _STUDY = TypeAdapter(Study)
+_NOISE = TypeAdapter(Noise)
 NOUNS: Mapping[str, type[Entry]] = {
     "measurement": Measurement,
     "failed": Failed,
@@ -62,6 +69,36 @@ class Header:
     """Version of velodrome."""
     started_at: str
     """ISO 8601, UTC."""
+    noise: Noise = SHIPPED
+    """What figures were known to vary by when it was run; of files that do not tell it, as shipped now."""
+    sought: "Sought | None" = None
+    """What the search sought that made these trials; None: a race did."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What a search seeks beside its study: enough to judge its loads again."""
+
+    what: Literal["tune", "capacity"]
+    conditions: tuple[str, ...] = ()
+    """That must hold, as they are written."""
+    goal: str = ""
+    """Of a tuning: `model/tuning.py`."""
+    rate: float = 0.0
+    """To be carried, requests a second; 0: the rate is what is sought."""
+    arrivals: Arrivals = INDEPENDENT
+    """Of the open loops."""
+    closed: bool = False
+    """Whether the knee of a closed loop is sought."""
+    cpus: int = 1
+    """Of the server."""
+    budget_s: float | None = None
+    """To measure in; may be another on resume."""
+    candidates: tuple[Candidate, ...] = ()
+    """Of a tuning: its grid."""
+
+
+_SOUGHT = TypeAdapter(Sought)
 
 
 @dataclass(frozen=True)
@@ -80,6 +117,8 @@ class Results:
     """The last of each experiment."""
     profiles: tuple[Profile, ...] = ()
     """The last of each cell and load."""
+    checks: tuple[Result, ...] = ()
+    """The trials of a part of their own (`Trial.part`), which are never ranked; the last line of each."""
 
 
 def dump_header(header: Header) -> str:
@@ -96,7 +135,15 @@ def plain_header(header: Header) -> dict[str, Any]:
         "machine": dict(header.machine),
         "velodrome": header.velodrome,
         "started_at": header.started_at,
+        "noise": _NOISE.dump_python(header.noise, mode="json"),
+        **({"sought": plain_sought(header.sought)} if header.sought else {}),
     }
+
+
+def plain_sought(sought: Sought | None) -> dict[str, Any]:
+    """Return what a search seeks as JSON-ready values; of a race nothing."""
+    plain: dict[str, Any] = _SOUGHT.dump_python(sought, mode="json") if sought else {}
+    return plain
 
 
 def dump(entry: Entry, study: Study | None = None) -> str:
@@ -152,13 +199,15 @@ def parse(data: bytes, path: str = "results.jsonl") -> Results:
             found.pop(_name(entry), None)
             found[_name(entry)] = entry
     every = list(found.values())
+    trials = [one for one in every if isinstance(one, Measurement | Failed)]
     return Results(
         header,
-        tuple(one for one in every if isinstance(one, Measurement | Failed)),
+        tuple(one for one in trials if not one.trial.part),
         whole_bytes,
         bool(rest),
         tuple(one for one in every if isinstance(one, Finding)),
         tuple(one for one in every if isinstance(one, Profile)),
+        tuple(one for one in trials if one.trial.part),
     )
 
 
@@ -196,6 +245,8 @@ def _header(plain: dict[str, Any], path: str) -> Header:
             machine=dict(plain["machine"]),
             velodrome=str(plain["velodrome"]),
             started_at=str(plain.get("started_at", "")),
+            noise=_NOISE.validate_python(plain["noise"]) if "noise" in plain else SHIPPED,
+            sought=_SOUGHT.validate_python(plain["sought"]) if plain.get("sought") else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(path, 1, f"its header is damaged: {_what(error)}") from error

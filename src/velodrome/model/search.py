@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from velodrome.model.load import Load
+from velodrome.model.load import INDEPENDENT, Arrivals, Load
 from velodrome.model.load_document import LoadDocument
 from velodrome.model.measurement import FlagKind, Latency, Measurement
 from velodrome.model.quantity import Interval
@@ -17,12 +17,31 @@ class Ending(StrEnum):
 
     CONVERGED = "converged"
     SPENT = "not converged"
-    """The budget was spent before the interval was as narrow as asked; it is told as it is."""
+    """The budget was spent before the interval was as narrow as requested; it is reported as it is."""
     NEVER = "never holds"
     """Not even at the lowest that was to be tried."""
     BEYOND = "at least"
-    """It holds as far as could be tried; what stopped the trying is told."""
+    """It holds as far as could be tried; what stopped the search is reported."""
     CANNOT = "cannot tell"
+
+
+@dataclass(frozen=True)
+class Strain:
+    """How much of what a condition allows a load used up."""
+
+    of: str
+    """The condition."""
+    found: float
+    """Requests beyond its limit."""
+    allowed: float
+    """As many may be; above 0."""
+    limit_ms: float = 0.0
+    """Of a latency; 0: of something else."""
+
+    @property
+    def times(self) -> float:
+        """The one over the other: 1 is the edge."""
+        return self.found / self.allowed
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,30 @@ class Probe:
     """Why the trial says nothing of the server: the generator was the limit."""
     everywhere: bool = False
     """Whether it breaks at any rate for the same reason, so that there is none to look for."""
+    overdone: bool = False
+    """Whether it broke because the server did not keep up."""
+    boot: int = 0
+    """On which start of the server it was tried, from 0."""
+    seconds: float = 0.0
+    """Measured; 0: not known."""
+    strains: tuple[Strain, ...] = ()
+    """Of each condition, where all of them are shares of requests; else empty."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A rate that a server was shown to hold: the lower end of the interval, or less where that did not hold."""
+
+    rate: float
+    proven: bool
+    """Whether the last of the proofs held, at that rate."""
+    proofs: tuple[Probe, ...]
+    """Long loads, each on a boot of its own; all but the last failed."""
+
+    @property
+    def seconds(self) -> float:
+        """Length of the last proof."""
+        return self.proofs[-1].seconds if self.proofs else 0.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +93,10 @@ class RateFound:
     because: str
     """Why it did not converge; empty: it did."""
     probes: tuple[Probe, ...]
+    boots: int = 1
+    """Starts of the server within the interval."""
+    claim: Claim | None = None
+    """None: nothing was proven."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +123,6 @@ class ConnectionsFound:
     samples: tuple[Sample, ...]
 
 
-# --- What a Universal Scalability Law fitted to a closed loop says (`judge/search/scalability.py` fits it).
-
-
 class Peak(StrEnum):
     """What is known of the connections from which on throughput falls."""
 
@@ -86,7 +130,7 @@ class Peak(StrEnum):
     BEYOND = "beyond what was tried"
     """The law has one, further out than anything that was measured."""
     NONE = "no peak within what was tried"
-    """That throughput ever falls cannot be told from noise."""
+    """That throughput ever falls cannot be distinguished from noise."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +156,9 @@ class Scalability:
     """Closed loops it was fitted to."""
 
 
-# --- The `velodrome/search/1` document as its schema spells it; `docs/load-results.md` says what each field means.
+# --- The document `velodrome/search/1` (`docs/load-results.md` describes each field).
 #
-# Only the schema is made of this: `report/search_text.py` writes the document.
+# Only the schema is made of this: `report/searches.py` writes the document.
 
 SEARCH_SCHEMA = "velodrome/search/1"
 
@@ -125,9 +169,12 @@ class RateSearchDocument(TypedDict):
     schema: Literal["velodrome/search/1"]
     sought: Literal["rate"]
     conditions: list[str]
+    arrivals: Arrivals
     ending: Ending
     interval: Interval | None
     because: str
+    boots: int
+    claim: Claim | None
     sentence: str
     trials: list[Probe]
     best: LoadDocument | None
@@ -151,9 +198,6 @@ class ConnectionsSearchDocument(TypedDict):
 SearchDocument = RateSearchDocument | ConnectionsSearchDocument
 
 
-# --- How much one contestant can do of one service (`usecases/capacity.py` finds it out).
-
-
 class Bound(StrEnum):
     """What a contestant has no more of."""
 
@@ -167,7 +211,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True)
 class Bottom:
-    """What bounds a contestant, as far as its own use tells."""
+    """What bounds a contestant, as far as its own use shows."""
 
     bound: Bound
     sentence: str
@@ -186,6 +230,8 @@ class RateCapacity:
     """Loads that were measured, the first looks included."""
     seconds: float
     """It took."""
+    arrivals: Arrivals = INDEPENDENT
+    """Of its open loops."""
 
     @property
     def ending(self) -> Ending:
@@ -211,9 +257,9 @@ class Knee:
         return self.found.ending
 
 
-# --- The `velodrome/capacity/1` document as its schema spells it; `docs/capacity.md` says what each field means.
+# --- The document `velodrome/capacity/1` (`docs/capacity.md` describes each field).
 #
-# Only the schema is made of this: `report/capacity_json.py` writes the document.
+# Only the schema is made of this: `report/searches.py` writes the document.
 
 CAPACITY_SCHEMA = "velodrome/capacity/1"
 
@@ -277,10 +323,14 @@ class RateCapacityDocument(TypedDict):
     schema: Literal["velodrome/capacity/1"]
     sought: Literal["rate"]
     of: str
+    cpus: NotRequired[int | None]
     ending: Ending
     conditions: list[str]
+    arrivals: Arrivals
     interval: Interval | None
     because: str
+    boots: int
+    claim: Claim | None
     sentence: str
     bound: Bottom | None
     law: None
@@ -296,6 +346,7 @@ class KneeDocument(TypedDict):
     schema: Literal["velodrome/capacity/1"]
     sought: Literal["connections"]
     of: str
+    cpus: NotRequired[int | None]
     ending: Ending
     conditions: list[str]
     connections: Interval | None

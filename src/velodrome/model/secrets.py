@@ -173,11 +173,11 @@ def _of_basic(scheme: str, text: str) -> None:
     if scheme.lower() != "basic":
         return
     try:
-        told = base64.b64decode(text, validate=True).decode()
+        credentials = base64.b64decode(text, validate=True).decode()
     except ValueError:
         return
-    add(told)
-    add(told.partition(":")[2])
+    add(credentials)
+    add(credentials.partition(":")[2])
 
 
 def of_text(text: str) -> None:
@@ -421,11 +421,11 @@ def _in_base64(core: str) -> str:
 
 
 def _without_userinfo(found: re.Match[str]) -> str:
-    told: str = found[0]
+    whole: str = found[0]
     user, colon, password = found[1].partition(":")
     if colon:
-        return told if not password or MARK in told else told.replace(found[1], MARK)
-    return told.replace(user, MARK) if looks_random(user) else told
+        return whole if not password or MARK in whole else whole.replace(found[1], MARK)
+    return whole.replace(user, MARK) if looks_random(user) else whole
 
 
 def _without_parameter(found: re.Match[str]) -> str:

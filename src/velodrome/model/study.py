@@ -1,6 +1,6 @@
 """A question with a budget."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -10,6 +10,42 @@ from velodrome.model.app import App
 from velodrome.model.claim import Claim, Experiment, PublishedTable
 from velodrome.model.load import Limits, Link, Load
 from velodrome.model.trial import Contestant
+
+
+@dataclass(frozen=True)
+class Look:
+    """A short closed loop of every contestant before a comparison, and the rate of the open loop that follows from it.
+
+    The rule is that of `plan/common_rate.py`.
+    """
+
+    seconds: float
+    """Length of the measured span."""
+    answered_rps: Mapping[str, float]
+    """Correct responses a second, by label; whoever had none is missing."""
+    rate: float | None = None
+    """Of the open loop, requests a second; None: its user gave one, or nobody responded."""
+    slowest: str = ""
+    """Label of the contestant that the rate follows from."""
+
+
+Layer = Literal["app", "framework", "server"]
+"""What of an app a baseline serves: all of it, an empty route of its framework, or an empty handler by the server."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A question that measures where the cost of a request of another one comes from, and has no answer of its own.
+
+    The layers of one question are measured on one contestant, in the same blocks, under the same two loads: a closed
+    loop, for the CPU of a request, and a low rate, for its response time where no request waits for another.
+    """
+
+    of: str
+    """Name of that question."""
+    layer: Layer
+    framework: str = ""
+    """Whose empty route the layer `framework` is: `flask`."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +67,10 @@ class Question:
     """A load under which each contestant is profiled, once, after the race; nothing of it is ranked."""
     app: App | None = None
     """A user's own app in place of the recipe, which then is `app.recipe`."""
+    look: Look | None = None
+    """What was measured before the race, and set the rate of the open loop; None: nothing was."""
+    baseline: Baseline | None = None
+    """Of what it is a baseline; None: of nothing, it is a question by itself."""
 
     @property
     def about(self) -> str:
@@ -60,10 +100,27 @@ class Study:
     """Published conclusions to be judged by what was measured."""
     tables: tuple[PublishedTable, ...] = ()
     """Published figures, to be shown beside what was measured."""
+    worker_counts: tuple[int, ...] = ()
+    """With how many workers a contestant is checked before it is recommended, the fewest first; empty: it is not."""
+    until_settled: bool = False
+    """Whether blocks are spent where the answer is open: a contestant that is clearly behind is not started again, a
+    question that is settled is left, and what that saves goes into further blocks of the others. It takes as long as
+    `blocks` of all would, or `budget_s`."""
     form: Literal["full", "quick"] = "full"
     """The quick form asks the same in less time: fewer blocks, shorter spans, some cells left out."""
     skipped: tuple[str, ...] = ()
     """What this form leaves out: patterns of `question/contestant` or `question/contestant/load`, and experiments."""
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """Questions that have an answer of their own."""
+        return tuple(one for one in self.questions if one.baseline is None)
+
+    def baselines(self, question: str) -> tuple[Question, ...]:
+        """Return the baselines of a question, by its name."""
+        return tuple(
+            one for one in self.questions if one.baseline is not None and one.baseline.of == question
+        )
 
     def pairs(self) -> Iterator[tuple[Question, Contestant]]:
         """Yield who is to race in which question, in the order of the study, whether it can serve it or not."""

@@ -69,6 +69,8 @@ class Trial:
     """The network between generator and server; None: loopback."""
     app: App | None = None
     """What is served in place of the recipe, which then has no steps; None: the recipe."""
+    part: str = ""
+    """What of the question it belongs to, where it is no part of the race itself and is never ranked: `workers`."""
 
     @property
     def interpreter(self) -> str:
@@ -89,8 +91,9 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """Names this trial within its study: `question/contestant/load/block`."""
-        return f"{self.question}/{self.label}/{self.load.label}/{self.block}"
+        """Names this trial within its study: `question/contestant/load/block`, and its part where it has one."""
+        part = f"/{self.part}" if self.part else ""
+        return f"{self.question}/{self.label}/{self.load.label}/{self.block}{part}"
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """What a search among settings tries, what it recommends, and the document it prints (`judge/tuning/` searches)."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from velodrome.guest.stack import KnobValue
-from velodrome.model.load import Limits
-from velodrome.model.measurement import Measurement
+from velodrome.guest.stack import KnobValue, Stack
+from velodrome.model.load import INDEPENDENT, Arrivals, Limits
+from velodrome.model.measurement import Measurement, Purpose
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Measured
 from velodrome.model.trial import Contestant
+from velodrome.model.workers import WorkerCheck
 
 
 class Goal(StrEnum):
@@ -71,10 +73,13 @@ class Ask:
     rate: float = 0.0
     """0: a closed loop."""
     connections: int = 0
+    fresh: bool = False
+    """Whether on a server that is started for it, and warmed up."""
+    purpose: Purpose = Purpose.RATE
 
 
 @dataclass(frozen=True)
-class Told:
+class Observation:
     """What it gave."""
 
     ask: Ask
@@ -99,6 +104,8 @@ class Told:
     """Why the candidate cannot be served, or died."""
     everywhere: bool = False
     """Whether it breaks at any rate for the same reason (`why`), and so does its whole stack."""
+    boot: int = 0
+    """Which start of a server it is of, numbered over the whole search."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +176,7 @@ class Fate(StrEnum):
     BEHIND = "behind"
     """Its interval lies below the best one's."""
     EVEN = "even"
-    """It was measured, and cannot be told from the best."""
+    """It was measured, and does not differ clearly from the best."""
     BY_ARITHMETIC = "by arithmetic"
     """It cannot be as good, whatever it is measured at."""
     ALIKE = "alike"
@@ -194,6 +201,8 @@ class Entry:
     memory_bytes: int | None
     grew_bytes: float | None
     forecast: Forecast | None
+    boots: int = 0
+    """Starts of its server that the value is of."""
 
 
 class TuneEnding(StrEnum):
@@ -201,7 +210,7 @@ class TuneEnding(StrEnum):
 
     SETTLED = "settled"
     SPENT = "budget spent"
-    """Others may be as good; the best so far is told."""
+    """Others may be as good; the best so far is reported."""
     NEVER = "never holds"
     """No candidate holds the SLO at any rate, or carries the rate."""
     CANNOT = "cannot tell"
@@ -232,7 +241,7 @@ class Tuned:
         return next((one for one in self.entries if one.fate is Fate.RUNNER_UP), None)
 
 
-# --- Which setting to deploy, and everything that belongs to the answer (`usecases/tune.py` finds it).
+# --- The recommendation (`usecases/tune.py` makes it).
 
 
 @dataclass(frozen=True)
@@ -247,6 +256,23 @@ class Growth:
     """After so many requests a worker is better replaced."""
     bytes_to_restart: int
     """The memory it has then."""
+    seen_s: float = 0.0
+    """For so long it was seen to rise, at the end of the load."""
+    goes_on: bool = False
+    """Whether it was seen for long enough, and rose no slower in the end: a cache that fills slows down."""
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A load by which a claim was to be proven, on a server that was started for it."""
+
+    rate: float
+    """Requests a second."""
+    seconds: float
+    held: bool | None
+    """None: it cannot be told, because of the machine or the generator."""
+    why: str
+    """What broke, or why it cannot be told."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +302,7 @@ class Recommendation:
     """What the recommended one is called: `gunicorn · gthread ×2, 16 threads`; empty: there is none."""
     runner_up: str
     proof: Measurement | None
-    """The recommended setting under a longer load, at its rate or at a good part of what it can do."""
+    """The recommended setting under its last proof: at the claimed rate."""
     growth: Growth | None
     """Of its memory; None: it did not rise."""
     mind: tuple[Reason, ...]
@@ -293,11 +319,36 @@ class Recommendation:
     seconds: float
     variables: tuple[str, ...] = ()
     """Names of the environment variables that the app was given."""
+    stack: Stack | None = None
+    """The recommended one; None: there is none."""
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    """All its knobs as recommended."""
+    measured: str = ""
+    """For what it was measured, in a sentence or two: CPUs, memory, access log."""
+    withheld: bool = False
+    """Whether nothing is there to paste because nothing is settled, and nobody requested it all the same."""
+    arrivals: Arrivals = INDEPENDENT
+    """Of the open loops that it was measured with."""
+    claim: float | None = None
+    """Requests a second that it holds: the lower end of the interval, or less where a proof failed; None: not
+    proven."""
+    proofs: tuple[Proven, ...] = ()
+    """In the order they were made: each that failed lowered the claim."""
+    cold_start_s: Interval | None = None
+    """From start to the first right answer: shortest, median and longest of its starts, in seconds."""
+    folder: str = ""
+    """Where its measurements are stored."""
+    workers: WorkerCheck | None = None
+    """What it came to with more workers; None: that was not looked at."""
+    cpus: int = 0
+    """For how many CPUs it is; 0: not known."""
+    scope: str = ""
+    """The same in words, as in `Limits.scope`; empty: not known."""
 
 
-# --- The `velodrome/tune/1` document as its schema spells it; `docs/tune.md` says what each field means.
+# --- The document `velodrome/tune/1` (`docs/tune.md` describes each field).
 #
-# Only the schema is made of this: `report/tune_json.py` writes the document.
+# Only the schema is made of this: `report/recommendation.py` writes the document.
 
 SCHEMA = "velodrome/tune/1"
 
@@ -316,6 +367,7 @@ class Tried(TypedDict):
     memory_bytes: int | None
     grew_bytes: float | None
     forecast: Forecast | None
+    boots: int
 
 
 class TuneDocument(TypedDict):
@@ -326,7 +378,9 @@ class TuneDocument(TypedDict):
     goal: Goal
     rate: float | None
     conditions: list[str]
+    arrivals: Arrivals
     limits: Limits
+    cpus: NotRequired[int]
     ending: TuneEnding
     because: str
     sentence: str
@@ -337,6 +391,11 @@ class TuneDocument(TypedDict):
     mind: list[Reason]
     growth: Growth | None
     proof: Measured | None
+    claim: float | None
+    proofs: list[Proven]
+    cold_start_s: Interval | None
+    folder: str
+    workers: WorkerCheck | None
     before: str
     command: str
     files: dict[str, str]

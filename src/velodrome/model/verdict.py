@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from velodrome.model.claim import Compared, Finding, Judged
 from velodrome.model.quantity import Interval
+from velodrome.model.workers import WorkerCheck
 
 
 class Outcome(StrEnum):
@@ -13,6 +14,9 @@ class Outcome(StrEnum):
 
     WINNER = "winner"
     TIE = "tie"
+    DOES_NOT_MATTER = "does-not-matter"
+    """Those tied for first differ by less than the margin, whatever more blocks would show: what a request costs is the
+    app's own."""
     CANNOT_TELL = "cannot-tell"
 
 
@@ -79,8 +83,15 @@ class LatencyView:
     """Percentile (`p99_ms`) to the lowest and highest of the blocks, where it is not known better."""
     cpu_us_per_request: float | None = None
     """Of the server, in the mean over the blocks."""
+    p50_by_connection: bool = False
+    """Whether `p50_ms` is what the median connection of a closed loop waits on average: its server starved others."""
+    within: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
+    """Percentile (`p99_ms`) with fewer than 30 requests beyond it to its 95 % interval; None: not bounded above."""
     steps: tuple[StepView, ...] = ()
     """Of a load whose rate changes: latency over all its rates tells of none of them."""
+    compares: bool = True
+    """Whether it may stand beside that of other contestants: not where each server of an app set its own load, in a
+    closed loop. Reports then show none."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ class Standing:
     stack: str
     title: str
     rank: int | None
-    """1 is first; equal ranks are ties; None: nothing valid to rank."""
+    """The best place it may have, `rank_low`; None: too little counts to rank it."""
     throughput_rps: Interval | None
     cpu_us_per_request: Interval | None
     memory_bytes: int | None
@@ -117,6 +128,47 @@ class Standing:
     again: str | None = ""
     """The command that measures it again, where the study has no file that names it; empty: `velodrome run` does;
     null: none does, because the source it ran on was laid out for that race alone."""
+    rank_low: int | None = None
+    """The best place that it may have: one more than the contestants that are clearly better."""
+    rank_high: int | None = None
+    """The worst place that it may have: as many as are not clearly worse."""
+    bound: str = ""
+    """`at least`: the generator was its limit; `at most`: it spoilt blocks by itself; empty: no bound."""
+
+    @property
+    def place(self) -> str:
+        """The places that it may have: `3`, `1–2`; empty: it has none."""
+        if self.rank is None:
+            return ""
+        low, high = self.rank_low or self.rank, self.rank_high or self.rank
+        return f"{low}" if low == high else f"{low}–{high}"
+
+
+class Basis(StrEnum):
+    """Which cost of a request its parts are shares of."""
+
+    CPU = "cpu"
+    TIME = "response-time"
+
+
+@dataclass(frozen=True)
+class OwnShare:
+    """Where the cost of a request comes from, measured on one contestant: server, framework, the app's own code."""
+
+    contestant: str
+    basis: Basis
+    """CPU in a closed loop for an app bound by CPU; the median response time at a low rate for one that waits."""
+    total: float
+    """Of a request to the app: microseconds of CPU, or milliseconds of response time."""
+    server: Interval
+    """Share of an empty handler on the same server: the most that any server could save."""
+    beneath: Interval | None
+    """Share of an empty route of the app's framework on it: server and framework together; None: not known."""
+    framework: str = ""
+    rate: float | None = None
+    """The low rate, for response times."""
+    functions: Mapping[str, float] = field(default_factory=dict)
+    """Share of the samples at work by function, the heaviest first; empty: no profile was taken."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +190,12 @@ class Answer:
     """For `cannot tell` and ties: how many more blocks would settle how small a difference."""
     limit: str = ""
     """What limited the recommended one, its CPU, its slots, the load or the generator; empty: not known."""
+    cpus: int | None = None
+    """For how many CPUs the answer is; None: not known, as where nothing was measured."""
+    checks: tuple[WorkerCheck, ...] = ()
+    """What more workers came to: of the recommended one, then of those that are out by it."""
+    own_share: OwnShare | None = None
+    """How much of a request is the app's own; None: it was not measured."""
 
 
 @dataclass(frozen=True)

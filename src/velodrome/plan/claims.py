@@ -102,6 +102,8 @@ class _Reader:
         if not (checks or arithmetic or contradictions):
             cure = "give it [[claims.checks]], arithmetic or contradictions"
             findings.add(at, f"has nothing to be judged by; {cure}")
+        if any(checks) and all(one.informs for one in checks if one):
+            findings.add(at, "has checks that inform alone; leave informs out where one is to decide")
         return Claim(
             table.name,
             table.says,
@@ -145,6 +147,7 @@ class _Reader:
             table.about,
             than,
             table.bound_ms,
+            table.informs,
         )
 
     def _bounded(self, table: CheckTable, at: Place) -> None:
@@ -218,9 +221,9 @@ def _table(entry: object, at: Place, study: Study, findings: Findings) -> Publis
     for index, one in enumerate(table.rows):
         row = _row(one, (*at, "rows", index), tuple(table.loads), study, findings)
         if row and len(row.published) != len(table.metrics):
-            told = f"{len(row.published)} figures stand for {len(table.metrics)} metrics"
+            count = f"{len(row.published)} figures stand for {len(table.metrics)} metrics"
             findings.add(
-                (*at, "rows", index, "published"), f'{told}; give one for each, "" where none is told'
+                (*at, "rows", index, "published"), f'{count}; give one for each, "" where none is told'
             )
         rows.append(row)
     if findings.count > before:

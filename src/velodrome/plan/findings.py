@@ -180,7 +180,7 @@ class Findings:
     def __init__(self, places: TomlMap) -> None:
         self._places = places
         self.problems: list[Problem] = []
-        self._told: set[Problem] = set()
+        self._reported: set[Problem] = set()
         self.count = 0
         """How often something was found wrong: more than `problems`, which tell each thing once."""
 
@@ -190,8 +190,8 @@ class Findings:
         name = dotted(path)
         problem = Problem(line, column, f"{name}: {sentence}" if name else sentence)
         self.count += 1
-        if problem not in self._told:  # a key of a load that is an axis is looked at once for each value
-            self._told.add(problem)
+        if problem not in self._reported:  # a key of a load that is an axis is looked at once for each value
+            self._reported.add(problem)
             self.problems.append(problem)
 
     def once(self, at: Place, labels: Sequence[tuple[str, Place]]) -> None:

@@ -9,7 +9,7 @@ CPUs: gunicorn-gthread[threads=16,workers=2], uvicorn[workers=2], …
 `session_s` and `race_s` estimate the time before anything runs, right to about a fifth on an idle machine.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
@@ -63,12 +63,8 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
         not only or any(matches(name, pattern) for pattern in only for name in names)
         for names in zip(cells, plain, strict=True)
     ]
-    heats = [
-        _heat(study, pairs[index], block, python)
-        for block in range(study.blocks)
-        for index in order(study.seed, block, len(pairs))
-        if chosen[index]
-    ]
+    kept = {cell for cell, wanted in zip(cells, chosen, strict=True) if wanted}
+    heats = [heat for block in range(study.blocks) for heat in _block(study, pairs, kept, block, python)]
     profiles = [
         _trial(study, pair, pair[0].profile, 0, python)
         for pair, wanted in zip(pairs, chosen, strict=True)
@@ -76,6 +72,14 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
     ]
     tried = [one for one in experiments if not only or any(matches(one.name, pattern) for pattern in only)]
     return Matrix(tuple(tried), tuple(heats), tuple(profiles), tuple(left_out))
+
+
+def beyond(study: Study, stacks: Mapping[str, Stack], laid_out: Matrix, block: int) -> tuple[Session, ...]:
+    """Return, in order, what a block of any number consists of, of the cells of what was laid out."""
+    pairs, _ = _pairs(study, stacks)
+    python = laid_out.heats[0].trials[0].python if laid_out.heats else ""
+    cells = {heat.trials[0].cell for heat in laid_out.heats}
+    return tuple(_block(study, pairs, cells, block, python))
 
 
 def narrowed(study: Study, laid_out: Matrix) -> Study:
@@ -133,6 +137,20 @@ def _pairs(
         else:
             pairs.append((question, contestant))
     return pairs, left_out
+
+
+def _block(
+    study: Study,
+    pairs: Sequence[tuple[Question, Contestant]],
+    cells: Collection[str],
+    block: int,
+    python: str,
+) -> Iterator[Session]:
+    """Yield a block in its order, of these cells alone: what is left out changes the order of nobody else."""
+    for index in order(study.seed, block, len(pairs)):
+        question, contestant = pairs[index]
+        if f"{question.name}/{contestant.label}" in cells:
+            yield _heat(study, pairs[index], block, python)
 
 
 def _heat(study: Study, pair: tuple[Question, Contestant], block: int, python: str) -> Session:
@@ -287,9 +305,10 @@ def _with_profile(question: Question) -> Question:
     if question.profile is not None or not question.loads:
         return question
     load = next((one for one in question.loads if isinstance(one.pace, Open)), question.loads[0])
-    return replace(question, profile=_as_profile(load))
+    return replace(question, profile=as_profile(load))
 
 
-def _as_profile(load: Load) -> Load:
+def as_profile(load: Load) -> Load:
+    """Return the load that a profile is taken under, made of one of the race."""
     # By our own generator: it can be ended when the samples are taken.
     return replace(load, duration_s=SECONDS, requests=None, driver="velodrome", threads=1)

@@ -359,11 +359,11 @@ def _known(database: str, driver: str, at: Place, findings: Findings) -> None:
 
 def steps_in_words(steps: tuple[Step, ...]) -> str:
     """Return steps as a sentence that completes «for an endpoint that …»."""
-    parts = [_told(step) for step in steps]
+    parts = [_described(step) for step in steps]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _told_query(query: Query) -> str:
+def _described_query(query: Query) -> str:
     taking = f", which takes {short(query.ms)} ms" if query.ms else ""
     through = f" through {query.driver}" if query.driver else ""
     return f"reads {_rows(query.rows)} from {_called(query.database)}{through}{taking}"
@@ -378,26 +378,26 @@ def _called(database: str) -> str:
     return names.get(database, "a database")
 
 
-def _told_call(call: Call) -> str:
+def _described_call(call: Call) -> str:
     how_often = "" if call.times == 1 else f" {call.times} times{' at once' if call.parallel else ''}"
     over = " over gRPC" if call.over == "grpc" else ""
     return f"waits {short(call.latency_ms)} ms on a third party{over}{how_often}"
 
 
-def _told(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
+def _described(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
     match step:
         case Cpu(us):
             return f"computes for {short(us / 1000)} ms"
         case Sleep(ms):
             return f"sleeps {short(ms)} ms"
         case Call():
-            return _told_call(step)
+            return _described_call(step)
         case Query():
-            return _told_query(step)
+            return _described_query(step)
         case Write(rows, database):
             return f"changes {_rows(rows)} in {_called(database)}"
         case Together(steps):
-            return f"does at once ({', '.join(_told(one) for one in steps)})"
+            return f"does at once ({', '.join(_described(one) for one in steps)})"
         case ReadBody():
             return "reads an upload"
         case Keep(place, ms):

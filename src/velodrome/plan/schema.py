@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from velodrome.model.amounts import seconds
+from velodrome.model.load import Arrivals
 
 DAY = 86_400.0
 MEMORY_UNITS = {"kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
@@ -103,7 +104,7 @@ class LoadTable(Table):
     step: Annotated[Number, Field(gt=0, le=1e7)] | None = None
     every: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
     ramp: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
-    arrivals: Literal["constant", "poisson"] | None = None
+    arrivals: Arrivals | None = None
     duration: Annotated[Seconds, Field(gt=0, le=DAY)] | None = None
     requests: Annotated[int, Field(ge=1, le=10**9)] | None = None
     warmup: Annotated[Seconds, Field(ge=0, le=DAY)] = 0.0
@@ -172,6 +173,7 @@ class CheckTable(Table):
     at_most: Number | None = None
     equals: Annotated[str | bool | None, PlainValidator(_fact)] = None
     bound_ms: Annotated[Number, Field(gt=0)] | None = None
+    informs: Annotated[str, Field(max_length=300)] = ""
 
 
 class ArithmeticTable(Table):
@@ -249,6 +251,7 @@ class StudyTable(Table):
     title: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     sources: list[str] = []
     blocks: Annotated[int, Field(ge=1, le=1000)] = 3
+    until_settled: bool = False
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 4711
     budget: Annotated[Seconds, Field(gt=0, le=30 * DAY)] | None = None
     limits: dict[str, Any] = {}

@@ -193,6 +193,7 @@ def build(tables: object, name: str, known: Known, findings: Findings) -> tuple[
         questions=tuple(question for question, _ in questions),
         contestants=tuple(contestants),
         blocks=table.blocks,
+        until_settled=table.until_settled,
         seed=table.seed,
         budget_s=table.budget,
         limits=limits,
@@ -247,11 +248,11 @@ def _servable(contestants: Sequence[Contestant], questions: Placed, known: Known
             findings.add(
                 ("contestants", index), f"it can serve no question of this study: {row[0]}; leave it out"
             )
-    told = set()
+    reported = set()
     for question, at in questions:
         column = [reason for (_, name), reason in refused.items() if name == question.name]
-        if column and all(column) and at not in told:  # the questions of several links stand at one place
-            told.add(at)
+        if column and all(column) and at not in reported:  # the questions of several links stand at one place
+            reported.add(at)
             findings.add((*at, "recipe"), f"no contestant can serve it: {column[0]}; add one that can")
 
 
@@ -336,41 +337,43 @@ def groups() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def is_group(asked: str) -> bool:
+def is_group(wanted: str) -> bool:
     """Return whether a name is that of a group, or a path that of a folder of studies."""
-    return asked in groups() or (_is_path(asked) and asked not in shipped_studies() and os.path.isdir(asked))
+    return wanted in groups() or (
+        _is_path(wanted) and wanted not in shipped_studies() and os.path.isdir(wanted)
+    )
 
 
-def members(asked: str) -> dict[str, Path]:
+def members(wanted: str) -> dict[str, Path]:
     """Return the studies of a group, name (or path) to file. Raises UnknownNameError for an empty folder."""
-    found = {name: shipped_studies()[name] for name in groups().get(asked, ())}
+    found = {name: shipped_studies()[name] for name in groups().get(wanted, ())}
     if not found:
-        found = {str(path): path for path in sorted(Path(asked).glob("*.toml"))}
+        found = {str(path): path for path in sorted(Path(wanted).glob("*.toml"))}
     if not found:
-        raise UnknownNameError("study", asked, [*shipped_studies(), *groups()])
+        raise UnknownNameError("study", wanted, [*shipped_studies(), *groups()])
     return found
 
 
-def find_study(asked: str) -> Path:
+def find_study(wanted: str) -> Path:
     """Return the file of a study asked for by name or path. Raises UnknownNameError when there is none.
 
     What has a slash or ends in `.toml`, and is not the name of a study that ships, is a path and may not exist:
     reading it then says so.
     """
     every = shipped_studies()
-    if asked in every:
-        return every[asked]
-    if _is_path(asked) and asked.partition("/")[0] not in groups():
-        return Path(asked)
-    raise UnknownNameError("study", asked, [*every, *groups()])
+    if wanted in every:
+        return every[wanted]
+    if _is_path(wanted) and wanted.partition("/")[0] not in groups():
+        return Path(wanted)
+    raise UnknownNameError("study", wanted, [*every, *groups()])
 
 
-def load_study(asked: str, known: Known, *, quick: bool = False) -> Study:
+def load_study(wanted: str, known: Known, *, quick: bool = False) -> Study:
     """Find and read a study, in its quick form if asked to. Raises UnknownNameError or StudyFileError."""
-    study = read(find_study(asked), known, quick=quick)
+    study = read(find_study(wanted), known, quick=quick)
     # One of a group is known by its whole name, which its file does not hold.
-    return replace(study, name=asked) if asked in shipped_studies() else study
+    return replace(study, name=wanted) if wanted in shipped_studies() else study
 
 
-def _is_path(asked: str) -> bool:
-    return "/" in asked or asked.endswith(".toml")
+def _is_path(wanted: str) -> bool:
+    return "/" in wanted or wanted.endswith(".toml")

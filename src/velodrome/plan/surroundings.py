@@ -67,8 +67,8 @@ def link_of(parts: Mapping[str, object]) -> Link:
         raise ValueError(f"a link that is empty is no link; write one such as {EXAMPLE}")
     if unknown := [key for key in parts if key not in _KEYS]:
         raise ValueError(f"a link has no '{unknown[0]}'; it has {', '.join(_KEYS)}, as in {EXAMPLE}")
-    told = {_KEYS[key][0]: _KEYS[key][1](value) for key, value in parts.items()}
-    link = Link(**told)
+    values = {_KEYS[key][0]: _KEYS[key][1](value) for key, value in parts.items()}
+    link = Link(**values)
     if link.jitter_ms > link.rtt_ms / 2:
         raise ValueError(
             f"a jitter of {link.jitter_ms:g} ms is more than the delay of each way, {link.rtt_ms / 2:g} ms (half the "
@@ -162,13 +162,13 @@ _TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(\s*
 
 def read_third_party(text: str, folder: Path = Path()) -> ThirdParty:
     """Return the third party that `text` means; files of bodies are looked for in `folder`. Raises BadOptionError."""
-    variable, equals, told = text.partition("=")
-    if not variable or not equals or not told:
+    variable, equals, text_of_parts = text.partition("=")
+    if not variable or not equals or not text_of_parts:
         raise BadOptionError(
             OPTION, text, "write VARIABLE=latency:50ms, the variable in which the app finds its URL"
         )
     try:
-        parts = _parts(told)
+        parts = _parts(text_of_parts)
         size, body = content(parts["body"], folder) if "body" in parts else (ThirdParty.size, None)
         return ThirdParty(
             variable,
@@ -183,9 +183,9 @@ def read_third_party(text: str, folder: Path = Path()) -> ThirdParty:
         raise BadOptionError(OPTION, text, str(error)) from error
 
 
-def _parts(told: str) -> dict[str, str]:
+def _parts(text_of_parts: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in _BETWEEN.split(told):
+    for part in _BETWEEN.split(text_of_parts):
         name, colon, value = part.partition(":")
         if not colon or name not in PARTS:  # a latency may stand alone
             name, value = "latency", part
@@ -230,12 +230,12 @@ def content(text: str, folder: Path = Path()) -> tuple[int, Content | None]:
     return len(data), Content.of(data)
 
 
-def content_type(told: str | None, body: Content | None) -> str:
+def content_type(given: str | None, body: Content | None) -> str:
     """Return the content type: what is told, or what a body looks like. Raises ValueError."""
-    if told is not None:
-        if not _TYPE.fullmatch(told):
-            raise ValueError(f"'{told}' is no content type; write application/json")
-        return told
+    if given is not None:
+        if not _TYPE.fullmatch(given):
+            raise ValueError(f"'{given}' is no content type; write application/json")
+        return given
     if body is None:
         return ThirdParty.content_type
     if body.base64:

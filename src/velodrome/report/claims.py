@@ -107,8 +107,10 @@ def _row(one: Checked) -> Row:
         here = MISSING
     else:
         here = " ".join(filter(None, (one.limit, in_unit(one.measured, unit))))
-    reason = "" if one.judgement is Judgement.HOLDS else visible(one.reason)
-    return Row(visible(check.about) or _about(one), published, here, one.judgement, reason)
+    explains = one.judgement is not Judgement.HOLDS or check.informs
+    beside = ", beside it" if check.informs else ""
+    about = f"{visible(check.about) or _about(one)}{beside}"
+    return Row(about, published, here, one.judgement, visible(one.reason) if explains else "")
 
 
 def _about(one: Checked) -> str:
@@ -251,9 +253,9 @@ def _head(place: int, table: Compared) -> str:
     return f"here, {driver}" if len(beside) > 1 else "here"
 
 
-def _system(line: Line, told: bool) -> str:
+def _system(line: Line, with_load: bool) -> str:
     question = line.of.partition("/")[0]
-    load = f", {names.load_label(line.here[0].load)}" if told and line.here and line.here[0].load else ""
+    load = f", {names.load_label(line.here[0].load)}" if with_load and line.here and line.here[0].load else ""
     return visible(f"{line.called}, {question}{load}")
 
 

@@ -76,7 +76,7 @@ def sections(diff: Diff) -> tuple[list[Section], list[str]]:
 
 
 def _title(one: Difference, labels: Mapping[str, Collection[str]]) -> str:
-    """Return what a section is of; a contestant that is called as another is told by its label too."""
+    """Return what a section is of; a contestant that is called as another is named by its label too."""
     label = f" ({one.contestant})" if len(labels[one.called]) > 1 else ""
     return visible(f"{one.question}: {one.called}{label}, {names.load_label(one.load)}")
 
@@ -135,8 +135,8 @@ def moved(one: Difference) -> str:
     if high > 1000:
         return f"{quantity.signed(mid)} {unit} [{quantity.signed(low)}, over +1 000]"
     places = min(2, quantity.places_for((high - low) / 2, mid or 1.0)) if high > low else 0
-    told = [quantity.signed(end, places) for end in (low, mid, high)]
-    return f"{told[1]} {unit} [{told[0]}, {told[2]}]"
+    ends = [quantity.signed(end, places) for end in (low, mid, high)]
+    return f"{ends[1]} {unit} [{ends[0]}, {ends[2]}]"
 
 
 def gate(one: Gate) -> str:
@@ -145,8 +145,8 @@ def gate(one: Gate) -> str:
     said = f"{one.threshold.text}: {_verdict(one)}: {moved(one.difference)} for {where}"
     if one.held is not None or not (one.more_blocks or one.reason):
         return visible(f"{said}.")
-    tell = f"{plural(one.more_blocks, 'more block')} needed" if one.more_blocks else one.reason.rstrip(".")
-    return visible(f"{said}; {tell}.")
+    needed = f"{plural(one.more_blocks, 'more block')} needed" if one.more_blocks else one.reason.rstrip(".")
+    return visible(f"{said}; {needed}.")
 
 
 def _verdict(one: Gate) -> str:
@@ -154,7 +154,7 @@ def _verdict(one: Gate) -> str:
 
 
 def broken(diff: Diff) -> Sequence[Gate]:
-    """Return the thresholds that do not hold, or of which it cannot be told, the broken ones first."""
+    """Return the thresholds that do not hold, or that are undecided, the broken ones first."""
     return sorted((one for one in diff.gates if not one.held), key=lambda one: one.held is None)
 
 
@@ -163,9 +163,9 @@ def headline(diff: Diff) -> str:
     return ANSWERS[diff.change]
 
 
-def side(name: str, told: str) -> str:
+def side(name: str, description: str) -> str:
     """Return what one side is."""
-    return visible(f"{name} ({told})" if told else name)
+    return visible(f"{name} ({description})" if description else name)
 
 
 STYLES = {
@@ -245,8 +245,8 @@ def _set_aside(diff: Diff, width: int) -> list[Text]:
         return []
     shown = diff.set_aside[:SET_ASIDE_SHOWN]
     found = [Text(), Text(f" ⚑ {plural(len(diff.set_aside), 'reason')} why measurements were set aside:")]
-    for told in shown:
-        found += paragraph(visible(told), width)
+    for sentence in shown:
+        found += paragraph(visible(sentence), width)
     if len(diff.set_aside) > len(shown):
         found.append(Text(f"   and {len(diff.set_aside) - len(shown)} more", style="dim"))
     return [*found, Text()]
@@ -281,8 +281,8 @@ def markdown_text(diff: Diff) -> str:
     ]
     parts += [*(f"- {markdown_escaped(note)}" for note in diff.notes), "", "</details>"]
     if diff.set_aside:
-        told = [f"- {markdown_escaped(one)}" for one in diff.set_aside]
-        parts += ["", "<details><summary>Set aside</summary>", "", *told, "", "</details>"]
+        items = [f"- {markdown_escaped(one)}" for one in diff.set_aside]
+        parts += ["", "<details><summary>Set aside</summary>", "", *items, "", "</details>"]
     if diff.environment:
         facts = [
             f"- {markdown_escaped(name)}: {markdown_escaped(fact)}" for name, fact in diff.environment.items()
@@ -342,14 +342,14 @@ def _figure(row: Row) -> Case:
     one = row.difference
     _, before, after, moved, said = row.texts
     case = Case(f"velodrome.diff.{one.question}.{one.contestant}", f"{one.metric} {one.load}")
-    told = f"{one.metric}: {before} before, {after} after: {moved}"
+    figures = f"{one.metric}: {before} before, {after} after: {moved}"
     if one.change is Change.REGRESSION:
         return Case(
-            case.classname, case.name, Outcome.FAILED, "regression", one.reason or f"{told}: regression"
+            case.classname, case.name, Outcome.FAILED, "regression", one.reason or f"{figures}: regression"
         )
     if one.change is Change.INSUFFICIENT:
         reason = f": {one.reason}" if one.more_blocks is None and one.reason else ""
-        message = f"{told}: {said.partition(' [')[0]}{reason}"
+        message = f"{figures}: {said.partition(' [')[0]}{reason}"
         return Case(case.classname, case.name, Outcome.SKIPPED, message=message)
     return case
 

@@ -104,23 +104,23 @@ def _row(result: Measurement | Failed, called: Mapping[str, str]) -> TrialRow:
     head: tuple[float | str | None, ...] = (trial.question, label, trial.load.label, trial.block + 1)
     link = anchor(trial.question, label)
     if isinstance(result, Failed):
-        told = f"failed: {result.failure.value}"
-        values = (*head, *(None for _ in NUMBERS), told)
+        validity = f"failed: {result.failure.value}"
+        values = (*head, *(None for _ in NUMBERS), validity)
         return TrialRow(link, values, _shown(values, called), True)
     load, due = result.load, result.load.due
     cpu = result.cpu_us_per_request
     numbers = (load.throughput_rps, load.ok, load.requests - load.ok, due.p50, due.p99, due.p99_9, due.max)
     more = (load.sent.p99, load.lag.p99, cpu, result.server.rss_peak_bytes / 1e6, load.mean_in_flight)
     kinds = ", ".join(dict.fromkeys(flag.kind.value for flag in result.flags))
-    told = f"{'set aside' if not result.valid else 'noted'}: {kinds}" if kinds else "valid"
-    values = (*head, *numbers, *more, told)
+    validity = f"{'set aside' if not result.valid else 'noted'}: {kinds}" if kinds else "valid"
+    values = (*head, *numbers, *more, validity)
     return TrialRow(link, values, _shown(values, called), not result.valid)
 
 
 def _shown(values: Sequence[float | str | None], called: Mapping[str, str]) -> list[str]:
-    question, label, load, block, *numbers, told = values
+    question, label, load, block, *numbers, validity = values
     shown = [_number(name, value) for name, value in zip(NUMBERS, numbers, strict=True)]
-    return [str(question), called.get(str(label), str(label)), str(load), str(block), *shown, str(told)]
+    return [str(question), called.get(str(label), str(label)), str(load), str(block), *shown, str(validity)]
 
 
 def _number(name: str, value: float | str | None) -> str:
@@ -155,7 +155,7 @@ def _cell(answer: Answer, standing: Standing, again: str, here: Sequence[Measure
     flags = dict.fromkeys(
         (visible(f.sentence), visible(f.advice), f.severity) for m in measured for f in m.flags
     )
-    told = [
+    notes = [
         (f"{'set aside' if severity is Severity.INVALID else 'noted'}: {sentence}", advice)
         for sentence, advice, severity in flags
     ]
@@ -170,7 +170,7 @@ def _cell(answer: Answer, standing: Standing, again: str, here: Sequence[Measure
         again,
         command,
         ", ".join(filter(None, (python, versions))),
-        told,
+        notes,
         reasons_failed,
         said,
         list(
@@ -398,8 +398,8 @@ def _see(strips: Sequence[Strip], measured: Sequence[Measurement]) -> str:
     stalled = [strip for strip in strips if strip.stalled_s]
     if not stalled:
         return f"{what}A shaded second would be one without an answer; there is none."
-    told = names.joined(f"{strip.name} ({strip.stalled_s} s)" for strip in stalled)
-    return f"{what}Shaded: seconds without a single answer, of {told}."
+    stalls = names.joined(f"{strip.name} ({strip.stalled_s} s)" for strip in stalled)
+    return f"{what}Shaded: seconds without a single answer, of {stalls}."
 
 
 def _strip(answer: Answer, label: str, name: str, blocks: Sequence[Measurement], style: Styles) -> Strip:

@@ -197,9 +197,9 @@ def _ranking(answer: Answer, measured: Sequence[Measurement], style: Styles) -> 
     for one in ranked:
         for flag in one.flags:
             if flag.severity is Severity.INVALID:
-                # Blocks tell the same reason with other figures: the first stands for them.
-                told = reasons.setdefault(one.trial.label, {})
-                told.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
+                # Blocks give the same reason with other figures: the first stands for them.
+                kinds = reasons.setdefault(one.trial.label, {})
+                kinds.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
     return ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
 
 
@@ -283,15 +283,13 @@ def ranking(
 
     `rates` holds what contestants reached where that was set aside, `reasons` why it was; both by label.
     """
-    ranks = [standing.rank for standing in answer.standings]
     rows, aside = [], []
     for standing in answer.standings:
-        told = _aside(standing, reasons.get(standing.contestant, ()))
+        why = _aside(standing, reasons.get(standing.contestant, ()))
         if standing.rank is None:
-            aside.append(told)
-        tied = ranks.count(standing.rank) > 1
+            aside.append(why)
         colour = style[standing.contestant][0]
-        rows.append(_ranked(standing, rates.get(standing.contestant), colour, tied, told))
+        rows.append(_ranked(standing, rates.get(standing.contestant), colour, why))
     see = _front(answer)
     ceilings = _ceilings(answer)
     if ceilings:
@@ -321,11 +319,11 @@ def _front(answer: Answer) -> str:
     return f"{len(first)} share the first place: their differences are not settled."
 
 
-def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool, aside: str) -> charts.Ranked:
+def _ranked(standing: Standing, measured: float | None, colour: str, aside: str) -> charts.Ranked:
     rate, name = standing.throughput_rps, names.of_standing(standing)
     if rate is not None and standing.rank is not None:
-        value = estimate(rate)
-        title = f"{'=' if tied else ''}{standing.rank}  {name}"
+        value = names.throughput(standing)
+        title = f"{standing.place}  {name}"
         three = (rate.low, rate.mid, rate.high)
         hint = f"{name}: {value} requests/s"
         return charts.Ranked(title, value, *three, standing.ceiling_rps, standing.rank, colour, hint)
@@ -335,9 +333,9 @@ def _ranked(standing: Standing, measured: float | None, colour: str, tied: bool,
 
 def _aside(standing: Standing, reasons: Sequence[str]) -> str:
     """Return why a contestant has no rank: the first reasons, the others are in its details."""
-    told = [standing.failed] if standing.failed else list(reasons or standing.notes)
-    more = f" (and {len(told) - 2} more)" if len(told) > 2 else ""
-    said = " ".join(told[:2]) or "nothing valid was measured"
+    notes = [standing.failed] if standing.failed else list(reasons or standing.notes)
+    more = f" (and {len(notes) - 2} more)" if len(notes) > 2 else ""
+    said = " ".join(notes[:2]) or "nothing valid was measured"
     return f"⚑ {names.of_standing(standing)}: {visible(said)}{more}"
 
 
@@ -350,8 +348,14 @@ def latency(answer: Answer, style: Styles) -> Panel:
     seen = [(s, view) for s, view in views if view is not None and (view.curve_due or view.curve_sent)]
     about = names.sentence_case(answer.about)
     if not seen:
-        told = names.joined(sorted({view.by.name for _, view in views if view is not None and view.by}))
-        what = f"{told} reports percentiles, not curves: see Drivers." if told else "No latency was measured."
+        drivers = names.joined(sorted({view.by.name for _, view in views if view is not None and view.by}))
+        what = (
+            f"{drivers} reports percentiles, not curves: see Drivers."
+            if drivers
+            else "No latency was measured."
+        )
+        if any(not view.compares for s in answer.standings for view in s.latency):
+            what = "No open loop was run, and in a closed loop latencies compare nothing."
         return Panel(about, "", what, NO_FIGURE)
     known = [ms for _, v in seen for p, ms in (*v.curve_due, *v.curve_sent) if ms > 0 and p >= 50]
     low, high = min(known, default=1.0) / 1.15, max(known, default=1.0) * 1.15
@@ -409,9 +413,9 @@ def _slowest_and_fastest(seen: Sequence[tuple[Standing, LatencyView]]) -> str:
         values = [(getattr(view, field), names.of_standing(s)) for s, view in seen if getattr(view, field)]
         if len(values) * 2 > len(seen):
             (fast, first), (slow, last) = min(values), max(values)
-            told = f"{quantity.milliseconds(fast)} ms by {first}"
-            told += f", within {quantity.milliseconds(slow)} ms by {last}" if len(values) > 1 else ""
-            return f"{words} requests were answered within {told}. {end}"
+            times = f"{quantity.milliseconds(fast)} ms by {first}"
+            times += f", within {quantity.milliseconds(slow)} ms by {last}" if len(values) > 1 else ""
+            return f"{words} requests were answered within {times}. {end}"
     return end
 
 

@@ -117,9 +117,11 @@ def _suite_claims_junit(verdict: Verdict) -> Suite:
 
 
 def _case_claims_junit(study: str, one: Judged) -> Case:
-    told = claims.shown(one)
-    rows = (f"{row.about}: {row.here}, published {row.published}. {row.reason}".strip() for row in told.rows)
-    parts = [told.reason, *rows]
+    rendered = claims.shown(one)
+    rows = (
+        f"{row.about}: {row.here}, published {row.published}. {row.reason}".strip() for row in rendered.rows
+    )
+    parts = [rendered.reason, *rows]
     message = " ".join(part for part in parts if part)
     outcome = OUTCOMES[one.judgement]
-    return Case(f"velodrome.claims.{study}", f"{told.name} {told.says}", outcome, "claim", message)
+    return Case(f"velodrome.claims.{study}", f"{rendered.name} {rendered.says}", outcome, "claim", message)

@@ -149,25 +149,25 @@ def removed(stock: Stock) -> list[str]:
     """Return what went, and what that freed."""
     if not stock.every:
         return ["nothing to remove: what is kept was used since, or is used now"]
-    told = [
+    lines = [
         f"removed {one.kind}/{visible(one.name)}{f'  {visible(one.what)}' if one.what else ''}"
         for one in stock.every
     ]
     shared = stock.size_bytes - stock.freed_bytes
     aside = f"; {quantity.memory(shared)} more are kept by uv's own cache (uv cache prune)" if shared else ""
-    return [*told, f"{quantity.memory(stock.freed_bytes)} freed{aside}"]
+    return [*lines, f"{quantity.memory(stock.freed_bytes)} freed{aside}"]
 
 
 def verified(checked: int, damages: Sequence[Damage]) -> list[str]:
     """Return what is damaged, file by file."""
-    told = [
+    lines = [
         f"{one.kept.kind}/{visible(one.kept.name)}: {visible(difference)}"
         for one in damages
         for difference in one.differences
     ]
     if damages:
         return [
-            *told,
+            *lines,
             f"{len(damages)} of {checked} are damaged; they are made again when they are next used",
         ]
     return [f"{plural(checked, 'thing')} kept, each as it was made"]

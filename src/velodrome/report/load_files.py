@@ -66,8 +66,8 @@ def hlog_lines(document: Mapping[str, Any]) -> list[str]:
     rows = [(tag, document["latency_ms"][tag]) for tag in ("due", "sent")]
     if document.get("deliveries") is not None:
         rows.append(("deliveries", document["deliveries"]["latency_ms"]["due"]))
-    told = document.get("phases_ms") or {}
-    rows += [(phase, latency) for phase, latency in told.items() if latency is not None]
+    phases = document.get("phases_ms") or {}
+    rows += [(phase, latency) for phase, latency in phases.items() if latency is not None]
     for tag, latency in rows:
         histogram = document["hdr"][tag]
         if histogram is not None:

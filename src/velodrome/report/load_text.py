@@ -34,7 +34,7 @@ SECONDS_BETWEEN_PLAIN_LINES = 5.0
 _wrapped = typeset.wrapped
 
 MARKED = ("generator", "cannot tell")
-"""Limits with which the figures do not tell of the server."""
+"""Limits with which the figures do not describe the server."""
 
 FLAGS = {
     "capped-by-connections": "the rate needs more requests at once than the connections allow: waiting for a "
@@ -84,7 +84,7 @@ class Progress:
 
 
 def tick_line(tick: Mapping[str, Any]) -> str:
-    """Return one line that tells how a load is going."""
+    """Return one line on how a load is going."""
     p50, p99 = quantity.milliseconds(tick["p50_ms"]), quantity.milliseconds(tick["p99_ms"])
     errors = tick["errors"]
     failed = f"{quantity.grouped(errors)} error{'s' if errors != 1 else ''}" if errors else "no errors"
@@ -112,7 +112,9 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         found += ["", *_wrapped(mark + document["limit"]["sentence"], width)]
         found += _wrapped(document["limit"]["facts"], width)
     for flag in document.get("flags", ()):
-        if not flag.startswith("generator-"):
+        if flag == "unfair" and document.get("fairness"):
+            found += _wrapped(f"⚑ unfair: {fairness_sentence(document['fairness'])}", width)
+        elif not flag.startswith("generator-"):
             found += _wrapped(f"⚑ {flag}: {FLAGS.get(flag, 'see docs/method.md')}.", width)
     if document.get("deliveries") is not None:
         found += _wrapped(room_sentence(document["deliveries"]), width)
@@ -133,7 +135,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
 
 
 def heading(document: Mapping[str, Any], width: int) -> list[str]:
-    """Return what was asked and what came of it, on one line where both fit."""
+    """Return what was requested and what came of it, on one line where both fit."""
     asked, came = f" {load_name(document)}", result(document)
     if len(asked) + 3 + len(came) <= width:
         return [asked + came.rjust(width - len(asked) - 1)]
@@ -220,6 +222,21 @@ def latency_table(document: Mapping[str, Any]) -> list[str]:
     return table
 
 
+def fairness_sentence(fairness: Mapping[str, Any]) -> str:
+    """Say that few connections had the answers, and what the median one of them waited."""
+    connections, median = fairness["connections"], fairness["median_connection_ms"]
+    at_once = max(1, round(fairness["jain_short_term"] * connections))
+    waits = (
+        "half of them got no answer"
+        if median is None
+        else f"the median connection waits {quantity.milliseconds(median)} ms"
+    )
+    return (
+        f"at any time about {quantity.grouped(at_once)} of {quantity.grouped(connections)} connections got the answers "
+        f"while the others waited; {waits}, whatever p50 is."
+    )
+
+
 def bodies_sentence(generator: Mapping[str, Any]) -> str:
     """Say that bodies were not looked at, how many, and what was compared all the same."""
     dropped = quantity.grouped(generator["dropped_bodies"])
@@ -249,18 +266,18 @@ def resent_sentence(resent: int) -> str:
 
 def _phases(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the phases that were had; where all answers came in one piece their first byte is their last."""
-    told = document.get("phases_ms") or {}
-    in_pieces = told.get("last_byte") is not None and told["last_byte"]["max"] > 0
+    phases = document.get("phases_ms") or {}
+    in_pieces = phases.get("last_byte") is not None and phases["last_byte"]["max"] > 0
     return [
-        (name, told[key])
+        (name, phases[key])
         for name, key in PHASES
-        if told.get(key) is not None and (in_pieces or not key.endswith("_byte"))
+        if phases.get(key) is not None and (in_pieces or not key.endswith("_byte"))
     ]
 
 
 def room_sentence(deliveries: Mapping[str, Any]) -> str:
-    """Return how many deliveries were measured, and what members heard beside them."""
-    told = f"{quantity.grouped(deliveries['count'])} deliveries; a request is done when all members have it."
+    """Return how many deliveries were measured, and what members received beside them."""
+    text = f"{quantity.grouped(deliveries['count'])} deliveries; a request is done when all members have it."
     beside = [
         f"{quantity.grouped(deliveries[key])} {what}"
         for key, what in (
@@ -270,7 +287,7 @@ def room_sentence(deliveries: Mapping[str, Any]) -> str:
         )
         if deliveries[key]
     ]
-    return told + (f" Members also heard messages: {', '.join(beside)}." if beside else "")
+    return text + (f" Members also heard messages: {', '.join(beside)}." if beside else "")
 
 
 def idle_sentence(idle: Mapping[str, Any]) -> str:
@@ -313,8 +330,10 @@ def failures(document: Mapping[str, Any], width: int) -> list[str]:
     counts = [(name, count) for name, count in document["outcomes"].items() if count]
     if not counts:
         return []
-    told = " · ".join(f"{outcome_in_words(name, loop)} {quantity.grouped(count)}" for name, count in counts)
-    found = ["", *typeset.wrapped(f"outcomes: {told}", width)]
+    outcomes = " · ".join(
+        f"{outcome_in_words(name, loop)} {quantity.grouped(count)}" for name, count in counts
+    )
+    found = ["", *typeset.wrapped(f"outcomes: {outcomes}", width)]
     for example in document.get("examples", ()):
         text = f"{outcome_in_words(example['outcome'], loop)}: {typeset.visible(str(example['text']))}{_cure(example)}"
         found += textwrap.wrap(text, width - 1, initial_indent="   ", subsequent_indent="      ")

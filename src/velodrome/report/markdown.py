@@ -35,10 +35,10 @@ def text(verdict: Verdict) -> str:
     for answer in verdict.answers:
         parts += _question(verdict, answer)
     if verdict.findings:
-        told = [
+        findings = [
             f"- **{escaped(name)}**: {escaped(said)}" for name, said in claims.finding_rows(verdict.findings)
         ]
-        parts += ["", "## Experiments", "", *told]
+        parts += ["", "## Experiments", "", *findings]
     parts += _profiles(verdict)
     if verdict.set_aside:
         parts += ["", "## Set aside", "", *(f"- ⚑ {escaped(sentence)}" for sentence in verdict.set_aside)]
@@ -115,9 +115,8 @@ def _question(verdict: Verdict, answer: Answer) -> list[str]:
     if answer.deploy:
         parts += ["", "Deploy:", "", _code(answer.deploy)]
     far, field = names.far_percentile(verdict)
-    ranks = [standing.rank for standing in answer.standings]
     parts += ["", _loads(answer), "", HEAD[0].format(far=far), HEAD[1]]
-    parts += [_row(standing, ranks.count(standing.rank) > 1, field) for standing in answer.standings]
+    parts += [_row(standing, field) for standing in answer.standings]
     parts += _beside(answer)
     parts += _steps(answer)
     if command := again(verdict, answer):
@@ -130,11 +129,11 @@ def _loads(answer: Answer) -> str:
     shown = names.latency_view(views)
     closed = next((view.load for view in views if names.is_closed(view.load)), "")
     if shown is None:
-        return "Nothing was measured."
+        return f"Requests/s in {names.load_label(closed)}." if closed else "Nothing was measured."
     ranking = names.load_label(closed or shown.load)
     basis = names.basis(shown)
-    told = "from when requests were due" if basis == names.FROM_DUE else escaped(basis)
-    return f"Requests/s in {ranking}; latency, {told}, in {names.load_label(shown.load)}."
+    start = "from when requests were due" if basis == names.FROM_DUE else escaped(basis)
+    return f"Requests/s in {ranking}; latency, {start}, in {names.load_label(shown.load)}."
 
 
 def _beside(answer: Answer) -> list[str]:
@@ -144,8 +143,8 @@ def _beside(answer: Answer) -> list[str]:
         parts += ["", f"{escaped(names.sentence_case(table.load))}, by each driver:", ""]
         parts += [f"| {' | '.join(verdict_tables.DRIVER_HEADS)} |", "|:--|:--|--:|--:|--:|--:|--:|:--|"]
         parts += [f"| {' | '.join(map(escaped, row.texts))} |" for row in table.rows]
-    told = verdict_tables.reach(answer)
-    return [*parts, "", *(f"- {escaped(sentence)}" for sentence in told)] if told else parts
+    sentences = verdict_tables.reach(answer)
+    return [*parts, "", *(f"- {escaped(sentence)}" for sentence in sentences)] if sentences else parts
 
 
 def _steps(answer: Answer) -> list[str]:
@@ -158,14 +157,13 @@ def _steps(answer: Answer) -> list[str]:
     return parts
 
 
-def _row(standing: Standing, tied: bool, far: str) -> str:
+def _row(standing: Standing, far: str) -> str:
     view = names.latency_view(standing.latency)
-    rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
-    place = "⚑" if standing.rank is None else f"{'=' if tied else ''}{standing.rank}"
+    cpu = standing.cpu_us_per_request
     cells = (
-        place,
+        standing.place or "⚑",
         escaped(names.of_standing(standing)),
-        estimate(rate) if rate else quantity.MISSING,
+        names.throughput(standing),
         names.milliseconds(view, "p50_ms"),
         names.milliseconds(view, far),
         estimate(cpu) if cpu else quantity.MISSING,
@@ -190,7 +188,7 @@ def inside_group(study: str) -> str:
 
 
 def group_lines(verdicts: Mapping[str, Verdict], trouble: Mapping[str, str], width: int) -> list[Text]:
-    """Return all claims of all studies; `trouble` tells which study could not be run, and why."""
+    """Return all claims of all studies; `trouble` says which study could not be run, and why."""
     every = [judged for verdict in verdicts.values() for judged in verdict.claims]
     found = [Text(), Text(f" All claims: {claims.summary(every) or 'none'}", style="bold")]
     for study, verdict in verdicts.items():

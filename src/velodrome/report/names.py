@@ -7,7 +7,7 @@ from velodrome.model import quantity
 from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.study import Question
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
-from velodrome.report.typeset import plural
+from velodrome.report.typeset import estimate, plural
 
 FROM_DUE = "from when due"
 PART = re.compile(r"(x|n|idle)(\d+)")
@@ -68,14 +68,21 @@ def ranking_load(question: Question) -> Load:
     return next((load for load in question.loads if isinstance(load.pace, Closed)), question.loads[0])
 
 
-def latency_load(question: Question) -> Load:
-    """Return the load whose latency is shown first: the first open loop of one rate, or the first load."""
-    return next((load for load in question.loads if isinstance(load.pace, Open)), question.loads[0])
+def latency_load(question: Question) -> Load | None:
+    """Return the load whose latency is shown first: the first open loop of one rate, or the first load.
+
+    None for an app that has no open loop: its latencies do not compare (`LatencyView.compares`).
+    """
+    first = None if question.app is not None else question.loads[0]
+    return next((load for load in question.loads if isinstance(load.pace, Open)), first)
 
 
 def latency_view(views: Iterable[LatencyView]) -> LatencyView | None:
-    """Return the view whose latency is shown first: from when due before others, in an open loop before others."""
-    found = list(views)
+    """Return the view whose latency is shown first: from when due before others, in an open loop before others.
+
+    None where there is none that compares with those of other contestants.
+    """
+    found = [view for view in views if view.compares]
     return min(
         found,
         key=lambda view: (basis(view) != FROM_DUE, is_closed(view.load), bool(view.steps)),
@@ -127,19 +134,39 @@ def without_count(label: str) -> tuple[str, int | None]:
 
 
 def milliseconds(view: LatencyView | None, field: str) -> str:
-    """Return a percentile as it is known: a number, the bounds it lies within, or that it is not told."""
+    """Return a percentile as it is known: a number, with its interval where few requests lie beyond it, or bounds."""
     if view is None:
         return quantity.MISSING
     bounds = view.between.get(field)
     if bounds is None:
-        return quantity.milliseconds(getattr(view, field))
+        return order_interval(getattr(view, field), view.within.get(field))
     low, high = (quantity.milliseconds(bound) for bound in bounds)
     return low if low == high else f"{low}–{high}"
+
+
+def order_interval(value: float | None, interval: tuple[float, float | None] | None) -> str:
+    """Return `202`, or with its interval `202 [201, 230]`; without an upper end `202 [≥ 201]`."""
+    shown = quantity.milliseconds(value)
+    if value is None or interval is None:
+        return shown
+    low, high = interval
+    if high is None:
+        return f"{shown} [≥ {quantity.milliseconds(low)}]"
+    ends = quantity.milliseconds(low), quantity.milliseconds(high)
+    return shown if ends == (shown, shown) else f"{shown} [{ends[0]}, {ends[1]}]"
 
 
 def basis(view: LatencyView) -> str:
     """Return what the latencies of a view are: `from when due`, or `service time (ghz)`."""
     return view.by.basis if view.by else FROM_DUE
+
+
+def throughput(standing: Standing) -> str:
+    """Return requests a second with their interval, or on which side of them the true ones are."""
+    if standing.throughput_rps is None:
+        return quantity.MISSING
+    mark = {"at least": "≥ ", "at most": "≤ "}.get(standing.bound, "")
+    return f"{mark}{estimate(standing.throughput_rps)}"
 
 
 def joined(words: Iterable[str], most: int = 4) -> str:
@@ -158,6 +185,8 @@ def headline(answer: Answer) -> tuple[str, str]:
         return "cannot tell", "nothing valid was measured"
     if answer.outcome.value == "winner":
         return best[0], ""
+    if answer.outcome.value == "does-not-matter":
+        return "the server does not matter", f"between {joined(best)}"
     if answer.outcome.value == "tie":
         return best[0], f"tied: {joined(best[1:])}" if best[1:] else ""
     return (f"cannot tell {best[0]} from {joined(best[1:])}", "") if best[1:] else ("cannot tell", "")
@@ -173,7 +202,7 @@ def far_percentile(verdict: Verdict) -> tuple[str, str]:
 
 def remark(standing: Standing) -> str:
     """Return ceiling and flags of a contestant in a line."""
-    told = (
+    notes = (
         [standing.failed]
         if standing.failed
         else sorted(standing.notes, key=lambda note: "set aside" not in note)
@@ -181,14 +210,14 @@ def remark(standing: Standing) -> str:
     ceiling = f"ceiling: {standing.ceiling}" if standing.ceiling else ""
     view = latency_view(standing.latency)
     behind = f"falls behind {load_label(view.load)}" if view and view.fell_behind else ""
-    return "; ".join(filter(None, (ceiling, behind, flags(told, standing.rank is not None))))
+    return "; ".join(filter(None, (ceiling, behind, flags(notes, standing.rank is not None))))
 
 
-def flags(told: Sequence[str], ranked: bool) -> str:
+def flags(notes: Sequence[str], ranked: bool) -> str:
     """Return the gravest sentence (the first) of who has no rank, and of others their only one or how many."""
-    if not told:
+    if not notes:
         return ""
-    if ranked and len(told) > 1:
-        return f"⚑ {len(told)} flags, see the report"
-    more = f" (+{len(told) - 1} more in the report)" if len(told) > 1 else ""
-    return f"⚑ {told[0]}{more}"
+    if ranked and len(notes) > 1:
+        return f"⚑ {len(notes)} flags, see the report"
+    more = f" (+{len(notes) - 1} more in the report)" if len(notes) > 1 else ""
+    return f"⚑ {notes[0]}{more}"

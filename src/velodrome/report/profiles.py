@@ -88,8 +88,10 @@ def _sentence(view: ProfileView, called: Mapping[str, str]) -> str:
         else ""
     )
     at_work = f"; at work: {spent}" if spent else ""
-    told = f"{who}: idle {_percent(view.idle_share)}{unclear} (CPU {_percent(view.cpus)}), {deep}{at_work}."
-    return " ".join([told, *map(visible, view.notes)])
+    summary = (
+        f"{who}: idle {_percent(view.idle_share)}{unclear} (CPU {_percent(view.cpus)}), {deep}{at_work}."
+    )
+    return " ".join([summary, *map(visible, view.notes)])
 
 
 def _called(verdict: Verdict) -> dict[str, str]:
@@ -141,7 +143,7 @@ def _differences(
     called: Mapping[str, str],
     stacks: Mapping[str, Mapping[tuple[str, ...], int]],
 ) -> list[Graph]:
-    """Return each contestant beside the one that idles most, where all were asked the same rate."""
+    """Return each contestant beside the one that idles most, where all had the same rate."""
     rated = [view for view in views if view.rate is not None and stacks[view.contestant]]
     if len(rated) < 2:
         return []
@@ -308,5 +310,5 @@ def _shape(box: Box, y: int, hint: str, painted: tuple[str, float]) -> Markup:
 
 def _hint(box: Box, root: Node) -> str:
     shares = zip(box.node.counts, root.counts, strict=True)
-    told = " and ".join(f"{count / total:.1%}" if total else "nothing" for count, total in shares)
-    return f"{box.name}: {told} of what was at work"
+    parts = " and ".join(f"{count / total:.1%}" if total else "nothing" for count, total in shares)
+    return f"{box.name}: {parts} of what was at work"

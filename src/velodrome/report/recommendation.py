@@ -6,10 +6,11 @@ docs/tune.schema.json.
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from velodrome.model import quantity
+from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import (
     SCHEMA,
     Candidate,
@@ -17,8 +18,8 @@ from velodrome.model.tuning import (
     Fate,
     Goal,
     Growth,
+    Observation,
     Recommendation,
-    Told,
     TuneEnding,
 )
 from velodrome.report import deployment, searches
@@ -32,26 +33,37 @@ FOR = {
 }
 WHY = 64
 """Letters of a reason, cut between words."""
+AFTER = (Purpose.CONFIRM, Purpose.PROOF, Purpose.PASTED)
+"""What loads are made for once the best was chosen."""
 SHOWN = 12
 """Candidates in the table; the JSON document has all."""
 
 
-def load_line(candidate: Candidate, told: Told) -> str:
+def load_line(candidate: Candidate, observed: Observation) -> str:
     """Return a line for one load: `uvicorn[workers=2]  620/s held`."""
-    load = f"{quantity.rate(told.ask.rate)}" if told.ask.rate else f"{told.ask.connections} connections"
-    if told.failed or told.spoilt:
-        came = f"failed: {told.failed}" if told.failed else f"does not count: {told.spoilt}"
-    elif told.ask.rate:
-        came = "held" if told.held else f"broke  {told.why}"
+    load = (
+        quantity.rate(observed.ask.rate) if observed.ask.rate else f"{observed.ask.connections} connections"
+    )
+    if observed.failed or observed.spoilt:
+        came = f"failed: {observed.failed}" if observed.failed else f"does not count: {observed.spoilt}"
+    elif observed.ask.rate:
+        came = "held" if observed.held else f"broke  {observed.why}"
     else:
-        came = f"{quantity.rate(told.throughput_rps)}" + (f"  {told.why}" if told.why else "")
-    return visible(f"{candidate.label:<44} {load:>14}  {came}")
+        came = f"{quantity.rate(observed.throughput_rps)}" + (f"  {observed.why}" if observed.why else "")
+    why = f"{observed.ask.purpose.value}: " if observed.ask.purpose in AFTER else ""
+    return visible(f"{candidate.label:<44} {load:>14}  {why}{came}")
 
 
 def sentence(found: Recommendation) -> str:
-    """Return the answer in a sentence."""
+    """Return the answer in a sentence, with the CPUs that it is for."""
+    scope = f" This is {found.scope}." if found.scope else ""
+    return f"{_answer(found)}{scope}"
+
+
+def _answer(found: Recommendation) -> str:
     tuned, best = found.tuned, found.tuned.best
     wanted = f"with {' and '.join(found.conditions)}" if found.conditions else "that the server keeps up with"
+    wanted += f" ({searches.ARRIVALS[found.arrivals]})"
     if best is None or best.value is None:
         why = tuned.because.rstrip(".")
         if tuned.ending is TuneEnding.NEVER and found.rate:
@@ -59,6 +71,12 @@ def sentence(found: Recommendation) -> str:
         if tuned.ending is TuneEnding.NEVER:
             return visible(f"No setting has a rate {wanted}: {why}.")
         return visible(f"Cannot tell: {why}.")
+    if tuned.goal is Goal.CAPACITY and found.claim is not None:
+        about = f"estimate {_value(tuned.goal, best)}, {plural(best.boots, 'start')} of its server"
+        return visible(
+            f"{found.title}: carries {quantity.rate(found.claim)} {wanted} ({about}), {FOR[tuned.goal]} of what was "
+            "tried."
+        )
     if tuned.goal is Goal.CAPACITY:
         return visible(
             f"{found.title}: {_value(tuned.goal, best)} {wanted}, {FOR[tuned.goal]} of what was tried."
@@ -70,19 +88,21 @@ def sentence(found: Recommendation) -> str:
 
 
 def lines(found: Recommendation) -> list[str]:
-    """Return all that is told."""
-    told = ["", f" {visible(found.of)}", "", f" → {sentence(found)}"]
-    told += [f"   {line}" for line in _about(found)]
-    told += ["", *_table(found)]
+    """Return the whole report."""
+    shown = ["", f" {visible(found.of)}", "", f" → {sentence(found)}"]
+    shown += [f"   {line}" for line in _about(found)]
+    shown += ["", *_table(found)]
     if found.mind:
-        told += ["", " What would change this:"]
-        told += [f"   · {visible(one.sentence)}." for one in found.mind]
-    told += ["", f" {_took(found)}"]
+        shown += ["", " What would change this:"]
+        shown += [f"   · {visible(one.sentence)}." for one in found.mind]
+    shown += ["", f" {_took(found)}"]
+    if found.folder:
+        shown += [f" Every measurement is in {visible(found.folder)}; velodrome judge judges them again."]
     if found.before:
-        told += ["", " Before it:", *(f"   {line}" for line in visible_lines(found.before))]
+        shown += ["", " Before it:", *(f"   {line}" for line in visible_lines(found.before))]
     for file in files_to_paste(found):
-        told += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
-    return [line.rstrip() for line in told]
+        shown += ["", f" {file.name}", *(f"   {line}" for line in file.text.splitlines())]
+    return [line.rstrip() for line in shown]
 
 
 def visible_lines(text: str) -> list[str]:
@@ -100,6 +120,11 @@ def _about(found: Recommendation) -> Iterator[str]:
         facts, cpu = proof.load, proof.cpu_us_per_request
         used = proof.server.cpu_s / facts.duration_s if facts.duration_s else 0.0
         each = f" ({quantity.number(cpu)} µs a request)" if cpu else ""
+        for one in found.proofs[:-1]:
+            yield visible(
+                f"At {quantity.rate(one.rate)} it did not hold for {quantity.duration(one.seconds)}: "
+                f"{one.why.rstrip('.')}; so less is claimed."
+            )
         yield (
             f"At {quantity.rate(facts.throughput_rps)} for {quantity.duration(facts.duration_s)}: p50 "
             f"{quantity.milliseconds(facts.due.p50)} ms, p99 {quantity.milliseconds(facts.due.p99)} ms, "
@@ -107,9 +132,18 @@ def _about(found: Recommendation) -> Iterator[str]:
         )
         for flag in proof.flags:
             yield f"⚑ {visible(flag.sentence)}"
+    if found.workers is not None:
+        yield visible(found.workers.sentence)
+    if found.cold_start_s is not None:
+        low, mid, high = (quantity.number(one, 2) for one in astuple(found.cold_start_s))
+        yield f"Cold start: {mid} s to the first right answer (between {low} and {high} s)."
     if found.growth is not None:
         yield _growth(found.growth, visible(server_that_keeps_workers(found)))
+    if found.withheld:
+        yield "Nothing to paste, as nothing is settled; --paste gives it all the same."
     if found.command:
+        if found.measured:
+            yield visible(found.measured)
         yield f"deploy:  {visible(command_line(found))}"
 
 
@@ -119,6 +153,13 @@ def _growth(growth: Growth, keeps: str) -> str:
     if growth.seconds_to_limit is not None:
         after = quantity.duration(growth.seconds_to_limit)
         said += f": at {quantity.rate(growth.at_rps)} the limit is reached after {after}"
+    seen = quantity.duration(growth.seen_s)
+    if not growth.goes_on:
+        return (
+            f"{said}, seen for {seen}. A cache that fills looks the same for so long: load it for ten minutes "
+            "(velodrome load -z 10m) before you replace workers for it."
+        )
+    said += f", seen for {seen} and no slower in the end"
     restart = quantity.grouped(growth.requests_to_restart)
     if keeps:
         return (
@@ -146,13 +187,13 @@ def _table(found: Recommendation) -> list[str]:
     ]
     if not rows:
         return []
-    told = columns(("setting", "", head, "memory", "loads", "why"), rows, left=("", head, "why"))
+    table = columns(("setting", "", head, "memory", "loads", "why"), rows, left=("", head, "why"))
     by_fate = [
         f"{sum(one.fate is fate for one in found.tuned.entries)} {fate.value}"
         for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
         if any(one.fate is fate for one in found.tuned.entries)
     ]
-    return [*told, *([f" Not measured: {', '.join(by_fate)}."] if by_fate else [])]
+    return [*table, *([f" Not measured: {', '.join(by_fate)}."] if by_fate else [])]
 
 
 def _took(found: Recommendation) -> str:
@@ -183,7 +224,9 @@ def document(found: Recommendation) -> dict[str, Any]:
         "goal": tuned.goal.value,
         "rate": found.rate or None,
         "conditions": list(found.conditions),
+        "arrivals": found.arrivals,
         "limits": asdict(found.limits),
+        "cpus": found.cpus,
         "ending": tuned.ending.value,
         "because": tuned.because,
         "sentence": sentence(found),
@@ -194,6 +237,11 @@ def document(found: Recommendation) -> dict[str, Any]:
         "mind": [asdict(one) for one in found.mind],
         "growth": asdict(found.growth) if found.growth else None,
         "proof": searches.of_measurement(found.proof) if found.proof else None,
+        "claim": found.claim,
+        "proofs": [asdict(one) for one in found.proofs],
+        "cold_start_s": asdict(found.cold_start_s) if found.cold_start_s else None,
+        "folder": found.folder,
+        "workers": asdict(found.workers) if found.workers else None,
         "before": found.before,
         "command": command_line(found),
         "files": {one.name: one.text for one in files_to_paste(found)},
@@ -219,6 +267,7 @@ def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
         "memory_bytes": one.memory_bytes,
         "grew_bytes": one.grew_bytes,
         "forecast": asdict(one.forecast) if one.forecast else None,
+        "boots": one.boots,
     }
 
 
@@ -233,8 +282,12 @@ def files_to_paste(found: Recommendation) -> tuple[File, ...]:
 
 
 def server_that_keeps_workers(found: Recommendation) -> str:
-    """Return the server that cannot be told to replace a worker, where one would have to be; else nothing."""
-    if not found.command or found.growth is None or deployment.replaces_workers(found.command):
+    """Return the server that has no setting to replace a worker, where one would have to be; else nothing."""
+    if (
+        not found.command
+        or found.growth is None
+        or deployment.replaces_workers(found.command, _wishes(found))
+    ):
         return ""
     return deployment.server_of(found.command)
 
@@ -244,8 +297,13 @@ def _wishes(found: Recommendation) -> Wishes:
     return Wishes(
         cpus if isinstance(cpus, int) else None,
         found.limits.memory_bytes,
-        Full(growth.requests_to_restart, growth.bytes_to_restart) if growth else None,
+        Full(growth.requests_to_restart, growth.bytes_to_restart) if growth and growth.goes_on else None,
         found.python or deployment.PYTHON,
         found.cwd or deployment.FOLDER,
         found.variables,
+        found.stack,
+        found.knobs,
+        found.measured,
+        found.proof.python if found.proof else "",
+        found.proof.packages if found.proof else {},
     )

@@ -30,6 +30,7 @@ HEADER = {
         "machine": {"type": "object"},
         "velodrome": {"type": "string"},
         "started_at": {"type": "string"},
+        "sought": {"type": "object"},
     },
     "required": ["schema", "study", "seed", "machine", "velodrome"],
 }

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from velodrome.model import quantity
+from velodrome.model.load import Arrivals
 from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import Interval
 from velodrome.model.search import (
@@ -29,6 +30,8 @@ from velodrome.model.search import (
 from velodrome.report.typeset import plural, visible
 
 KEEPS_UP = "that the server keeps up with"
+ARRIVALS: Mapping[Arrivals, str] = {"constant": "constant arrivals", "poisson": "Poisson arrivals"}
+"""Said of every rate: the same server carries less of what independent users send than of what is evenly spaced."""
 
 
 def probe_line(one: Probe, p99_ms: float | None) -> str:
@@ -52,25 +55,34 @@ def sample_line(one: Sample, p50_ms: float | None) -> str:
 
 
 def search_lines(
-    found: RateFound | ConnectionsFound, best: Mapping[str, Any] | None, conditions: Sequence[str]
+    found: RateFound | ConnectionsFound,
+    best: Mapping[str, Any] | None,
+    conditions: Sequence[str],
+    arrivals: Arrivals,
 ) -> list[str]:
-    """Return what is told when a search is over."""
-    told = ["", f" {search_sentence(found, conditions)}"]
+    """Return the report of a search that is over."""
+    shown = ["", f" {search_sentence(found, conditions, arrivals)}"]
     if best is not None:
-        told.append(f" {best['limit']['sentence']}")
-        told.append(f" {best['limit']['facts']}")
-    return told
+        shown.append(f" {best['limit']['sentence']}")
+        shown.append(f" {best['limit']['facts']}")
+    return shown
 
 
-def search_sentence(found: RateFound | ConnectionsFound, conditions: Sequence[str]) -> str:
+def search_sentence(
+    found: RateFound | ConnectionsFound, conditions: Sequence[str], arrivals: Arrivals
+) -> str:
     """Return the answer in a sentence."""
     if not isinstance(found, RateFound):
         return visible(highest_throughput(found))
-    return visible(highest_rate(found, f"without {' or '.join(conditions)}" if conditions else KEEPS_UP))
+    what = f"without {' or '.join(conditions)}" if conditions else KEEPS_UP
+    return visible(highest_rate(found, f"{what} ({ARRIVALS[arrivals]})"))
 
 
 def search_document(
-    found: RateFound | ConnectionsFound, best: Mapping[str, Any] | None, conditions: Sequence[str]
+    found: RateFound | ConnectionsFound,
+    best: Mapping[str, Any] | None,
+    conditions: Sequence[str],
+    arrivals: Arrivals,
 ) -> dict[str, Any]:
     """Return what a program reads."""
     highest_rate = isinstance(found, RateFound)
@@ -78,8 +90,9 @@ def search_document(
         "schema": SEARCH_SCHEMA,
         "sought": "rate" if highest_rate else "connections",
         "conditions": list(conditions),
+        **({"arrivals": arrivals} if highest_rate else {}),
         **{key: value for key, value in asdict(found).items() if key not in {"probes", "samples"}},
-        "sentence": search_sentence(found, conditions),
+        "sentence": search_sentence(found, conditions, arrivals),
         "trials": [asdict(one) for one in (found.probes if isinstance(found, RateFound) else found.samples)],
         "best": best,
     }
@@ -87,10 +100,12 @@ def search_document(
 
 def highest_rate(found: RateFound, what: str) -> str:
     """Return the answer in a sentence; `what` follows «the highest rate»."""
-    because, trials = found.because.rstrip("."), f"{len(found.probes)} trials"
+    because = found.because.rstrip(".")
     match found.ending:
         case Ending.CONVERGED:
-            return f"The highest rate {what}: {_within(found.interval, '/s')}, 95 %, after {trials}."
+            trials = plural(len(found.probes), "load")
+            of = f"{plural(found.boots, 'boot')} and {trials}" if found.boots > 1 else trials
+            return f"The highest rate {what}: {_within(found.interval, '/s')}, 95 %, of {of}."
         case Ending.SPENT:
             return f"The highest rate {what} lies between {_between(found.interval)}: {because}."
         case Ending.BEYOND:
@@ -103,6 +118,22 @@ def highest_rate(found: RateFound, what: str) -> str:
             return f"There is no rate {what}, because even at {lowest} {because}."
         case _:
             return f"Cannot tell the highest rate {what}: {because}."
+
+
+def claimed(found: RateFound) -> str:
+    """Return what may be counted on, and how it was proven; empty: nothing was."""
+    claim = found.claim
+    if claim is None or not claim.proofs:
+        return ""
+    broke = "; ".join(
+        f"at {_rate(one.rate)} {one.why.rstrip('.')}" for one in claim.proofs if one.held is False and one.why
+    )
+    span = quantity.duration(claim.seconds)
+    if not claim.proven:
+        why = broke or claim.proofs[-1].spoilt.rstrip(".") or claim.proofs[-1].why.rstrip(".")
+        return visible(f"No rate was proven, in {plural(len(claim.proofs), 'load')} of {span}: {why}.")
+    said = f"Count on {_rate(claim.rate)}: it held for {span} on a fresh boot."
+    return visible(f"{said} Proofs at higher rates failed: {broke}." if broke else said)
 
 
 def highest_throughput(found: ConnectionsFound) -> str:
@@ -143,20 +174,27 @@ LAW = "X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1))"
 
 
 def sentence(found: RateCapacity | Knee) -> str:
-    """Return the answer in a sentence."""
+    """Return the answer in a sentence, with the CPUs that it is for."""
+    scope = f" This is {found.best.scope}." if found.best else ""
+    return f"{_answer(found)}{scope}"
+
+
+def _answer(found: RateCapacity | Knee) -> str:
     if isinstance(found, Knee):
         return visible(highest_throughput(found.found))
     what = f"with {' and '.join(found.conditions)}" if found.conditions else KEEPS_UP
-    return visible(highest_rate(found.found, what))
+    return visible(highest_rate(found.found, f"{what} ({ARRIVALS[found.arrivals]})"))
 
 
 def lines(found: RateCapacity | Knee, title: str) -> list[str]:
     """Return the answer under the title, then why, then what it took."""
-    told = ["", f" {visible(title)}", "", f" {sentence(found)}"]
-    told += [f" {line}" for line in _at_best(found.best, found.bottom)]
+    shown = ["", f" {visible(title)}", "", f" {sentence(found)}"]
+    if isinstance(found.found, RateFound) and (claim := claimed(found.found)):
+        shown.append(f" {claim}")
+    shown += [f" {line}" for line in _at_best(found.best, found.bottom)]
     if isinstance(found, Knee):
-        told += ["", *(f" {line}" for line in _law(found.law))]
-    return [*told, "", f" {plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."]
+        shown += ["", *(f" {line}" for line in _law(found.law))]
+    return [*shown, "", f" {plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."]
 
 
 def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
@@ -174,8 +212,6 @@ def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
     )
     if bottom is not None:
         yield f"There {bottom.sentence}."
-    if best.placement.shared:
-        yield "Server and generator shared a CPU: alone on these CPUs the server does more."
     for flag in best.flags:
         yield f"⚑ {visible(flag.sentence)}"
 
@@ -235,8 +271,10 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
         "schema": CAPACITY_SCHEMA,
         "sought": "rate" if of_rate else "connections",
         "of": title,
+        "cpus": found.best.for_cpus if found.best else None,
         "ending": search.ending.value,
         "conditions": list(found.conditions) if isinstance(found, RateCapacity) else [],
+        **({"arrivals": found.arrivals} if isinstance(found, RateCapacity) else {}),
         **searched,
         "sentence": sentence(found),
         "bound": asdict(found.bottom) if found.bottom else None,

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.claim import Experiment, Finding
+from velodrome.model.load import Closed
 from velodrome.model.measurement import UNTOLD, Failed, Flag, FlagKind, Measurement, Placement, Severity
 from velodrome.model.profile import Profile
 from velodrome.model.quantity import Interval
@@ -112,6 +113,9 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
         lines = [Text(visible(line)) for line in answer.deploy.split("\n")]
         found.append(Text("   deploy:  ", style="dim") + (lines[0] if len(lines) == 1 else Text()))
         found += lines if len(lines) > 1 else []
+    elif answer.best and any(one.deploy for one in answer.standings if one.contestant == answer.best[0]):
+        told = "   nothing to paste, as nothing is settled; velodrome judge --paste gives it all the same"
+        found.append(Text(told, style="dim"))
     return found
 
 
@@ -227,14 +231,18 @@ class Board:
 
     def __init__(self, study: Study, called: Mapping[str, str]) -> None:
         self.study = study
-        self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.questions}
+        self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.asked}
         for question, contestant in study.pairs():
+            if question.baseline is not None:
+                continue
             label = contestant.label
             self._rows[question.name][label] = Progress(called.get(label, label))
 
     def add(self, result: Measurement | Failed) -> None:
         """Take in one finished trial."""
-        question = next(q for q in self.study.questions if q.name == result.trial.question)
+        question = next((q for q in self.study.asked if q.name == result.trial.question), None)
+        if question is None:  # a baseline, which has no row
+            return
         label = result.trial.contestant.label
         row = self._rows[question.name].setdefault(label, Progress(label))
         if isinstance(result, Failed):
@@ -272,7 +280,8 @@ class Board:
 
 def heading(question: Question) -> str:
     """Return the line above a question's rows: what it is and what loads it ran under."""
-    return _titled(question.about, names.ranking_load(question).label, names.latency_load(question).label)
+    latency = names.latency_load(question)
+    return _titled(question.about, names.ranking_load(question).label, latency.label if latency else "")
 
 
 def answer_heading(answer: Answer) -> str:
@@ -286,29 +295,25 @@ def answer_heading(answer: Answer) -> str:
 
 def _titled(about: str, ranking: str, latency: str, basis: str = names.FROM_DUE) -> str:
     told = "latency from due" if basis == names.FROM_DUE else f"latency is {basis}"
+    if not latency:
+        return " · ".join(filter(None, (names.sentence_case(visible(about)), ranking and f"rate: {ranking}")))
     loads = f"rate: {ranking} · {told}: {latency}" if ranking != latency else ranking
     loads += f" · {told}" if ranking == latency and basis != names.FROM_DUE else ""
     return " · ".join(filter(None, (names.sentence_case(visible(about)), loads)))
 
 
 def standing_lines(answer: Answer, far: str = "p99_ms") -> list[Line]:
-    """Return the rows of a question that is answered, ties and all."""
-    ranks = [standing.rank for standing in answer.standings]
-    return [_standing_line(standing, ranks.count(standing.rank) > 1, far) for standing in answer.standings]
+    """Return the rows of a question that is answered, each with the places that it may have."""
+    wide = max((len(standing.place) for standing in answer.standings), default=0)
+    return [_standing_line(standing, max(wide, 2), far) for standing in answer.standings]
 
 
-def _rank(standing: Standing, tied: bool) -> str:
-    """Return ` 3 `, `=1 ` for a tie, or the flag of what was set aside."""
-    place = "⚑" if standing.rank is None else f"={standing.rank}" if tied else f"{standing.rank}"
-    return place.rjust(3)
-
-
-def _standing_line(standing: Standing, tied: bool, far: str) -> Line:
-    rate, cpu = standing.throughput_rps, standing.cpu_us_per_request
+def _standing_line(standing: Standing, wide: int, far: str) -> Line:
+    cpu = standing.cpu_us_per_request
     view = names.latency_view(standing.latency)
     cells = (
-        f"{_rank(standing, tied)} {names.of_standing(standing)}",
-        estimate(rate) if rate else quantity.MISSING,
+        f" {(standing.place or '⚑').rjust(wide)} {names.of_standing(standing)}",
+        names.throughput(standing),
         names.milliseconds(view, "p50_ms"),
         names.milliseconds(view, far),
         estimate(cpu) if cpu else quantity.MISSING,
@@ -400,7 +405,8 @@ class RaceView:
         self._header: list[str] = []
         self._now = ""
         self._findings: list[Finding] = []
-        self._trials = self._done = 0
+        self._trials = 0
+        self._done: set[str] = set()
         self._ends_at: float | None = None
 
     def __enter__(self) -> "RaceView":
@@ -470,10 +476,10 @@ class RaceView:
 
     def finished(self, result: Measurement | Failed) -> None:
         """Take in a trial that ended."""
-        self._done += 1
+        self._done.add(result.trial.key)  # what is measured again is no further one
         if self._board is not None:
             self._board.add(result)
-        self._plain(plain_line(result, self._done, self._trials))
+        self._plain(plain_line(result, len(self._done), self._trials))
 
     def verdict(self, verdict: Verdict, paths: Mapping[str, str]) -> None:
         """End the live display; write the table and the verdict. `paths`: what was written, and where."""
@@ -502,10 +508,10 @@ class RaceView:
         yield self._progress(width)
 
     def _progress(self, width: int) -> Text:
-        share = min(self._done / self._trials, 1.0) if self._trials else 0.0
+        share = min(len(self._done) / self._trials, 1.0) if self._trials else 0.0
         left = None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
         about = "" if left is None else f"about {quantity.duration(left)} left"
-        told = " · ".join(filter(None, (f"{self._done}/{self._trials} trials", about, self._now)))
+        told = " · ".join(filter(None, (f"{len(self._done)}/{self._trials} trials", about, self._now)))
         size = max(10, min(40, width // 4))
         full = round(share * size)
         bar = Text(" ") + Text("━" * full, style="green") + Text("─" * (size - full), style="dim")
@@ -525,7 +531,7 @@ def header_lines(header: list[str], width: int) -> list[Text]:
 
 def fitted(board: Board, now: str, width: int, height: int) -> list[Text]:
     """Return what `height` lines hold: the whole table, or the question that runs and a line for others."""
-    questions = board.study.questions
+    questions = board.study.asked
     whole = table([(heading(q), board.lines(q)) for q in questions], width)
     if len(whole) <= height:
         return whole
@@ -570,6 +576,8 @@ def plain_line(result: Measurement | Failed, done: int, trials: int) -> str:
     told, basis = (
         (load.sent, f"{load.latency_is} ({load.driver})") if load.due == UNTOLD else (load.due, "from due")
     )
+    if trial.app is not None and isinstance(trial.load.pace, Closed):  # as in the tables: it compares nothing
+        return f"{head}  {rate}{''.join(map(_told, result.flags))}"
     latency = f"p50 {quantity.milliseconds(told.p50)} ms  p99 {quantity.milliseconds(told.p99)} ms {basis}"
     return f"{head}  {rate}  {latency}{''.join(map(_told, result.flags))}"
 

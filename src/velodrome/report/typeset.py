@@ -59,6 +59,9 @@ def estimate(interval: Interval) -> str:
     if interval.mid <= 0:
         return quantity.number(interval.mid)
     half = (interval.high - interval.low) / 2
+    if half > interval.mid:  # «0 ±200 000» would tell nothing: two blocks that disagree
+        ends = f"{quantity.number(interval.low)}, {quantity.number(interval.high)}"
+        return f"{quantity.number(interval.mid)} [{ends}]"
     exponent = math.floor(math.log10(interval.mid)) - 2
     step = 10.0**exponent
     if half >= 2 * step:

@@ -92,8 +92,8 @@ def _reach(name: str, views: Sequence[DriverView]) -> str:
     untold = dict.fromkeys(what for view in views for what in view.untold)
     notes = dict.fromkeys(note for view in views for note in view.notes)
     basis = names.joined(dict.fromkeys(view.basis for view in views))
-    told = f"{name}: latency is {basis}; it looks at {views[0].checks}; not told: {', '.join(untold)}."
-    return " ".join([told, *notes])
+    text = f"{name}: latency is {basis}; it looks at {views[0].checks}; not told: {', '.join(untold)}."
+    return " ".join([text, *notes])
 
 
 def driver_lines(answer: Answer, width: int) -> list[str]:

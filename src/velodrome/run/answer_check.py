@@ -19,6 +19,7 @@ from velodrome.run import engine
 from velodrome.run.calls import ChatCall, DescribedCall, GrpcCall
 from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import Target
+from velodrome.run.engine import LoadSpec
 
 UNFINISHED = "it takes the connection but does not finish an answer"
 
@@ -69,29 +70,27 @@ def outcome_of(document: Mapping[str, Any], words: Words) -> str | Wrong | None:
 
 def once(
     target: Target,
-    asked: Mapping[str, Any],
     words: Words,
     timeout_s: float,
-    *,
-    payload: bytes = b"",
-    expected: bytes | None = None,
+    **request: Any,
 ) -> str | Wrong | None:
-    """Ask once: None for a right answer, a wrong one, or why there is none.
+    """Send one request: None for a correct response, a wrong one, or why there is none.
 
-    `asked` is what the engine's load says of the request itself, beside where it goes.
+    `request` are the fields of `LoadSpec` that say what is sent, beside where it goes.
     """
-    spec = {
-        "url": target.url,
-        **asked,
-        "connections": 1,
-        "requests": 1,
-        "timeout_s": timeout_s,
-        "drain_s": 0.0,
-        "transport": "epoll",
-        "allow_target": list(target.allow),
-    }
+    spec = LoadSpec(
+        url=target.url,
+        headers=target.headers,
+        connections=1,
+        requests=1,
+        timeout_s=timeout_s,
+        drain_s=0.0,
+        transport="epoll",
+        allow_target=target.allow,
+        **request,
+    )
     try:
-        return outcome_of(engine.load(spec, payload, expected), words)
+        return outcome_of(engine.load(spec), words)
     except EngineError as error:  # a machine without a free descriptor has one later
         return str(error)
 
@@ -101,8 +100,7 @@ GRPC_WORDS = Words(foreign="what it answers is not gRPC: ", silent="SETTINGS", b
 
 def ask_grpc(target: Target, call: GrpcCall | DescribedCall, timeout_s: float) -> str | Wrong | None:
     """Make one call on a fresh connection: None for a right answer, a wrong one, or why there is none."""
-    asked = {"grpc": call.spec, "headers": [list(header) for header in target.headers]}
-    return once(target, asked, GRPC_WORDS, timeout_s, payload=call.sent, expected=call.expected)
+    return once(target, GRPC_WORDS, timeout_s, grpc=call.spec, body=call.sent, expect_body=call.expected)
 
 
 CHAT_WORDS = Words(
@@ -117,11 +115,8 @@ def ask_chat(target: Target, chat: ChatCall, timeout_s: float) -> str | Wrong | 
 
     Alone in a room, whoever speaks hears himself: a room is asked as an echo is.
     """
-    asked = {
-        "websocket": {"mode": "echo", "message_bytes": chat.message_bytes},
-        "headers": [list(header) for header in target.headers],
-    }
-    return once(target, asked, CHAT_WORDS, timeout_s)
+    echo = {"mode": "echo", "message_bytes": chat.message_bytes}
+    return once(target, CHAT_WORDS, timeout_s, websocket=echo)
 
 
 HTTP_WORDS = Words(
@@ -156,8 +151,8 @@ def ask_mix(target: Target, timeout_s: float) -> str | Wrong | Partly | None:
 
 
 def _ask_one(target: Target, request: Request, timeout_s: float) -> str | Wrong | None:
-    asked = {"mix": load_document.mix_document([request]), "template": request.has_templates}
-    return once(target, asked, HTTP_WORDS, timeout_s)
+    mix = load_document.mix_document([request])
+    return once(target, HTTP_WORDS, timeout_s, mix=mix, template=request.has_templates)
 
 
 MOST_BYTES = 65_536
@@ -197,10 +192,10 @@ def _read_to_its_end(connection: socket.socket, received: bytes) -> None:
     waited for long.
     """
     head = head_of(received) or received
-    told = _LENGTH.search(head)
+    length = _LENGTH.search(head)
     behind = received[len(head) :]
     blank = 2 if behind.startswith(b"\r\n") else 1
-    left = int(told[1]) - (len(behind) - blank) if told else None
+    left = int(length[1]) - (len(behind) - blank) if length else None
     connection.settimeout(QUIET_S)
     while left is None or left > 0:
         piece = connection.recv(MOST_BYTES)

@@ -1,4 +1,6 @@
-"""The engine, called in this process: plain data in, a `velodrome/load/1` document out.
+"""The engine, called in this process: a load's specification in, a `velodrome/load/1` document out.
+
+    document = load(LoadSpec(url="http://127.0.0.1:8000/", rate=500, duration_s=10))
 
 Next to nothing is imported: the first request of `velodrome load` waits for it.
 """
@@ -10,19 +12,101 @@ from velodrome.model.errors import EngineError, LoadRefusedError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from dataclasses import dataclass
+    from typing import Any, Literal
+else:
+
+    def dataclass(**_):
+        """Leave a class as it is: to import the real one takes longer than the engine needs to send."""
+        return lambda kind: kind
+
 
 VERSION = _native.VERSION
 
 
-def load(
-    spec: Mapping[str, Any],
-    body: bytes = b"",
-    expected: bytes | None = None,
-    on_event: Callable[[Mapping[str, Any]], bool] | None = None,
-) -> dict[str, Any]:
-    """Run a whole load and return what happened (docs/results.md describes both documents).
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoadSpec:
+    """One load, in the fields of the engine (`crates/engine/src/spec.rs`): the only form in which it gets one.
+
+    The command line makes it of options, the driver of a trial's load and target, the check before a load of a target.
+    """
+
+    url: str
+    """`http`, `https`, `grpc`, `grpcs`, `ws` or `wss`."""
+    connections: int = 50
+    """Exactly so many in a closed loop, at most in an open one."""
+    fewer_connections: bool = False
+    """Be content with fewer where the limit of open files allows no more."""
+    streams: int = 1
+    """Concurrent requests of each connection; more than 1 over HTTP/2 only."""
+    threads: int = 1
+    duration_s: float | None = None
+    """Of the measured span; this or `requests`, or neither with a `schedule`."""
+    requests: int | None = None
+    warmup_s: float = 0.0
+    rate: float | None = None
+    """Requests a second of an open loop; None: a closed loop."""
+    schedule: Sequence[Mapping[str, Any]] = ()
+    """Steps of an open loop whose rate changes (`drivers/load_document.py`)."""
+    arrivals: Literal["constant", "poisson"] = "constant"
+    seed: int = 1
+    keepalive: bool = True
+    timeout_s: float = 10.0
+    drain_s: float = 2.0
+    transport: str = "auto"
+    allow_target: Sequence[str] = ()
+    """Hosts that may be loaded although they are not this machine."""
+    method: str = "GET"
+    headers: Sequence[Sequence[str]] = ()
+    """Name and value of each."""
+    body: bytes = b""
+    """Of the request; over gRPC the messages with their prefixes, over WebSockets the message."""
+    expect_body: bytes | None = None
+    """Compared with the whole body of responses; None: any body is correct."""
+    expect_status: int | None = None
+    """None: any 2xx."""
+    expect_contains: str | None = None
+    mix: Sequence[Mapping[str, Any]] = ()
+    """Several requests by weight, instead of one (`drivers/load_document.py`)."""
+    template: bool = False
+    """Fill in `{{…}}` in paths, headers and bodies."""
+    cookies: bool = False
+    grpc: Mapping[str, Any] | None = None
+    websocket: Mapping[str, Any] | None = None
+    http2: bool = False
+    insecure: bool = False
+    """Accept any certificate."""
+    cacert: str | None = None
+    tls: Mapping[str, Any] | None = None
+    unix: str | None = None
+    """Path of a socket to connect to instead of the URL's host."""
+    connect_to: Sequence[str] = ()
+    """`HOST:PORT:ADDRESS:PORT`."""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **fields):
+            if strange := fields.keys() - type(self).__annotations__.keys():
+                raise TypeError(f"no fields of a load: {', '.join(sorted(strange))}")
+            vars(self).update(fields, url=fields["url"])
+
+        def __setattr__(self, name, value):
+            raise AttributeError(f"{name} of a load cannot be changed")
+
+    def changed(self, **fields: Any) -> LoadSpec:
+        """Return it with other values of some fields."""
+        return LoadSpec(**{**vars(self), **fields})
+
+    def json(self) -> str:
+        """Return what the engine reads, but for the bodies, which go beside it."""
+        fields = type(self).__annotations__.keys() - {"body", "expect_body"}
+        values = {name: getattr(self, name) for name in sorted(fields)}
+        return _native.to_json({name: value for name, value in values.items() if value is not None})
+
+
+def load(spec: LoadSpec, on_event: Callable[[Mapping[str, Any]], bool] | None = None) -> dict[str, Any]:
+    """Run a whole load and return what happened (docs/load-results.md).
 
     `on_event` gets each event of the engine; when it returns False the load ends early and what was measured
     until then is returned. No text in the document has a secret in it. Raises LoadRefusedError for a target that is not
@@ -34,7 +118,7 @@ def load(
         return on_event is None or on_event(_native.from_json(line))
 
     try:
-        found = _native.load(_native.to_json(dict(spec)), body, expected, deliver)
+        found = _native.load(spec.json(), spec.body, spec.expect_body, deliver)
     except ValueError as error:
         raise UsageError(str(error)) from error
     except PermissionError as error:

@@ -331,11 +331,11 @@ class Netem:
 
 def _sent(statistics: bytes) -> WayFacts:
     """Return what a discipline has sent so far; what was dropped is not among `bytes`."""
-    told = dict(attributes(statistics))
-    size, packets = struct.unpack_from("=QI", told[STATS_BASIC])
+    statistics_by_kind = dict(attributes(statistics))
+    size, packets = struct.unpack_from("=QI", statistics_by_kind[STATS_BASIC])
     with suppress(KeyError):  # since Linux 5.5; the other count begins anew after 2^32
-        (packets,) = struct.unpack_from("=Q", told[STATS_PACKETS64])
-    (dropped,) = struct.unpack_from("=8xI", told[STATS_QUEUE])
+        (packets,) = struct.unpack_from("=Q", statistics_by_kind[STATS_PACKETS64])
+    (dropped,) = struct.unpack_from("=8xI", statistics_by_kind[STATS_QUEUE])
     return WayFacts(packets + dropped, size - ETHERNET * packets, None, dropped)
 
 
@@ -396,20 +396,20 @@ class Relay:
 
     def end(self, congestion: str, rtt_ms: float) -> LinkFacts:
         """Return what happened since `begin`. Raises LinkError."""
-        told = self._ask("facts")
+        facts = self._ask("facts")
         return LinkFacts(
             joined_by=self.joined_by,
             congestion=congestion,
             rtt_ms=rtt_ms,
-            there=_way(told["there"]),
-            back=_way(told["back"]),
+            there=_way(facts["there"]),
+            back=_way(facts["back"]),
             retransmitted=None,
-            overrun=told["there"]["undelivered"] + told["back"]["undelivered"],
-            late_p50_ms=told["late_ms"]["p50"],
-            late_p99_ms=told["late_ms"]["p99"],
-            late_max_ms=told["late_ms"]["max"],
-            hdr_late=told["hdr_late"],
-            cpu_s=told["cpu_s"],
+            overrun=facts["there"]["undelivered"] + facts["back"]["undelivered"],
+            late_p50_ms=facts["late_ms"]["p50"],
+            late_p99_ms=facts["late_ms"]["p99"],
+            late_max_ms=facts["late_ms"]["max"],
+            hdr_late=facts["hdr_late"],
+            cpu_s=facts["cpu_s"],
             realtime=self.realtime,
         )
 
@@ -445,8 +445,8 @@ def spec(link: Link, seed: int) -> Mapping[str, Any]:
     return {"there": way, "back": way, "seed": seed}
 
 
-def _way(told: Mapping[str, int]) -> WayFacts:
-    return WayFacts(told["packets"], told["bytes"], told["lost"], told["dropped"])
+def _way(facts: Mapping[str, int]) -> WayFacts:
+    return WayFacts(facts["packets"], facts["bytes"], facts["lost"], facts["dropped"])
 
 
 def open_device(name: str) -> int:
@@ -638,12 +638,12 @@ def _shake_hands(site: Site) -> None:
         listener = socket.create_server((site.host, 0))
     with listener:
         while len(took) < SHAKES and time.monotonic() < until:
-            told = _shake(site, listener, LOST_S + 2 * asked_ms / 1e3)
-            if told is None:
+            shaken = _shake(site, listener, LOST_S + 2 * asked_ms / 1e3)
+            if shaken is None:
                 continue
-            took.append(told[0])
-            site.congestion = told[1]
-            if told[0] < asked_ms + 2 * link.jitter_ms + SLOW_MS:
+            took.append(shaken[0])
+            site.congestion = shaken[1]
+            if shaken[0] < asked_ms + 2 * link.jitter_ms + SLOW_MS:
                 break
     if not took:
         raise LinkError(link.label, "no handshake came through; ask for less loss")

@@ -414,10 +414,12 @@ def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
     status = response.status
     right = 200 <= status < 300 if target.expect_status is None else status == target.expect_status
     if not right:
-        asked = "2xx" if target.expect_status is None else str(target.expect_status)
+        expected = "2xx" if target.expect_status is None else str(target.expect_status)
         place = response.getheader("Location", "").encode() if 300 <= status < 400 else b""
         leads = f", and leads to {_shown(place)}" if place else ""
-        return Wrong(f"it answers {_told(target)}status {status}, not {asked}{leads}: {_shown(body)}")
+        return Wrong(
+            f"it answers {_request_of(target)}status {status}, not {expected}{leads}: {_shown(body)}"
+        )
     if wanted is None or body == wanted:
         return None
     if len(body) != len(wanted):
@@ -426,7 +428,7 @@ def _judge(target: Target, response: http.client.HTTPResponse) -> Wrong | None:
     return Wrong(f"its answer differs from byte {at} on: {_shown(body[at:])}")
 
 
-def _told(target: Target) -> str:
+def _request_of(target: Target) -> str:
     """Return what was asked, where that is not what every server is asked."""
     return "" if (target.method, target.path) == ("GET", "/") else f"{target.method} {target.path} with "
 

@@ -141,8 +141,8 @@ def start(
     `latency` is a duration, a distribution or the path of a file of latencies, as `velodrome upstream` takes
     it; a request may override it (`?velodrome-latency=75ms`).
     """
-    told = Stall(stall["for_s"], stall["every_s"]) if stall is not None else None
-    return start_as(ThirdParty("", latency, errors, told, size=body), cpus=cpus, seed=seed, host=host)
+    stalls = Stall(stall["for_s"], stall["every_s"]) if stall is not None else None
+    return start_as(ThirdParty("", latency, errors, stalls, size=body), cpus=cpus, seed=seed, host=host)
 
 
 def start_as(

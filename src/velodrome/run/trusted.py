@@ -69,8 +69,8 @@ class Trusted:
             self._say(f"{path} cannot be read ({error.strerror}), so nothing counts as allowed before")
             return []
         with open(number, "rb") as file:
-            told = os.fstat(number)
-            if not stat.S_ISREG(told.st_mode) or told.st_uid != os.geteuid() or told.st_mode & 0o022:
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 self._say(f"{path} could be written by others, so nothing counts as allowed before")
                 return []
             text = file.read(MOST_BYTES + 1)

@@ -1,4 +1,4 @@
-"""From what a user says of their app to the `App` that every question is asked of.
+"""From what a user says of their app to the `App` that every question is about.
 
 asked = Asked("shop.wsgi:application", python=".venv/bin/python", requests=(Request("cart", "/cart?id=7"),))
 app = look(asked)
@@ -9,8 +9,8 @@ import ast
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from velodrome.plan import surroundings
 from velodrome.plan.requests.lines import Header, with_headers
 from velodrome.run import account, third_party
 from velodrome.run.apps import commands, fingerprints, inspect
-from velodrome.run.apps.inspect import Found, Named
+from velodrome.run.apps.revisions import Revision
 from velodrome.run.environments import guest_tree
 from velodrome.run.environments.environment import overlay_for
 from velodrome.run.environments.interpreter import find_interpreter, path_with
@@ -85,72 +85,52 @@ class AppSpec:
     allow_sdist: bool = False
     """Whether what its servers need beside it may be built from source, which runs the packages' build code."""
     source: str = ""
-    """Folder that it is imported from beside `cwd`; an app that is told by its file has it from there."""
+    """Folder that it is imported from beside `cwd`; an app that is named by its file has it from there."""
 
 
-def look(asked: AppSpec) -> App:
-    """Import an app in its own interpreter and return what it is. Raises UsageError for all that is wrong with it."""
-    return looked(asked)[0]
+def look(asked: AppSpec, revision: Revision | None = None) -> App:
+    """Import an app in its own interpreter and return what it is; with a `revision`, all of it must be from there.
 
-
-def looked(asked: AppSpec, within: Sequence[str] = ()) -> tuple[App, Found]:
-    """Look at an app, and tell too what it imports from the folders of `within`."""
+    Raises UsageError for all that is wrong with it.
+    """
     thirds = third_parties(asked.upstreams)
     where = folder(asked.cwd)
     path, source = by_file(asked.app, where)
-    named = Named(
-        path,
+    python, interface, variables = (
         interpreter(asked.python),
-        where,
-        {**values(asked.env), **{one.variable: NOBODY for one in thirds}},
         _interface(asked.interface),
-        asked.source or source,
-        tuple(within),
+        values(asked.env),
     )
-    requests = in_full(asked)
+    requests, names = in_full(asked), tuple(dict.fromkeys(name for name, _ in asked.headers))
     # Before anything of theirs runs: what it prints may hold the secrets of each of them.
-    masked(requests, [name for name, _ in asked.headers])
-    found = inspect.look(named)
-    if found.form == "servicer":
-        _refuse_unasked(asked)
-    return _app(asked, named, found, thirds, requests), found
-
-
-def _app(
-    asked: AppSpec,
-    named: Named,
-    found: Found,
-    thirds: tuple[ThirdParty, ...],
-    requests: tuple[Request, ...],
-) -> App:
-    names = tuple(dict.fromkeys(name for name, _ in asked.headers))
-    return App(
-        path=found.path,
-        interface=found.interface,
-        python=named.python,
-        cwd=named.cwd,
+    masked(requests, names)
+    named = App(
+        path,
+        interface,
+        python,
+        where,
         requests=tuple(fingerprints.sealed(one, names) for one in requests),
-        form=found.form,
-        served=found.served,
-        what=found.told,
-        packages=found.packages,
-        variables=tuple(values(asked.env)),
+        variables=tuple(variables),
         third_parties=tuple(map(withheld_third, thirds)),
-        proto=os.path.abspath(asked.proto) if found.form == "servicer" else "",
-        source=named.source,
+        source=asked.source or source,
         revision=asked.revision,
-        named_interface=asked.interface,
+        named_interface=interface,
         headers=names,
     )
+    found = inspect.look(named, {**variables, **{one.variable: NOBODY for one in thirds}}, revision)
+    if found.form != "servicer":
+        return found
+    _refuse_unasked(asked)
+    return replace(found, proto=os.path.abspath(asked.proto))
 
 
 def in_full(asked: AppSpec) -> tuple[Request, ...]:
-    """Return all that is asked, with its headers, as it is sent. Raises WithheldHeaderError."""
+    """Return all requests, with their headers, as they are sent. Raises WithheldHeaderError."""
     return whole(with_headers(asked.requests or ANYTHING, asked.headers))
 
 
 def _refuse_unasked(asked: AppSpec) -> None:
-    """Raise BadOptionError where a servicer cannot be asked: it needs its description, and one call."""
+    """Raise BadOptionError where a servicer cannot be called: it needs its description, and one call."""
     if not asked.proto or not os.path.isfile(asked.proto):
         why = (
             "there is no such file" if asked.proto else "a gRPC servicer is asked by its .proto file; name it"
@@ -192,7 +172,7 @@ def lab_for(asked: AppSpec, extra: Sequence[str] = ()) -> Lab:
 def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run servers, apps, commands and third parties as an ordinary user until the block has ended, if there is one.
 
-    `tell` hears a sentence where they run as root although nobody said so. Raises AccountError.
+    `tell` gets a sentence where they run as root although nobody said so. Raises AccountError.
     """
     found = account.account_for(user, folder(cwd) if cwd else "")
     if account.as_root_unnamed(user, found):
@@ -201,20 +181,25 @@ def served_as(user: str, cwd: str, tell: Callable[[str], None] = lambda _: None)
         yield
 
 
+def as_user_of(asked: AppSpec, tell: Callable[[str], None] = lambda _: None) -> AbstractContextManager[None]:
+    """Run everything as the user of an app until the block has ended, as `served_as` does."""
+    return served_as(asked.user, folder(asked.cwd), tell)
+
+
 @contextmanager
 def commands_around(asked: AppSpec, tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Run the user's commands before and after a block, where the app runs, with what it sees and as its user.
 
-    SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` hears that it does, and
-    what `served_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what `commands.around`
-    does.
+    SIGTERM and SIGHUP end the block as Ctrl-C does, so that the second runs then, too; `tell` gets a sentence on that,
+    and what `served_as` says. Raises AccountError, InterpreterNotFoundError, AppVariableError, and what
+    `commands.around` does.
     """
     where = folder(asked.cwd)
-    with served_as(asked.user, where, tell):
+    with as_user_of(asked, tell):
         path = path_with(interpreter(asked.python), os.environ.get("PATH", ""))
         variables = {"PATH": path, **values(asked.env)}
         secrets.of_environment(os.environ)  # which they see too
-        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, told=tell):
+        with stoppable(), commands.around(asked.setup, asked.teardown, where, variables, tell=tell):
             yield
 
 
@@ -248,18 +233,23 @@ class Served:
 
 @contextmanager
 def served(
-    spec: ServedSpec, extra: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None
+    spec: ServedSpec,
+    extra: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    commands: bool = True,
 ) -> Iterator[Served]:
-    """Look at the app, run its commands around the block, and yield it; or yield the recipe.
+    """Look at the app, run its user's commands around the block, and yield it; or yield the recipe.
 
-    `extra` are paths of stacks of the user's own. Raises UsageError for all that is wrong with it.
+    `extra` are paths of stacks of the user's own. Without `commands` these do not run.
+    Raises UsageError for all that is wrong with it.
     """
     if spec.app is None:
         with served_as(spec.user, "", tell):
             lab = Lab(catalog.stacks(extra), guest_tree.export(extra), extra=tuple(extra))
             yield Served(_recipe(spec.recipe), None, lab, spec.python)
         return
-    with commands_around(spec.app, tell):
+    with commands_around(spec.app, tell) if commands else as_user_of(spec.app, tell):
         app = look(spec.app)
         yield Served(app.recipe, app, lab_for(spec.app, extra))
 
@@ -300,7 +290,7 @@ def servers_of(stacks: Iterable[Stack], interfaces: Sequence[str]) -> tuple[Stac
 
 
 def named(stacks: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of stacks, of which some may be told as files (`./mine.py`), and the paths of these.
+    """Return the names of stacks, of which some may be given as files (`./mine.py`), and the paths of these.
 
     Raises BrokenPluginError for a file that holds none.
     """
@@ -369,10 +359,10 @@ def third_parties(upstreams: Sequence[str]) -> tuple[ThirdParty, ...]:
     return found
 
 
-def _interface(told: str) -> str:
-    if told and told not in INTERFACES:
-        raise BadOptionError("--interface", told, f"apps are called through {', '.join(INTERFACES)}")
-    return told
+def _interface(interface: str) -> str:
+    if interface and interface not in INTERFACES:
+        raise BadOptionError("--interface", interface, f"apps are called through {', '.join(INTERFACES)}")
+    return interface
 
 
 def by_file(app: str, cwd: str) -> tuple[str, str]:

@@ -9,13 +9,13 @@ It is booted when it is first asked something, and anew when it died or did not 
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from velodrome.guest.recipe import Recipe
-from velodrome.judge.load_figures import figures_of
+from velodrome.judge.load_figures import beyond_of, figures_of
 from velodrome.judge.search.holding import (
     ALONE_S,
     DRAIN_S,
@@ -24,9 +24,9 @@ from velodrome.judge.search.holding import (
     Backlog,
     Demands,
     OneByOne,
+    Slope,
     Tried,
     enough_s,
-    fell_behind,
     of_the_lab,
     of_the_moment,
     probe,
@@ -35,8 +35,8 @@ from velodrome.judge.search.holding import (
 )
 from velodrome.model.app import App
 from velodrome.model.errors import AppNotServedError, NoServerError, VelodromeError
-from velodrome.model.load import Closed, Limits, Link, Load, Open
-from velodrome.model.measurement import Failed, FailureKind, Measurement
+from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Link, Load, Open
+from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, OnEvent
@@ -45,6 +45,7 @@ from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.plan import planned
 from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, of_label, refused, warning
+from velodrome.usecases.recording import Record
 
 
 def not_served(app: App, label: str, error: NoServerError) -> AppNotServedError:
@@ -55,7 +56,7 @@ def not_served(app: App, label: str, error: NoServerError) -> AppNotServedError:
 
 
 QUESTION = "app"
-"""Name of the question where nothing but one app is asked about."""
+"""Name of the question where there is nothing but one app."""
 ALONE = Load(Closed(1), duration_s=1.0)
 UNLIMITED = Limits()
 
@@ -84,10 +85,12 @@ def standing(
         yield booted
 
 
+COLD_S = 1.5
+"""Of warm-up on top, of the first open loop after a boot: its caches are empty and its threads are not started."""
 RECOVERY_REQUESTS = 3
 """So many in a row, on one connection."""
 AS_FAST = 3.0
-"""An answer takes no longer than so many times what it took before anything was asked."""
+"""An answer takes no longer than so many times what it took before any load."""
 LEAST_MS = 1.0
 RECOVERY_PAUSE_S = 0.1
 
@@ -111,9 +114,11 @@ def recovered(ask: Callable[[float], tuple[int, float] | None], alone_ms: float,
 
 
 SECONDS = 3.0
-"""Of each trial, unless told."""
+"""Of each trial, by default."""
 WAITS, MOST_WARMUP_S = 2.0, 2.0
 """Of an open loop on top, so many times what an answer takes alone: its connections are opened in this time."""
+WARM_CONNECTIONS, WARM_S = 16, 1.5
+"""Of what warms a server up that was started anew."""
 CONNECTIONS = 1000
 """An open loop may open so many, or more where the service's own wait needs them."""
 SPARE = 1.5
@@ -142,6 +147,21 @@ def trial_of(
     )
 
 
+def alone_load(recipe: Recipe, seconds: float = ALONE_S) -> Load:
+    """Return the load of one connection: long enough for some responses of a recipe that waits."""
+    wait_s = recipe.wait_ms / 1000
+    return Load(Closed(1), 3 * wait_s if wait_s > seconds / 2 else seconds, 0.1, drain_s=_drain_s(recipe))
+
+
+def closed_load(recipe: Recipe, connections: int, seconds: float) -> Load:
+    """Return the load of a closed loop."""
+    return Load(Closed(connections), seconds, WARMUP_S, drain_s=_drain_s(recipe))
+
+
+def _drain_s(recipe: Recipe) -> float:
+    return DRAIN_S + recipe.wait_ms / 1000
+
+
 class Bench:
     """One contestant under one load after the other; loads of the trial it is made of are not looked at."""
 
@@ -152,13 +172,15 @@ class Bench:
         seconds: float = SECONDS,
         alone_ms: float = 0.0,
         *,
-        told: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] | None = None,
+        record: Record | None = None,
+        arrivals: Arrivals = INDEPENDENT,
     ) -> None:
         """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
 
-        `told` hears at the first boot what of a mix is answered wrongly.
+        `warn` gets at the first boot which requests of a mix are answered wrongly; `record` keeps each load.
         """
-        self.trial, self.seconds = trial, seconds
+        self.trial, self.seconds, self.arrivals = trial, seconds, arrivals
         self._lab = lab
         self._running = ExitStack()
         self._booted: Booted | None = None
@@ -166,8 +188,13 @@ class Bench:
         self._alone_ms = alone_ms
         self._alone = OneByOne()
         self._surely = False
-        """Whether it was asked one after the other until that shows how much is answered wrongly at any rate."""
-        self._told = told
+        """Whether it got requests one after the other until that shows how much is answered wrongly at any rate."""
+        self._warn = warn
+        self._cold = True
+        """Whether no open loop has warmed the server up yet."""
+        self._record = record or Record()
+        self._boot = 0
+        """Number of the server that runs, in the record."""
         self.boots = 0
 
     @property
@@ -185,7 +212,7 @@ class Bench:
 
     def stop(self) -> None:
         """End the server; the next load boots another."""
-        self._booted = None
+        self._booted, self._cold = None, True
         self._running.close()
 
     def alone(self, seconds: float = ALONE_S) -> Measurement:
@@ -193,19 +220,33 @@ class Bench:
 
         Raises NoServerError; AppAnswersWrongError where an app answers, and not as it is to.
         """
-        wait_s = self.trial.recipe.wait_ms / 1000
-        found = self._one_by_one(3 * wait_s if wait_s > seconds / 2 else seconds)
+        self._record.ask()
+        found = self._one_by_one(alone_load(self.trial.recipe, seconds))
         if isinstance(found, Failed) or not found.load.answers or not found.load.sent.mean:
-            raise NoServerError(self.trial.contestant.label, _why_nothing(found), found.last_lines)
+            raise NoServerError(self.trial.contestant.label, why_nothing(found), found.last_lines)
         self._alone_ms = found.load.sent.mean
         return found
+
+    def warm(self, purpose: Purpose) -> None:
+        """Start a server anew and ask it for a while, so that no candidate is measured colder than another.
+
+        `purpose` is what it is started for. Raises NoServerError or AppAnswersWrongError where it does not start.
+        """
+        self.stop()
+        self._record.ask()
+        load = Load(Closed(WARM_CONNECTIONS), WARM_S, 0.0, drain_s=_drain_s(self.trial.recipe))
+        trial = self._record.numbered(replace(self.trial, load=load))
+        self._serving(trial, purpose)
+        # What does not bear that is shown so by the load that follows.
+        with suppress(NoServerError):
+            self._measured(load, Purpose.WARM_UP)
 
     def wrong_anyway(self, demands: Demands) -> str:
         """Return which share of answers is wrong at any rate, and what to do; empty: not so much that it is known."""
         return wrong_anyway(self._alone, demands.every)
 
     def rate(
-        self, rate: float, demands: Demands, seconds: float | None = None
+        self, rate: float, demands: Demands, seconds: float | None = None, purpose: Purpose = Purpose.RATE
     ) -> tuple[Probe, Measurement | None]:
         """Measure an open loop, given up early where the backlog rises.
 
@@ -213,41 +254,45 @@ class Bench:
         """
         watched = Backlog(rate)
 
-        def heard(event: LoadEvent) -> bool:
+        def on_event(event: LoadEvent) -> bool:
             if event.kind == "started":
                 watched.begin()
             return event.kind != "tick" or watched.goes_on(event.facts)
 
         needed = SPARE * rate * self.trial.recipe.wait_ms / 1000
+        cold_s = COLD_S if self._cold else 0.0
+        self._cold = False
         load = Load(
-            Open(rate, connections=max(CONNECTIONS, round(needed))),
+            Open(rate, self.arrivals, max(CONNECTIONS, round(needed))),
             duration_s=demands.seconds(rate, seconds or self.seconds),
-            warmup_s=WARMUP_S + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
-            drain_s=self._drain_s(),
+            warmup_s=WARMUP_S + cold_s + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
+            drain_s=_drain_s(self.trial.recipe),
         )
-        found = self._measured(load, heard)
+        self._record.ask()
+        found = self._measured(load, purpose, on_event, watched)
         if isinstance(found, Failed):
-            return Probe(rate, False, self._died(found)), None
-        if not (told := _of_rate(rate, found, watched, demands, self._alone)).held:
+            boot = found.step.boot if found.step is not None else 0
+            return Probe(rate, False, self._died(found), overdone=True, boot=boot), None
+        if not (probed := of_rate(rate, found, demands, self._alone)).held:
             self._recover()
-        kept_up = watched.rising is None and not fell_behind(rate, found.load.ended_rps)
-        if kept_up and self._is_in_doubt(found, demands):
+        if not probed.overdone and self._is_in_doubt(found, demands):
             self._ask_surely()
-            told = _of_rate(rate, found, watched, demands, self._alone)
-        return told, found
+            probed = of_rate(rate, found, demands, self._alone)
+        return probed, found
 
-    def connections(self, count: int, seconds: float | None = None) -> tuple[Sample, Measurement | None]:
+    def connections(
+        self, count: int, seconds: float | None = None, purpose: Purpose = Purpose.CLOSED
+    ) -> tuple[Sample, Measurement | None]:
         """Measure a closed loop. Raises as `rate` does."""
-        load = Load(Closed(count), seconds or self.seconds, WARMUP_S, drain_s=self._drain_s())
-        found = self._measured(load)
+        self._record.ask()
+        found = self._measured(closed_load(self.trial.recipe, count, seconds or self.seconds), purpose)
         if isinstance(found, Failed):
             return Sample(count, 0.0, self._died(found)), None
         flag = of_the_lab(found) or of_the_moment(found)
         return Sample(count, found.load.throughput_rps, flag.sentence if flag else ""), found
 
-    def _one_by_one(self, seconds: float) -> Measurement | Failed:
-        load = Load(Closed(1), duration_s=seconds, warmup_s=0.1, drain_s=self._drain_s())
-        found = self._measured(load)
+    def _one_by_one(self, load: Load) -> Measurement | Failed:
+        found = self._measured(load, Purpose.ALONE)
         if isinstance(found, Measurement):
             self._alone = self._alone.and_of(found.load.outcomes)
         return found
@@ -260,20 +305,23 @@ class Bench:
     def _ask_surely(self) -> None:
         """Ask one after the other often enough to show how much is answered wrongly at any rate."""
         self._surely = True
-        self._one_by_one(enough_s(self._alone_ms, ALONE_S))
+        self._one_by_one(replace(alone_load(self.trial.recipe), duration_s=enough_s(self._alone_ms, ALONE_S)))
 
-    def _drain_s(self) -> float:
-        return DRAIN_S + self.trial.recipe.wait_ms / 1000
-
-    def _measured(self, load: Load, also: OnEvent | None = None) -> Measurement | Failed:
+    def _measured(
+        self, load: Load, purpose: Purpose, also: OnEvent | None = None, watched: Backlog | None = None
+    ) -> Measurement | Failed:
         """Measure a load, again where the machine had something else to do. Raises as `rate` does."""
         for _ in range(AGAIN + 1):
-            booted = self._serving()
+            # The arrivals of a block are the same for every candidate (`plan.seed_of`): the first load of a rate on
+            # one meets those that the first load of this rate meets on another.
+            trial = self._record.numbered(replace(self.trial, load=load))
+            booted = self._serving(trial, purpose)
             self._number += 1
-            # Another number, another seed of arrivals.
-            trial = replace(self.trial, load=load, block=self._number)
             with host_beside(booted.placed):
                 found = measure(trial, booted, self._lab, also)
+            rising = watched.rising.per_s if watched is not None and watched.rising is not None else None
+            backlog = watched.slope if watched is not None else None
+            found = self._record.keep(found, self._boot, purpose, rising, backlog)
             if booted.server.exit() is not None:
                 self.stop()
             if isinstance(found, Failed):
@@ -288,18 +336,21 @@ class Bench:
             raise NoServerError(trial.contestant.label, found.reason, found.last_lines)
         return found
 
-    def _serving(self) -> Booted:
+    def _serving(self, trial: Trial, purpose: Purpose) -> Booted:
         if self._booted is None:
+            self._boot = self._record.booted()
             try:
                 self._booted = boot(planned(Session((self.trial,)), self._lab), self._lab, self._running)
             except ImpossibleError as why:
                 self._running.close()
+                failed = Failed(trial, self._record.now(), why.kind, why.reason, why.last_lines)
+                self._record.keep(failed, self._boot, purpose)
                 label, app = self.trial.contestant.label, self.trial.app
                 if app is not None and why.kind is FailureKind.WRONG_ANSWER:
                     raise refused(app, label, why.kind, why.reason, why.last_lines) from why
                 raise NoServerError(label, why.reason, why.last_lines, tried=not why.kind.is_missing) from why
-            if self._told is not None and self._booted.wrong and not self.boots:
-                self._told(warning(self.trial.contestant.label, self._booted.wrong))
+            if self._warn is not None and self._booted.wrong and not self.boots:
+                self._warn(warning(self.trial.contestant.label, self._booted.wrong))
             self.boots += 1
         return self._booted
 
@@ -332,16 +383,36 @@ def _few(booted: Booted, lab: Lab, left_s: float) -> tuple[int, float] | None:
     return facts.ok, facts.sent.max or 0.0
 
 
-def _of_rate(rate: float, found: Measurement, watched: Backlog, demands: Demands, alone: OneByOne) -> Probe:
-    facts = found.load
-    figures = figures_of(facts, open_loop=True)
-    told = probe(Tried(rate, facts.outcomes, facts.ended_rps, figures, watched.rising, alone), demands)
+def of_rate(rate: float, found: Measurement, demands: Demands, alone: OneByOne) -> Probe:
+    """Return whether a rate held, from what is stored of its load; `alone`: requests sent one after the other."""
+    facts, pace, step = found.load, found.trial.load.pace, found.step
+    boot = step.boot if step is not None else 0
+    rising = backlog = None
+    if step is not None and step.rising_per_s is not None:
+        rising = Slope(step.rising_per_s, 0.0)
+    if step is not None and step.backlog_per_s is not None:
+        backlog = Slope(step.backlog_per_s, step.backlog_error_per_s or 0.0)
+    tried = Tried(
+        rate,
+        facts.outcomes,
+        facts.ended_rps,
+        figures_of(facts, open_loop=True),
+        rising,
+        alone,
+        seconds=facts.duration_s,
+        backlog=backlog,
+        beyond=beyond_of(facts),
+        boot=boot,
+        scatter=pace.scatter(facts.duration_s) if isinstance(pace, Open) else 0.0,
+    )
+    probed = probe(tried, demands)
     # What held although others took CPU holds without them, and what is wrong at any rate is not wrong because of them.
-    flag = of_the_lab(found) or (None if told.held or told.everywhere else of_the_moment(found))
-    return Probe(rate, None, spoilt=flag.sentence) if flag is not None else told
+    flag = of_the_lab(found) or (None if probed.held or probed.everywhere else of_the_moment(found))
+    return Probe(rate, None, spoilt=flag.sentence, boot=boot) if flag is not None else probed
 
 
-def _why_nothing(found: Measurement | Failed) -> str:
+def why_nothing(found: Measurement | Failed) -> str:
+    """Return why a load that should show what an answer takes shows nothing."""
     if isinstance(found, Failed):
         return found.reason
     said = f": {found.load.examples[0]}" if found.load.examples else ""

@@ -5,25 +5,36 @@ capacity(CapacitySpec(ServedSpec(app), "gunicorn-gthread", slo=(condition,)), fo
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from velodrome.guest import catalog
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections, scalability
-from velodrome.judge.search.holding import Demands, Tried, bounding, probe
-from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
+from velodrome.judge.search.holding import (
+    NEAR_LONGEST_S,
+    NEAR_TIMES,
+    PROOF_TIMES,
+    Demands,
+    Tried,
+    bounding,
+    probe,
+)
+from velodrome.judge.search.rate import FIRST, Measuring, RateSearch, highest_rate
+from velodrome.model import quantity
 from velodrome.model.condition import Condition, comparisons, written
 from velodrome.model.errors import UnknownNameError
-from velodrome.model.load import Limits, Link
+from velodrome.model.load import INDEPENDENT, Arrivals, Limits, Link
 from velodrome.model.measurement import Measurement
 from velodrome.model.search import Bottom, Ending, Knee, Probe, RateCapacity, RateFound, Sample
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
+from velodrome.run.racing.plan import RunPlan, plan_of
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
-from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, trial_of
+from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, alone_load, closed_load, trial_of
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
@@ -34,7 +45,7 @@ LAW_NUMBERS = 7
 """Different numbers of connections that the law is fitted to, at least."""
 MOST_CONNECTIONS = 1_024
 OF_LOAD = ("rate", "requests", "in_flight", "cpu")
-"""Metrics that say how much was asked, and nothing of one request alone."""
+"""Metrics that say how much was requested, and nothing of one request alone."""
 LITTLE = 0.3
 """Of what one connection gets: so seldom that no request waits for another."""
 LOOK_FIRST = RateSearch(first=0.0)
@@ -61,6 +72,8 @@ class CapacitySpec:
     """Wait while another velodrome measures."""
     study: str = "capacity"
     """The study that its trials are of."""
+    arrivals: Arrivals = INDEPENDENT
+    """Of the open loops."""
 
 
 @dataclass(frozen=True)
@@ -79,26 +92,81 @@ def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
 
     Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
     """
-    if spec.stack:
-        refuse_unknown(spec.stack, spec.knobs)
-    names, extra = apps.named((spec.stack,) if spec.stack else ())
     wait_s = None if spec.wait else 0.0
-    with apps.served(spec.served, extra, follower.said) as one:
-        name = names[0] if one.app is None else common(apps.stacks_for(one.app, one.lab, names))
-        stack = one.lab.stacks[name]
-        if names:
-            apps.say_unread((one.app,), (stack,), follower.said)
-        who = Contestant(name, spec.knobs.of(stack))
-        trial = trial_of(
-            spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
-        )
+    with _prepared(spec, follower) as (one, trial):
         found: RateCapacity | Knee
         if spec.closed:
             found = knee(trial, one.lab, follower, seconds=spec.seconds or KNEE_S, wait_s=wait_s)
         else:
             demands = Demands(must=spec.slo)
-            found = highest(trial, one.lab, demands, follower, seconds=spec.seconds or SECONDS, wait_s=wait_s)
-    return Searched(found, who.called(stack), one, spec.link)
+            found = highest(
+                trial,
+                one.lab,
+                demands,
+                follower,
+                seconds=spec.seconds or SECONDS,
+                wait_s=wait_s,
+                arrivals=spec.arrivals,
+            )
+    who = trial.contestant
+    return Searched(found, who.called(one.lab.stacks[who.stack]), one, spec.link)
+
+
+@contextmanager
+def _prepared(
+    spec: CapacitySpec, follower: Quiet, *, commands: bool = True
+) -> Iterator[tuple[Served, Trial]]:
+    """Yield what is served, and the trial whose loads are searched. Raises as `capacity` does."""
+    if spec.stack:
+        refuse_unknown(spec.stack, spec.knobs)
+    names, extra = apps.named((spec.stack,) if spec.stack else ())
+    with apps.served(spec.served, extra, follower.said, commands=commands) as one:
+        name = names[0] if one.app is None else common(apps.stacks_for(one.app, one.lab, names))
+        stack = one.lab.stacks[name]
+        if names:
+            apps.say_unread((one.app,), (stack,), follower.said)
+        who = Contestant(name, spec.knobs.of(stack))
+        yield (
+            one,
+            trial_of(
+                spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
+            ),
+        )
+
+
+def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
+    """Return what `capacity` would start: the loads it begins with, and how the search goes on from there.
+
+    The app is imported to see what it is; its user's commands do not run. Raises as `capacity` does.
+    """
+    with _prepared(spec, follower, commands=False) as (one, trial):
+        looks = [alone_load(trial.recipe)]
+        adaptive: tuple[str, ...]
+        if spec.closed:
+            search, length = ConnectionSearch(), f"{spec.seconds or KNEE_S:g} s"
+            adaptive = (
+                f"loads of {length} at {search.first}, {2 * search.first}, {4 * search.first} … connections, "
+                f"{search.most} at most, until throughput rises no more",
+                f"{search.blocks} blocks of loads around the fewest connections that are enough, and as many "
+                "again while the interval is wide",
+                f"twice as many connections each time, {MOST_CONNECTIONS} at most, until {LAW_NUMBERS} numbers "
+                "of connections were measured for the scaling law",
+            )
+        else:
+            looks.append(closed_load(trial.recipe, LOOK_CONNECTIONS, LOOK_S))
+            adaptive = (
+                f"open loops of {spec.seconds or SECONDS:g} s with {spec.arrivals} arrivals, longer where a percentile "
+                f"of the SLO needs more requests, the first at {FIRST:.0%} of the throughput seen, "
+                "twice the rate while it holds or half until it does",
+                f"{LOOK_FIRST.loads} rates near the edge, each for {NEAR_TIMES * (spec.seconds or SECONDS):g} s or up "
+                f"to {NEAR_LONGEST_S:g} s, on each of {LOOK_FIRST.boots} boots or more, until half the interval is "
+                f"within {LOOK_FIRST.tolerance:.0%}; {LOOK_FIRST.most} loads at most from step 1 on",
+                f"a proof of {PROOF_TIMES * (spec.seconds or SECONDS):g} s at the lower end of the interval, on a "
+                "fresh boot; again at a lower rate where it fails",
+            )
+        sessions = [Session(tuple(replace(trial, load=load) for load in looks))]
+        what = f"{'knee' if spec.closed else 'capacity'} of {trial.cell}"
+        return plan_of(what, sessions, one.lab, adaptive=adaptive)
 
 
 def refuse_unknown(stack: str, knobs: Knobs) -> None:
@@ -114,10 +182,10 @@ class Follower(Preparing, Protocol):
     """Whoever shows a search while it runs."""
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
-        """Told each rate that was tried; no measurement: the server died."""
+        """Report each rate that was tried; no measurement: the server died."""
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
-        """Told each closed loop that was run."""
+        """Report each closed loop that was run."""
 
 
 def highest(
@@ -129,35 +197,52 @@ def highest(
     seconds: float = SECONDS,
     asked: RateSearch = LOOK_FIRST,
     wait_s: float | None = 0.0,
+    arrivals: Arrivals = INDEPENDENT,
 ) -> RateCapacity:
     """Search the highest rate at which what is demanded holds and the server keeps up.
 
-    Where `asked.first` is 0 a short look tells what to try first. Raises NoServerError, BusyError, LimitError,
+    Where `asked.first` is 0 a short look finds what to try first. Raises NoServerError, BusyError, LimitError,
     DriverError, and AppAnswersWrongError where an app, booted for the first time or once more, does not answer.
     """
     began = time.monotonic()
     best: Measurement | None = None
 
-    def measure(rate: float) -> Probe:
+    def measure(rate: float, length: float | None = None) -> Probe:
         nonlocal best
-        tried, measured = bench.rate(rate, demands)
+        tried, measured = bench.rate(rate, demands, length)
         follower.tried(tried, measured)
         if tried.held and measured is not None and (best is None or rate >= _rate(best)):
             best = measured
         return tried
 
+    def prove(rate: float) -> Probe:
+        nonlocal best
+        follower.preparing(
+            f"proof: {quantity.rate(rate)} for {quantity.duration(PROOF_TIMES * seconds)} on a fresh boot"
+        )
+        tried, measured = bench.rate(rate, demands, PROOF_TIMES * seconds)
+        follower.tried(tried, measured)
+        if tried.held and measured is not None:
+            # What is claimed is what is reported on: its latency, its CPU, its memory.
+            best = measured
+        return tried
+
     with (
         opened([trial], lab, f"capacity of {trial.cell}", follower, wait_s) as ready,
-        Bench(trial, ready, seconds, told=follower.preparing) as bench,
+        Bench(trial, ready, seconds, warn=follower.preparing, arrivals=arrivals) as bench,
     ):
+        measuring = Measuring(
+            measure, lambda rate: measure(rate, demands.seconds_near(rate, seconds)), bench.stop, prove
+        )
         alone = bench.alone()
         if why := bench.wrong_anyway(demands):
             found = RateFound(Ending.NEVER, None, why, ())
         else:
-            found = highest_rate(measure, asked if asked.first else _looked(asked, alone, bench, demands))
-        told = tuple(map(written, demands.every))
+            found = highest_rate(measuring, asked if asked.first else _looked(asked, alone, bench, demands))
+        conditions = tuple(map(written, demands.every))
         bottom = _bottom(best, trial, lab)
-        return RateCapacity(told, found, best, bottom, bench.trials, time.monotonic() - began)
+        took_s = time.monotonic() - began
+        return RateCapacity(conditions, found, best, bottom, bench.trials, took_s, arrivals)
 
 
 def _looked(asked: RateSearch, alone: Measurement, bench: Bench, demands: Demands) -> RateSearch:
@@ -204,7 +289,7 @@ def knee(
 
     with (
         opened([trial], lab, f"knee of {trial.cell}", follower, wait_s) as ready,
-        Bench(trial, ready, seconds, told=follower.preparing) as bench,
+        Bench(trial, ready, seconds, warn=follower.preparing) as bench,
     ):
         bench.alone()
         found = enough_connections(measure, asked or ConnectionSearch())

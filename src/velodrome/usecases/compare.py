@@ -3,22 +3,45 @@
 raced = compare(CompareSpec((AppSpec("shop.wsgi:application"),), Terms(rate=300)), out, follower)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
+from velodrome.guest.apps import empty
 from velodrome.guest.stack import KnobValue, Stack
-from velodrome.model.app import App
-from velodrome.model.study import Question, Study
+from velodrome.model import quantity
+from velodrome.model.app import App, Request
+from velodrome.model.errors import (
+    AppAnswersWrongError,
+    AppNotServedError,
+    ResultsError,
+    ResultsExistError,
+)
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.results import Result
+from velodrome.model.study import Baseline, Look, Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.plan import matrix
-from velodrome.plan.matrix import Matrix
+from velodrome.plan.common_rate import RULE, leader, look_at, two_digits
+from velodrome.plan.matrix import Matrix, as_profile
 from velodrome.run.environments import interpreter
 from velodrome.run.lab import Lab
+from velodrome.run.profiling.taking import take
+from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
-from velodrome.usecases import race
-from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, stacks_for, unread_settings
+from velodrome.usecases import race, workers
+from velodrome.usecases.apps import (
+    AppSpec,
+    as_user_of,
+    commands_around,
+    lab_for,
+    look,
+    stacks_for,
+    unread_settings,
+)
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.race import Raced
 from velodrome.usecases.terms import Terms, read
@@ -38,46 +61,172 @@ class CompareSpec:
     """Wait while another velodrome measures."""
 
 
+LOOK = "look"
+"""Folder within that of a comparison that holds what was measured before the race."""
+LOOK_S = 1.5
+"""Of a closed loop that only has to be right to 20 %; a span of the race that is shorter is enough for it too."""
+LOOK_WARMUP_S = 0.5
+
+
 def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
     """Look at each app and race all stacks that can serve it into `out`, or a folder of `runs/`.
 
-    Raises what `planned` and `race.run` do.
+    Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError, and what `race.run` does.
     """
-    with planned(spec, follower) as found:
-        return race.run(found, race.folder(found.study.name, out, spec.resume), follower)
+    with commands_around(spec.apps[0], follower.said):
+        field = _field(spec, follower)
+        where = _folder(field, out)
+        looks = _looks(field, where, follower)
+        return race.run(_race(field, looks), where, follower)
 
 
 def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
     """Return what `compare` would start. The app is imported to see what it is; the user's commands do not run.
 
-    Raises what `planned` and `race.plan` do.
+    Raises what `compare` does before it starts anything.
     """
-    found = _race(spec, follower)
-    return race.plan(found, race.folder(found.study.name, out, spec.resume))
+    with as_user_of(spec.apps[0], follower.said):
+        field = _field(spec, follower)
+        where = _folder(field, out)
+        begun = _begun(where) if spec.resume else None
+        plan = race.plan(_race(field, _looks_of(begun)), where)
+        if begun is not None:
+            return plan
+        looking = race.plan(_look(field, resume=False), where / LOOK)
+    if spec.terms.rate is not None:
+        return replace(plan, look=looking.sessions)
+    found = f"the rate of an open loop, which each session below carries too: {RULE}"
+    added_s = len(plan.sessions) * (spec.terms.seconds + spec.terms.warmup_s)
+    return replace(plan, look=looking.sessions, look_finds=(found,), look_adds_s=added_s)
 
 
-@contextmanager
-def planned(spec: CompareSpec, follower: Quiet) -> Iterator[race.Race]:
-    """Yield the race of a comparison, between the commands of the user.
+@dataclass(frozen=True)
+class _Field:
+    """What is compared, and where it runs."""
 
-    Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError.
-    """
-    with commands_around(spec.apps[0], follower.said):
-        yield _race(spec, follower)
+    spec: CompareSpec
+    apps: tuple[App, ...]
+    lab: Lab
+    version: str
+    """Of the apps' interpreter."""
 
 
-def _race(spec: CompareSpec, follower: Quiet) -> race.Race:
-    found = [look(one) for one in spec.apps]
-    lab = lab_for(spec.apps[0], spec.extra)
+def _field(spec: CompareSpec, follower: Quiet) -> _Field:
+    found = tuple(look(one) for one in spec.apps)
+    lab = replace(lab_for(spec.apps[0], spec.extra), profile=take)
     comparison = laid_out(found, spec.terms, lab)
     for one in found:
         follower.said(f"{one.path} is {one.what}, called through {' or '.join(one.interfaces)}")
     for sentence in unread(comparison, lab):
         follower.said(sentence)
-    version = interpreter.find_interpreter(found[0].python).version
+    return _Field(spec, found, lab, interpreter.find_interpreter(found[0].python).version)
+
+
+def _folder(field: _Field, out: Path | None) -> Path:
+    """Return where it goes; one that was interrupted in its look has no results beside it yet."""
+    name = laid_out(field.apps, field.spec.terms, field.lab).study.name
+    return race.folder(name, out, field.spec.resume, holds=f"**/{store.NAME}")
+
+
+def _race(field: _Field, looks: Mapping[str, Look]) -> race.Race:
+    comparison = laid_out(field.apps, field.spec.terms, field.lab, looks)
     return race.Race(
-        comparison.study, comparison.matrix, lab, version, spec.resume, wait=spec.wait, must_answer=True
+        comparison.study,
+        comparison.matrix,
+        field.lab,
+        field.version,
+        field.spec.resume,
+        wait=field.spec.wait or bool(looks),  # what waited for the look to end may be measuring now
+        must_answer=True,
     )
+
+
+# --- The look: a short closed loop of everybody, from which the rate of the open loop follows (plan/common_rate.py).
+
+
+def _looks(field: _Field, where: Path, follower: Quiet) -> Mapping[str, Look]:
+    """Return what the look at each app found, by question; measure it unless this run has it. Raises as `compare`."""
+    resumed, found = field.spec.resume, where / LOOK / store.NAME
+    begun = _begun(where) if resumed else None
+    if begun is not None or (resumed and not found.exists()):
+        return _looks_of(begun)
+    if not resumed and (where / store.NAME).exists():
+        raise ResultsExistError(str(where / store.NAME))
+    looking = _look(field, resume=resumed)
+    try:
+        results = race.aside(looking, where / LOOK, _Looking(follower, looking.called))
+    except (AppAnswersWrongError, AppNotServedError):
+        with suppress(OSError):  # nothing was measured; what else is in it is somebody's
+            where.rmdir()
+        raise
+    looks = {}
+    for question in looking.study.questions:
+        answered = {
+            one.trial.contestant.label: one.load.throughput_rps
+            for one in results.trials
+            if isinstance(one, Measurement) and one.trial.question == question.name
+        }
+        looks[question.name] = found_look = look_at(answered, question.loads[0].duration_s)
+        if field.spec.terms.rate is None:
+            follower.said(f"{question.name}: {_said(found_look, looking.called)}")
+    return looks
+
+
+def _said(found: Look, called: Mapping[str, str]) -> str:
+    if found.rate is None:
+        return f"nobody answered within {quantity.span(found.seconds)}, so latency is not compared: give a --rate"
+    return (
+        f"latency is compared at {quantity.rate(found.rate)} for all: {RULE}, here "
+        f"{called[found.slowest]} with {quantity.rate(found.answered_rps[found.slowest])}"
+    )
+
+
+def _look(field: _Field, resume: bool) -> race.Race:
+    terms = field.spec.terms
+    closed = Load(Closed(terms.connections), min(LOOK_S, terms.seconds), LOOK_WARMUP_S)
+    whole = laid_out(field.apps, terms, field.lab).study
+    study = replace(
+        whole,
+        name=f"{whole.name}-look",
+        questions=tuple(replace(one, loads=(closed,)) for one in whole.questions),
+        blocks=1,
+        until_settled=False,
+        budget_s=None,
+        worker_counts=(),  # nothing is recommended yet
+    )
+    laid = matrix.lay_out(study, field.lab.stacks)
+    return race.Race(
+        study, laid, field.lab, field.version, resume, wait=field.spec.wait, must_answer=True, partial=True
+    )
+
+
+def _begun(where: Path) -> Study | None:
+    """Return the study that results were begun with; None: there are none, or not a whole header yet."""
+    try:
+        return store.begun(where).study
+    except ResultsError:
+        return None
+
+
+def _looks_of(begun: Study | None) -> Mapping[str, Look]:
+    return {one.name: one.look for one in begun.questions if one.look is not None} if begun else {}
+
+
+class _Looking(Quiet):
+    """Says a line for each contestant that was looked at; nothing of it is ranked."""
+
+    def __init__(self, follower: Quiet, called: Mapping[str, str]) -> None:
+        self._follower, self._called = follower, called
+
+    def preparing(self, text: str) -> None:
+        """Hand it on."""
+        self._follower.preparing(text)
+
+    def finished(self, result: Result) -> None:
+        """Say what a contestant answered."""
+        label = result.trial.contestant.label
+        came = result.reason if isinstance(result, Failed) else f"{quantity.rate(result.load.throughput_rps)}"
+        self._follower.preparing(f"look at {self._called.get(label, label)}: {came}")
 
 
 @dataclass(frozen=True)
@@ -94,41 +243,130 @@ class Comparison:
         return tuple(one for one in self.study.contestants if one.label in asked)
 
 
-def laid_out(apps: Sequence[App], terms: Terms, lab: Lab) -> Comparison:
+def laid_out(
+    apps: Sequence[App], terms: Terms, lab: Lab, looks: Mapping[str, Look] = MappingProxyType({})
+) -> Comparison:
     """Return the study of apps: one question each, and every stack that can serve it.
 
+    `looks` are what was measured before, by question: without a rate in `terms` the open loop has that of the look.
     Raises UnknownNameError or NoStackFitsError.
     """
-    cpus = len(seat(terms.limits, lab).placement.server_cpus)
+    cpus = terms.limits.for_cpus(len(seat(terms.limits, lab).placement.server_cpus))
     by_app = [
         tuple(
             contestant(lab.stacks[name], cpus, terms.workers) for name in stacks_for(app, lab, terms.stacks)
         )
         for app in apps
     ]
-    questions = tuple(
-        Question(
-            name_of(app),
-            app.recipe,
-            terms.loads,
-            link=terms.link,
-            contestants=tuple(one.label for one in chosen),
-            app=app,
-        )
+    asked = tuple(
+        _question(app, terms, tuple(one.label for one in chosen), looks.get(name_of(app)))
         for app, chosen in zip(apps, by_app, strict=True)
     )
+    questions = (
+        *asked,
+        *(
+            layer
+            for question, chosen in zip(asked, by_app, strict=True)
+            for layer in _layers(question, chosen, terms, lab)
+        ),
+    )
     every = {one.label: one for chosen in by_app for one in chosen}
-    names = " and ".join(one.name for one in questions)
+    names = " and ".join(one.name for one in asked)
     study = Study(
         name=f"compare-{'-'.join(name_of(app).partition(':')[0] for app in apps)}",
         title=f"What to serve {names} on",
         questions=questions,
         contestants=tuple(every.values()),
         blocks=terms.blocks,
+        until_settled=terms.until_settled,
+        budget_s=terms.budget_s,
         seed=terms.seed,
         limits=terms.limits,
+        worker_counts=workers.counts(cpus),
     )
     return Comparison(study, matrix.lay_out(study, lab.stacks))
+
+
+def _question(app: App, terms: Terms, contestants: tuple[str, ...], look: Look | None) -> Question:
+    if look is not None and terms.rate is not None:
+        look = replace(look, rate=None, slowest="")
+    rate = look.rate if look is not None and look.rate is not None else terms.rate
+    loads = replace(terms, rate=rate).loads
+    return Question(
+        name_of(app), app.recipe, loads, link=terms.link, contestants=contestants, app=app, look=look
+    )
+
+
+# --- Baselines: what a request costs on the stack that leads in the look, with the app and without.
+
+BASELINE_S = 2.0
+"""Of each span: what is compared differs by much more than the noise of so short a one."""
+BASELINE_WARMUP_S = 0.5
+LOW = 0.1
+"""Share of what the leader answered that is the low rate: a request seldom finds another one there."""
+LOW_MOST = 100.0
+"""Requests a second; a higher rate would tell no more of a median."""
+LOW_REQUESTS = 20
+LONGEST_S = 10.0
+
+
+def _layers(question: Question, contestants: Sequence[Contestant], terms: Terms, lab: Lab) -> list[Question]:
+    """Return the baselines of a question; none before its look, nor of an app that nothing can stand in for."""
+    app, label = question.app, leader(question.look) if question.look is not None else ""
+    first = next((one for one in contestants if one.label == label), None)
+    if app is None or first is None or question.look is None:
+        return []
+    interface = lab.stacks[first.stack].interface
+    if interface not in empty.BARE:
+        return []
+    loads = _baseline_loads(question.look.answered_rps[label], terms)
+    route = empty.FRAMEWORKS.get(app.framework, {}).get(interface)
+    layers: list[tuple[Baseline, App]] = [
+        (Baseline(question.name, "app"), app),
+        *(
+            [(Baseline(question.name, "framework", app.framework), _nothing(app, interface, route))]
+            if route
+            else []
+        ),
+        (Baseline(question.name, "server"), _nothing(app, interface, interface)),
+    ]
+    return [
+        replace(
+            question,
+            name=f"{question.name}~{one.framework or one.layer}",
+            loads=loads,
+            contestants=(label,),
+            app=served,
+            look=None,
+            baseline=one,
+            profile=as_profile(question.loads[-1]) if one.layer == "app" else None,
+        )
+        for one, served in layers
+    ]
+
+
+def _baseline_loads(leading_rps: float, terms: Terms) -> tuple[Load, ...]:
+    seconds = min(BASELINE_S, terms.seconds)
+    closed = Load(Closed(terms.connections), seconds, BASELINE_WARMUP_S)
+    rate = two_digits(min(LOW * leading_rps, LOW_MOST))
+    # At constant gaps: of independent users one in ten would find another one there.
+    low = Load(Open(rate, "constant"), max(seconds, LOW_REQUESTS / rate), BASELINE_WARMUP_S)
+    return (closed, low) if low.duration_s <= LONGEST_S else (closed,)
+
+
+def _nothing(app: App, interface: str, name: str) -> App:
+    """Return what stands in for an app on a server of that interface: the same environment, and none of its code."""
+    return replace(
+        app,
+        interface=interface,
+        requests=(Request("GET /"),),
+        form="application",
+        served={interface: f"{empty.MODULE}:{name}"},
+        what="an empty handler",
+        third_parties=(),
+        proto="",
+        headers=(),
+    )
 
 
 def contestant(stack: Stack, cpus: int, workers: int | None = None) -> Contestant:
@@ -149,7 +387,7 @@ def name_of(app: App) -> str:
 
 def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:
     """Return what the apps' stacks would read by themselves and do not while they are compared, as sentences."""
-    apps = [one.app for one in comparison.study.questions if one.app is not None]
+    apps = [one.app for one in comparison.study.asked if one.app is not None]
     found = (unread_settings(app, _stacks(comparison, app, lab)) for app in apps)
     return tuple(dict.fromkeys(sentence for sentence in found if sentence))
 

@@ -7,7 +7,8 @@ Revisions are raced block by block until the answer is settled.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +17,8 @@ from velodrome.judge import before_after
 from velodrome.judge.regression import EVERYTHING, Asked
 from velodrome.judge.regression import diff as differing
 from velodrome.judge.statistics import FIRST_LOOK, LAST_LOOK, next_look
-from velodrome.model.app import App
 from velodrome.model.difference import Change, Diff
-from velodrome.model.errors import NotFromRevisionError, NothingMeasuredError, RaceInterruptedError
+from velodrome.model.errors import NothingMeasuredError, RaceInterruptedError
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Results
 from velodrome.model.study import Question, Study
@@ -30,7 +30,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
 from velodrome.run.racing.opening import Follower
-from velodrome.run.racing.plan import seat
+from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.load_blocks import common
@@ -63,19 +63,7 @@ def diff(spec: DiffSpec, asked: Asked, out: Path | None, follower: Quiet) -> Dif
 
     Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
     """
-    refuse_count("blocks", spec.blocks)
-    with (
-        apps.commands_around(spec.app, follower.said),
-        revisions.checked_out(apps.folder(spec.app.cwd), (spec.before, spec.after)) as found,
-    ):
-        lab = apps.lab_for(spec.app, spec.extra)
-        follower.said(f"{found[0].name} against {found[1].name}")
-        study = laid_out(spec.app, found, spec.terms, lab)
-        apps.say_unread(
-            [one.app for one in study.questions],
-            [lab.stacks[one.stack] for one in study.contestants],
-            follower.said,
-        )
+    with apps.commands_around(spec.app, follower.said), _prepared(spec, follower) as (study, lab):
         where = race.folder(study.name, out, resume=False)
         compared = raced(
             study,
@@ -86,10 +74,44 @@ def diff(spec: DiffSpec, asked: Asked, out: Path | None, follower: Quiet) -> Dif
             budget_s=spec.budget_s,
             blocks=spec.blocks,
             wait_s=None if spec.wait else 0.0,
-            told=follower.said,
+            report=follower.said,
         )
     follower.said(f"results are in {where}; tell them again: velodrome diff {where}")
     return compared
+
+
+@contextmanager
+def _prepared(spec: DiffSpec, follower: Quiet) -> Iterator[tuple[Study, Lab]]:
+    """Check both revisions out, and yield the study of them with its lab. Raises as `diff` does."""
+    refuse_count("blocks", spec.blocks)
+    with revisions.checked_out(apps.folder(spec.app.cwd), (spec.before, spec.after)) as found:
+        lab = apps.lab_for(spec.app, spec.extra)
+        follower.said(f"{found[0].name} against {found[1].name}")
+        study = laid_out(spec.app, found, spec.terms, lab)
+        apps.say_unread(
+            [one.app for one in study.questions],
+            [lab.stacks[one.stack] for one in study.contestants],
+            follower.said,
+        )
+        yield study, lab
+
+
+def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
+    """Return what `diff` would start. The app is imported at both revisions to see what it is.
+
+    Its user's commands do not run. Raises as `diff` does.
+    """
+    with apps.as_user_of(spec.app, follower.said), _prepared(spec, follower) as (study, lab):
+        sessions = matrix.lay_out(replace(study, blocks=spec.blocks or study.blocks), lab.stacks).heats
+        more = f"more such blocks while a difference is not decided, up to {LAST_LOOK} in all"
+        return plan_of(
+            f"study {study.name}",
+            sessions,
+            lab,
+            lambda session: matrix.session_s(session, lab.stacks),
+            adaptive=() if spec.blocks else (more,),
+            budget_s=None if spec.blocks else spec.budget_s,
+        )
 
 
 def stored(before: Results, after: Results | None, asked: Asked, named: tuple[str, str] = ("", "")) -> Diff:
@@ -110,11 +132,11 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
     folder.
     """
     asked = replace(asked, python=apps.interpreter(asked.python))
-    found = [_from_its_revision(replace(asked, cwd=one.folder, revision=one.name), one) for one in both]
+    found = [apps.look(replace(asked, cwd=one.folder, revision=one.name), one) for one in both]
     chosen = terms.stacks or (common(apps.stacks_for(found[0], lab)),)
     for app in found:
         apps.stacks_for(app, lab, chosen)
-    cpus = len(seat(terms.limits, lab).placement.server_cpus)
+    cpus = terms.limits.for_cpus(len(seat(terms.limits, lab).placement.server_cpus))
     contestants = tuple(compare.contestant(lab.stacks[name], cpus, terms.workers) for name in chosen)
     name = found[0].path.partition(":")[0]
     return Study(
@@ -132,15 +154,6 @@ def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -
     )
 
 
-def _from_its_revision(asked: apps.AppSpec, revision: Revision) -> App:
-    """Look at an app, all of whose source is to come from its folder: that of both sides would else be the same."""
-    app, found = apps.looked(asked, revision.elsewhere)
-    for place in (found.origin, *found.imported):
-        if place and revision.root not in Path(place).parents:
-            raise NotFromRevisionError(app.path, revision.name, place)
-    return app
-
-
 def raced(
     study: Study,
     lab: Lab,
@@ -151,12 +164,12 @@ def raced(
     budget_s: float = BUDGET_S,
     blocks: int | None = None,
     wait_s: float | None = 0.0,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Diff:
     """Race both revisions and return the diff: until all is settled or the budget is spent, or so many blocks.
 
     Blocks are added in the same file, and those that other programs spoilt are raced again with them; what would end
-    after the budget is not begun. `told` hears how it goes.
+    after the budget is not begun. `report` gets a sentence whenever blocks do not settle it.
     Raises NothingMeasuredError where neither revision could be measured, and what a race raises.
     """
     began = time.monotonic()
@@ -176,9 +189,9 @@ def raced(
         affordable = int(wanted * budget_s / took)
         there, wanted = wanted, min(next_look(wanted), affordable)
         if wanted <= there:
-            told(f"not settled after {there} blocks, and the budget is spent")
+            report(f"not settled after {there} blocks, and the budget is spent")
             return found
-        told(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
+        report(f"not settled after {there} blocks, so {wanted - there} more: {found.sentence}")
 
 
 def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
@@ -197,7 +210,7 @@ def _spoilt(results: Results) -> bool:
 
 
 def settled(found: Diff) -> bool:
-    """Return whether more blocks would tell nothing more: all is told, or will not be."""
+    """Return whether more blocks would settle nothing more: all is decided, or will not be."""
     if any(one.change is Change.INSUFFICIENT and one.more_blocks for one in found.differences):
         return False
     return not any(one.held is None and one.more_blocks for one in found.gates)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from velodrome.guest.stack import Stack
+from velodrome.judge.answering import with_paste
 from velodrome.judge.verdict import judge as judging
 from velodrome.model.errors import BadOptionError
 from velodrome.model.results import Results
@@ -26,19 +27,31 @@ class Judged:
 
 
 def judge(
-    runs: Sequence[Path], stacks: Mapping[str, Stack], finished: str = "", now: Study | None = None
+    runs: Sequence[Path],
+    stacks: Mapping[str, Stack],
+    finished: str = "",
+    now: Study | None = None,
+    *,
+    paste: bool = False,
 ) -> Judged:
     """Judge runs of one study together: each a folder or its results.jsonl.
 
     The claims and published tables of `now` are judged instead of those that were known when it was run; `finished`
-    says how the race ended. Raises ResultsError or DifferentMachinesError.
+    says how the race ended; `paste` gives what to paste although nothing is settled. Raises ResultsError or
+    DifferentMachinesError.
     """
     found = [store.read(one) for one in runs]
     if now is not None:
         study = replace(found[0].header.study, claims=now.claims, tables=now.tables)
         found[0] = replace(found[0], header=replace(found[0].header, study=study))
     folders = tuple(one if one.is_dir() else one.parent for one in runs)
-    return Judged(judging(found, stacks, finished), tuple(found), folders)
+    verdict = judging(found, stacks, finished)
+    return Judged(with_paste(verdict) if paste else verdict, tuple(found), folders)
+
+
+def search(run: Path) -> Results | None:
+    """Return what a search has stored; None: these are results of a race. Raises ResultsError."""
+    return store.read(run) if store.begun(run).sought is not None else None
 
 
 def claimed(name: str, run: Path) -> Study:

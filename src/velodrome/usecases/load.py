@@ -1,6 +1,6 @@
 """One load on a server that runs already, carried by the engine in this process, and what limited it.
 
-    document = load(Work(spec, body, expected), on_event)      # a velodrome/load/1 document
+    document = load(Work(LoadSpec(url="http://127.0.0.1:8000/", rate=500, duration_s=10)), on_event)
 
 Nothing is imported at the top that the first request does not need: `velodrome load` begins with it. What looks at the
 server is imported at the first tick, a fifth of a second later.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from velodrome.model.condition import Condition, Decided
     from velodrome.run.clients.idle import Idle
+    from velodrome.run.engine import LoadSpec
     from velodrome.run.measuring.listeners import Serving
 
     Document = dict[str, Any]
@@ -25,23 +26,15 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """A load: the engine's specification, the body of its requests, and the right answer.
+    """A load, with `idle` connections held open beside it, on which nothing is sent.
 
-    `idle` connections are held open beside it, on which nothing is sent; `notes` say in what the load differs from what
-    the user wrote.
+    `notes` say in what the load differs from what the user wrote.
     """
 
-    __slots__ = ("idle", "notes", "payload", "right", "spec")
+    __slots__ = ("idle", "notes", "spec")
 
-    def __init__(
-        self,
-        spec: Mapping[str, Any],
-        payload: bytes = b"",
-        right: bytes | None = None,
-        idle: int = 0,
-        notes: Sequence[str] = (),
-    ) -> None:
-        self.spec, self.payload, self.right, self.idle, self.notes = spec, payload, right, idle, notes
+    def __init__(self, spec: LoadSpec, idle: int = 0, notes: Sequence[str] = ()) -> None:
+        self.spec, self.idle, self.notes = spec, idle, notes
 
 
 def load(work: Work, on_event: OnEvent) -> Document:
@@ -50,20 +43,20 @@ def load(work: Work, on_event: OnEvent) -> Document:
     `on_event` gets each event of the engine; when it returns False the load ends early. Raises what `engine.load` does.
     """
     if not work.idle:
-        return measured(work, work.spec, on_event)
+        return measured(work.spec, on_event)
     from dataclasses import asdict  # noqa: PLC0415 - see the module
 
     with beside_idle(work) as held:
-        document = measured(work, work.spec, on_event)
+        document = measured(work.spec, on_event)
         if held is not None:
             document["idle"] = asdict(held.facts())
     return document
 
 
-def measured(work: Work, spec: Mapping[str, Any], on_event: OnEvent) -> Document:
-    """Carry a load once by this specification, and return its document."""
+def measured(spec: LoadSpec, on_event: OnEvent) -> Document:
+    """Carry a load once, and return its document."""
     watch = _Watch(spec, on_event)
-    document = engine.load(spec, work.payload, work.right, watch.event)
+    document = engine.load(spec, watch.event)
     return document | watch.conclude(document)
 
 
@@ -75,7 +68,7 @@ def beside_idle(work: Work) -> AbstractContextManager[Idle | None]:
         return nullcontext()
     from velodrome.run.clients import idle  # noqa: PLC0415
 
-    return idle.held(work.idle, work.spec["url"], allow=work.spec["allow_target"])
+    return idle.held(work.idle, work.spec.url, allow=work.spec.allow_target)
 
 
 def decided(conditions: Sequence[Condition], document: Mapping[str, Any]) -> tuple[Decided, ...]:
@@ -92,10 +85,10 @@ def decided(conditions: Sequence[Condition], document: Mapping[str, Any]) -> tup
 class _Watch:
     """Samples the threads of a server on this machine, from the first tick or the end of the warm-up on."""
 
-    def __init__(self, spec: Mapping[str, Any], on_event: OnEvent) -> None:
+    def __init__(self, spec: LoadSpec, on_event: OnEvent) -> None:
         # Where connections go elsewhere than the URL says, another process has the URL's port.
-        self._elsewhere = bool(spec.get("unix") or spec.get("connect_to"))
-        self._url = str(spec["url"])
+        self._elsewhere = bool(spec.unix or spec.connect_to)
+        self._url = spec.url
         self._on_event = on_event
         self._looked = False
         self._serving: Serving | None = None

@@ -14,22 +14,23 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
 from velodrome.model.errors import NothingAnsweredError, UsageError
-from velodrome.model.load import Closed, Link, Load, Open
+from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Link, Load, Open
 from velodrome.model.measurement import Failed
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
+from velodrome.run.engine import LoadSpec
+from velodrome.run.machine import facts, known_noise
 from velodrome.run.racing.session import refused, run_alone
 from velodrome.usecases.apps import AppSpec, commands_around, lab_for, look, named, stacks_for
 from velodrome.usecases.bench import QUESTION, UNLIMITED
-from velodrome.usecases.terms import read, refuse_count, refuse_rate
+from velodrome.usecases.terms import read, refuse_arrivals, refuse_count, refuse_rate
 
 BLOCKS = 5
 LEAST_S = 0.2
 """Of a block."""
 SETTLE_S = 0.1
 """Warm-up of the blocks after the first: connections are opened anew."""
-OPEN_CONNECTIONS, CLOSED_CONNECTIONS = 1000, 50
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,21 @@ class Terms:
     rate: float | None = None
     """Requests a second, whatever the server does; None: a closed loop."""
     connections: int | None = None
-    """At most, in an open loop 1000 and in a closed one 50 unless told."""
+    """At most; None: 1000 in an open loop, 50 in a closed one."""
     seconds: float = 10.0
     """Of all blocks together."""
     warmup_s: float = 1.0
     timeout_s: float = 10.0
     blocks: int = BLOCKS
+    arrivals: Arrivals = INDEPENDENT
+    """Of an open loop."""
 
     @property
     def loads(self) -> tuple[Load, ...]:
         """The load of each block: the first after a warm-up. Raises UsageError for what makes no sense."""
         refuse_rate(self.rate)
         refuse_count("connections", self.connections)
+        refuse_arrivals(self.arrivals)
         if self.blocks < 1 or self.seconds / self.blocks < LEAST_S:
             least = max(self.blocks, 1) * LEAST_S
             raise UsageError(
@@ -58,9 +62,9 @@ class Terms:
             )
         pace: Open | Closed
         if self.rate is None:
-            pace = Closed(self.connections or CLOSED_CONNECTIONS)
+            pace = Closed(self.connections or LoadSpec.connections)
         else:
-            pace = Open(self.rate, connections=self.connections or OPEN_CONNECTIONS)
+            pace = Open(self.rate, self.arrivals, self.connections or Open.connections)
         first = Load(pace, self.seconds / self.blocks, self.warmup_s, timeout_s=self.timeout_s)
         rest = replace(first, warmup_s=min(first.warmup_s, SETTLE_S))
         return first, *[rest] * (self.blocks - 1)
@@ -74,11 +78,11 @@ def load(target: Target, terms: Terms) -> Blocks:
     """
     found = []
     for number, each in enumerate(terms.loads):
-        facts = VelodromeDriver(seed=number + 1).run(each, target, _go_on)
-        if not number and not facts.ok:
-            raise NothingAnsweredError(target.url, facts.examples[0] if facts.examples else "")
-        found.append(Block.of_url(facts))
-    return Blocks(terms.loads[0], tuple(found))
+        became = VelodromeDriver(seed=number + 1).run(each, target, _go_on)
+        if not number and not became.ok:
+            raise NothingAnsweredError(target.url, became.examples[0] if became.examples else "")
+        found.append(Block.of_url(became))
+    return Blocks(terms.loads[0], tuple(found), known_noise.of(facts.facts()))
 
 
 def common(stacks: Sequence[str]) -> str:
@@ -127,7 +131,7 @@ def load_app(asked: AppSpec, terms: Terms, on: On = DEFAULT) -> Blocks:
                 if isinstance(one, Failed):
                     raise refused(app, one.trial.contestant.label, one.failure, one.reason, one.last_lines)
                 found.append(Block.of(one))
-    return Blocks(loads[0], tuple(found))
+    return Blocks(loads[0], tuple(found), known_noise.of(facts.facts()))
 
 
 def _go_on(_event: LoadEvent) -> bool:

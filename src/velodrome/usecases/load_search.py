@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from velodrome.judge.load_figures import figures
+from velodrome.judge.load_figures import beyond, figures
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections
 from velodrome.judge.search.holding import (
     DRAIN_S,
@@ -26,9 +26,10 @@ from velodrome.judge.search.holding import (
     probe,
     wrong_anyway,
 )
-from velodrome.judge.search.rate import FIRST, RateSearch, highest_rate
+from velodrome.judge.search.rate import FIRST, Measuring, RateSearch, highest_rate
 from velodrome.model.bottleneck import Limit
 from velodrome.model.errors import NothingAnsweredError
+from velodrome.model.load import Open
 from velodrome.model.measurement import ended_rps
 from velodrome.model.search import ConnectionsFound, Ending, Probe, RateFound, Sample
 from velodrome.usecases.bench import RECOVERY_REQUESTS, recovered
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 10.0
 """Until the server has done with too much: it cannot be served anew, as one of velodrome's own."""
-PACE = ("rate", "schedule", "duration_s", "requests")
+UNPACED: Mapping[str, Any] = {"rate": None, "schedule": (), "duration_s": None, "requests": None}
 """Fields of a load that each trial sets anew."""
 ALONE = {"connections": 1, "streams": 1}
 ALONE_S = 0.5
@@ -52,10 +53,10 @@ class Follower(Protocol):
     """Whoever shows a search while it runs."""
 
     def tried(self, probe: Probe, document: Document) -> None:
-        """Told each rate that was tried."""
+        """Report each rate that was tried."""
 
     def sampled(self, sample: Sample, document: Document) -> None:
-        """Told each closed loop that was run."""
+        """Report each closed loop that was run."""
 
 
 def search(
@@ -76,7 +77,7 @@ class _Search:
     """Tries one URL again and again, and keeps the document of the best."""
 
     def __init__(self, work: Work, demands: Demands, seconds: float, follower: Follower) -> None:
-        self._work, self._spec = work, work.spec
+        self._spec = work.spec
         self._demands, self._seconds, self._follower = demands, seconds, follower
         self._alone_ms = 0.0
         self._one_by_one = OneByOne()
@@ -93,7 +94,9 @@ class _Search:
             self._alone(enough_s(self._alone_ms, ALONE_S))
         if why := wrong_anyway(self._one_by_one, self._demands.every, SAY):
             return RateFound(Ending.NEVER, None, why, ())
-        return highest_rate(self._try_rate, RateSearch(first=max(1.0, FIRST * alone_rps)))
+        # The server is somebody else's and cannot be booted again: the interval is of this boot.
+        measuring = Measuring(self._try_rate, self._try_near)
+        return highest_rate(measuring, RateSearch(first=max(1.0, FIRST * alone_rps), boots=1))
 
     def connections(self) -> ConnectionsFound:
         """Search the connections at which throughput stops rising. Raises NothingAnsweredError."""
@@ -107,14 +110,17 @@ class _Search:
         mean = document["latency_ms"]["sent"]["mean"]
         if not document["ok"] or not mean:
             examples = document["examples"]
-            raise NothingAnsweredError(self._spec["url"], str(examples[0]["text"]) if examples else "")
+            raise NothingAnsweredError(self._spec.url, str(examples[0]["text"]) if examples else "")
         self._alone_ms = mean
         return float(document["throughput_rps"])
 
-    def _try_rate(self, rate: float) -> Probe:
+    def _try_near(self, rate: float) -> Probe:
+        return self._try_rate(rate, self._demands.seconds_near(rate, self._seconds))
+
+    def _try_rate(self, rate: float, seconds: float | None = None) -> Probe:
         """Try a rate, and give it up early where the backlog rises."""
         watched = Backlog(rate)
-        seconds = self._demands.seconds(rate, self._seconds)
+        seconds = seconds or self._demands.seconds(rate, self._seconds)
         document = self._load(
             {"rate": rate, "duration_s": seconds, "warmup_s": self._warmup_s()},
             lambda event: event["event"] != "tick" or watched.goes_on(event),
@@ -141,11 +147,11 @@ class _Search:
         return sample
 
     def _warmup_s(self) -> float:
-        return max(float(self._spec["warmup_s"]), WARMUP_S)
+        return max(self._spec.warmup_s, WARMUP_S)
 
-    def _load(self, changes: Mapping[str, Any], heard: OnEvent = lambda _: True) -> Document:
-        given = {name: value for name, value in self._spec.items() if name not in PACE}
-        return measured(self._work, {**given, "drain_s": min(given["drain_s"], DRAIN_S), **changes}, heard)
+    def _load(self, changes: Mapping[str, Any], on_event: OnEvent = lambda _: True) -> Document:
+        drain_s = min(self._spec.drain_s, DRAIN_S)
+        return measured(self._spec.changed(**{**UNPACED, "drain_s": drain_s, **changes}), on_event)
 
     def _probe(self, rate: float, document: Document, watched: Backlog) -> Probe:
         limit = document["limit"]
@@ -157,7 +163,18 @@ class _Search:
             sum(second["errors"] for second in document["series"]),
             document["outcomes"],
         )
-        tried = Tried(rate, document["outcomes"], ended, figures(document), watched.rising)
+        pace = Open(rate, document["load"]["arrivals"])
+        tried = Tried(
+            rate,
+            document["outcomes"],
+            ended,
+            figures(document),
+            watched.rising,
+            seconds=document["duration_s"],
+            backlog=watched.slope,
+            beyond=beyond(document),
+            scatter=pace.scatter(document["duration_s"]),
+        )
         return probe(tried, self._demands)
 
     def _few(self, _seconds: float) -> tuple[int, float]:

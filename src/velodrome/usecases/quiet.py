@@ -10,7 +10,7 @@ from velodrome.model.profile import Profile
 from velodrome.model.results import Result
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Trial
-from velodrome.model.tuning import Candidate, Told
+from velodrome.model.tuning import Candidate, Observation
 
 if TYPE_CHECKING:
     from velodrome.usecases.race import Race, Raced
@@ -29,31 +29,31 @@ class Quiet:
         """A race has ended; what its user asked to be run after it has not run yet."""
 
     def preparing(self, text: str) -> None:
-        """Told what is done before the first heat."""
+        """Report what is done before the first server session."""
 
     def heat_started(self, label: str, seconds_left: float | None) -> None:
-        """Told of the heat that begins."""
+        """Report the server session that begins."""
 
     def experiment_started(self, experiment: Experiment) -> None:
-        """Told of the experiment that begins."""
+        """Report the experiment that begins."""
 
     def found(self, finding: Finding) -> None:
-        """Told what an experiment came to."""
+        """Report what an experiment found."""
 
     def profile_started(self, trial: Trial) -> None:
-        """Told of the profile that begins."""
+        """Report the profile that begins."""
 
     def profiled(self, profile: Profile) -> None:
-        """Told each profile."""
+        """Report each profile."""
 
     def finished(self, result: Result) -> None:
-        """Told each result."""
+        """Report each result."""
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
-        """Told each rate of a search."""
+        """Report each rate of a search."""
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
-        """Told each closed loop of a search."""
+        """Report each closed loop of a search."""
 
-    def told(self, candidate: Candidate, told: Told) -> None:
-        """Told each load of a tuning."""
+    def observed(self, candidate: Candidate, observed: Observation) -> None:
+        """Report each load of a tuning."""

@@ -9,16 +9,21 @@
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
+from velodrome.judge import settling
+from velodrome.judge.learning import learned
 from velodrome.model.errors import BadOptionError, ResultsError
 from velodrome.model.load import Link
 from velodrome.model.measurement import Placement
+from velodrome.model.results import Result, Results
 from velodrome.model.study import Study
+from velodrome.model.trial import Session
 from velodrome.plan import matrix, study_file
 from velodrome.plan.matrix import Matrix, profiled
 from velodrome.plan.questions import over
@@ -26,10 +31,12 @@ from velodrome.run.account import giving
 from velodrome.run.drivers import driver
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
+from velodrome.run.machine import known_noise
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
+from velodrome.usecases import workers
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.studies import Trust, known
 from velodrome.usecases.terms import refuse_count
@@ -47,7 +54,7 @@ class RaceSpec:
     """Patterns of `question/contestant`; empty: all."""
     quick: bool = False
     blocks: int | None = None
-    """Repeats, instead of the study's."""
+    """Repeats, instead of the study's: exactly so many of each cell."""
     seed: int | None = None
     python: str = ""
     """Interpreter of the servers: a version or a path; empty: the one velodrome runs on."""
@@ -63,6 +70,8 @@ class RaceSpec:
     """Resume, and measure again what other programs disturbed."""
     wait: bool = False
     """Wait while another velodrome measures."""
+    budget_s: float | None = None
+    """How long it may take, instead of what the study says."""
 
     def __post_init__(self) -> None:
         refuse_count("blocks", self.blocks)
@@ -91,8 +100,9 @@ class Race:
 
     @property
     def seconds(self) -> float:
-        """About how long it takes."""
-        return matrix.race_s(self.matrix.heats, self.lab.stacks)
+        """About how long it takes, with the check of one leader for each question."""
+        checks = len(self.study.asked) * workers.seconds(self.study, self.lab.stacks)
+        return matrix.race_s(self.matrix.heats, self.lab.stacks) + checks
 
     @property
     def placement(self) -> Placement:
@@ -128,6 +138,8 @@ def chosen(study: Study, spec: RaceSpec) -> Study:
         questions=tuple(one if one.link else over(one, spec.link) for one in study.questions),
         seed=study.seed if spec.seed is None else spec.seed,
         blocks=study.blocks if spec.blocks is None else spec.blocks,
+        until_settled=study.until_settled and spec.blocks is None,
+        budget_s=study.budget_s if spec.budget_s is None else spec.budget_s,
     )
 
 
@@ -190,11 +202,32 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             lambda one: matrix.session_s(one, race.lab.stacks),
             warnings.append,
         )
+        if not race.resume:  # whose first blocks may have taught already
+            _learn(where, race.lab.stacks)
         raced = Raced(race, where, "" if race.partial else ended.how)
         follower.ended(raced)
         for sentence in warnings:  # where nothing is drawn over it any more
             follower.said(sentence)
     return raced
+
+
+def _learn(where: Path, stacks: Mapping[str, Stack]) -> None:
+    """Keep what the blocks of a race teach of the noise of this machine."""
+    found = store.read(where)
+    known_noise.keep(found.header.machine, learned(found, stacks))
+
+
+def aside(race: Race, where: Path, follower: Quiet) -> Results:
+    """Race into a folder what no verdict is given of, and return all of it. Raises what `racing.run` does."""
+    with giving(where):
+        racing.run(
+            _sessions(race, where),
+            race.lab,
+            follower,
+            lambda one: matrix.session_s(one, race.lab.stacks),
+            lambda _: None,  # what is wrong is said of the race that comes after it
+        )
+        return store.read(where)
 
 
 def plan(race: Race, where: Path) -> RunPlan:
@@ -203,9 +236,11 @@ def plan(race: Race, where: Path) -> RunPlan:
     Of a race that is resumed, only what `where` does not hold yet. Raises ResultsError if that cannot be read.
     """
     before = store.read(where) if race.resume else None
-    return racing.plan_of_race(
+    found = racing.plan_of_race(
         _sessions(race, where), race.lab, lambda one: matrix.session_s(one, race.lab.stacks), before
     )
+    settles = settling.STEPS if race.study.until_settled else ()
+    return replace(found, adaptive=(*found.adaptive, *settles, *workers.steps(race.study, race.lab.stacks)))
 
 
 def _sessions(race: Race, where: Path) -> racing.Race:
@@ -218,8 +253,28 @@ def _sessions(race: Race, where: Path) -> racing.Race:
         None if race.wait else 0.0,
         race.matrix.experiments,
         race.matrix.profiles,
+        workers.Leaders(race.study) if race.study.worker_counts else None,
+        _Settling(race) if race.study.until_settled else None,
         race.must_answer,
     )
+
+
+@dataclass(frozen=True)
+class _Settling:
+    """Spends the blocks of a race where the judge finds it open."""
+
+    race: Race
+    most_blocks: int = settling.MOST_BLOCKS
+
+    def still_open(
+        self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
+    ) -> Collection[str] | None:
+        """Return the cells that go on, None where no look is due."""
+        return settling.still_open(self.race.study, results, lab.stacks, before.header.noise, blocks)
+
+    def sessions(self, block: int) -> tuple[Session, ...]:
+        """Return what a block beyond those planned consists of."""
+        return matrix.beyond(self.race.study, self.race.lab.stacks, self.race.matrix, block)
 
 
 def folder(name: str, out: Path | None, resume: bool, holds: str = store.NAME) -> Path:

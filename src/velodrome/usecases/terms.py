@@ -10,10 +10,11 @@ Little is imported: the help of commands shows what stands here.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.model.errors import BadOptionError, UnknownKnobError, UsageError
-from velodrome.model.load import Closed, Limits, Link, Load, Open
+from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Link, Load, Open
 
 LEAST_S = 0.5
 """Of a measured span."""
@@ -31,6 +32,12 @@ def refuse_count(name: str, number: int | None) -> None:
         raise UsageError(f"{name}={number}: at least 1 is needed")
 
 
+def refuse_arrivals(name: str) -> None:
+    """Raise UsageError for what are no arrivals."""
+    if name not in get_args(Arrivals):
+        raise UsageError(f"arrivals={name!r}: there are {' and '.join(get_args(Arrivals))}")
+
+
 @dataclass(frozen=True)
 class Terms:
     """Under which conditions apps are compared: plain data. Raises UsageError for what makes no sense."""
@@ -38,7 +45,8 @@ class Terms:
     connections: int = 64
     """Of the closed loop, which ranks."""
     rate: float | None = None
-    """Of an open loop beside it, which shows what users feel at that rate."""
+    """Of an open loop beside it, which shows what users feel at that rate; None: `compare` finds one, others run none.
+    """
     limits: Limits = field(default_factory=Limits)
     blocks: int = 3
     seconds: float = 5.0
@@ -50,6 +58,12 @@ class Terms:
     """Names of those that race; empty: all that can serve it."""
     workers: int | None = None
     """Of each stack; None: one for each CPU of the server."""
+    arrivals: Arrivals = INDEPENDENT
+    """Of the open loop."""
+    until_settled: bool = False
+    """Whether blocks go where the answer is open, in the time that `blocks` of all take, or `budget_s`."""
+    budget_s: float | None = None
+    """How long it may take; None: as long as its blocks."""
 
     def __post_init__(self) -> None:
         if not LEAST_S <= self.seconds < math.inf:
@@ -59,6 +73,7 @@ class Terms:
         refuse_rate(self.rate)
         refuse_count("connections", self.connections)
         refuse_count("blocks", self.blocks)
+        refuse_arrivals(self.arrivals)
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -66,7 +81,7 @@ class Terms:
         closed = Load(Closed(self.connections), self.seconds, self.warmup_s)
         if self.rate is None:
             return (closed,)
-        return closed, Load(Open(self.rate), self.seconds, self.warmup_s)
+        return closed, Load(Open(self.rate, self.arrivals), self.seconds, self.warmup_s)
 
 
 def read(stack: Stack, given: Mapping[str, KnobValue]) -> dict[str, KnobValue]:

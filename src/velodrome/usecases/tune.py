@@ -1,187 +1,155 @@
 """Which stack, with which settings, is best for an app or a recipe within limits: the race among settings, measured.
 
-tune(TuneSpec(ServedSpec(app), slo=(condition,)), follower)
+    tune(TuneSpec(ServedSpec(app), slo=(condition,)), follower)
+    judged(store.read(folder), catalog.stacks())
+
+Each load is stored in a run folder before the next begins (`recording.py`). What the race knows, what is left of the
+budget, and what is recommended are all made of what is stored (`Progress`), so that a tuning that was interrupted goes
+on, and judging its folder again comes to the same answer.
 """
 
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import groupby
+from pathlib import Path
+from statistics import median
 from types import TracebackType
 from typing import Protocol, Self
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import deploying_app
-from velodrome.judge.deploying import deploy
-from velodrome.judge.search.holding import Demands, fell_behind
+from velodrome.judge.deploying import circumstances, deploy, starts_something
+from velodrome.judge.search.holding import (
+    Demands,
+    OneByOne,
+    fell_behind,
+    of_the_lab,
+    of_the_moment,
+    wrong_anyway,
+)
 from velodrome.judge.tuning.forecasting import changes, leak
-from velodrome.judge.tuning.racing import tune as raced
+from velodrome.judge.tuning.knowing import LEAST_BOOTS
+from velodrome.judge.tuning.racing import CONFIRM_S, CONFIRMING, MORE_BOOTS, Field, race
+from velodrome.judge.workers import checked
 from velodrome.model import quantity
 from velodrome.model.app import App
-from velodrome.model.condition import Condition, written
+from velodrome.model.condition import Condition, read, written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError, UnknownNameError, UsageError
-from velodrome.model.load import Limits
-from velodrome.model.measurement import Measurement
-from velodrome.model.trial import Contestant, Trial
+from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Open
+from velodrome.model.measurement import Failed, Measurement, Purpose
+from velodrome.model.quantity import Interval
+from velodrome.model.results import Result, Results, Sought
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import (
     Ask,
     Candidate,
     Entry,
+    Fate,
     Goal,
     Growth,
+    Observation,
+    Proven,
     Recommendation,
-    Told,
     Tuned,
     TuneEnding,
     Wanted,
 )
+from velodrome.model.workers import WorkerCheck
 from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
-from velodrome.run.racing.plan import seat
+from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.run.racing.race import MOST_WRONG
 from velodrome.run.racing.session import Refused, most_telling
-from velodrome.usecases import apps
+from velodrome.usecases import apps, workers
+from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
-from velodrome.usecases.bench import UNLIMITED, Bench, not_served, trial_of
+from velodrome.usecases.bench import UNLIMITED, Bench, alone_load, not_served, of_rate, trial_of, why_nothing
 from velodrome.usecases.load_blocks import common_first
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.recording import Record, header, recorded
 
-RESERVED_S, RESERVED = 20.0, 1 / 3
-"""Of the budget, for the first proof: so long, and no more than this part."""
-LOOKS = 0.5
-"""Of the time that is left then, what looks at stacks may take: what was only looked at is no answer."""
+# --- Progress, from stored results.
 
 
 @dataclass(frozen=True)
-class Budget:
-    """The time to measure in, of which a part is kept for the proof."""
+class Made:
+    """A requested load, and what it showed."""
 
-    began: float
-    """On the clock of `time.monotonic`."""
-    seconds: float
-
-    @property
-    def racing_s(self) -> float:
-        """What the race may take."""
-        return self.seconds - min(RESERVED_S, RESERVED * self.seconds)
-
-    def allows(self, seconds: float) -> bool:
-        """Return whether the race may do something that takes so long."""
-        return self._spent_s + seconds < self.racing_s
-
-    def allows_look(self, seconds: float) -> bool:
-        """Return whether one more stack may be looked at, which takes so long."""
-        return self._spent_s + seconds < LOOKS * self.racing_s
-
-    def allows_proof(self, seconds: float) -> bool:
-        """Return whether there is time left for a proof that takes so long."""
-        return self._spent_s + seconds < self.seconds
-
-    @property
-    def _spent_s(self) -> float:
-        return time.monotonic() - self.began
+    contestant: Contestant
+    observed: Observation
+    purpose: Purpose
+    result: Result
+    took_s: float
+    """With the start of its server and what the machine spoilt."""
 
 
-LATELY = 5
-"""So many loads are remembered, to tell how long the next may take."""
+class Progress:
+    """What has been measured of a search, load by load."""
 
+    def __init__(self, demands: Demands) -> None:
+        self.demands = demands
+        self._alone: dict[str, OneByOne] = {}
+        """By stack: outcomes of requests that were sent one after the other."""
+        self.made: list[Made] = []
+        self.boots: dict[int, tuple[Contestant, float]] = {}
+        """Starts of servers: whose, and how long it took to the first right answer, seconds."""
+        self.spent_s = 0.0
 
-class Follower(Preparing, Protocol):
-    """Whoever shows the race while it runs."""
+    def take(self, results: Sequence[Result]) -> list[Made]:
+        """Take stored results in and return what was made; loads that belong together come together."""
+        found = []
+        for _, group in groupby(results, key=lambda one: one.step.number if one.step else 0):
+            made = self._of([*group])
+            if made is not None:
+                self.made.append(made)
+                found.append(made)
+        return found
 
-    def told(self, candidate: Candidate, told: Told) -> None:
-        """Told each load."""
+    def _of(self, results: Sequence[Result]) -> Made | None:
+        """Return what loads of one number come to; None: a server was warmed up."""
+        began_s = self.spent_s
+        for one in results:
+            assert one.step is not None, "loads of a search say where they stand in it"
+            self.spent_s = max(self.spent_s, one.step.spent_s)
+            if isinstance(one, Measurement):
+                self.boots.setdefault(one.step.boot, (one.trial.contestant, one.server.boot_s))
+                if one.step.purpose is Purpose.ALONE:
+                    stack = one.trial.contestant.stack
+                    self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
+        main = next((one for one in reversed(results) if not _is_beside(one)), results[-1])
+        if main.step is None or main.step.purpose is Purpose.WARM_UP:
+            return None
+        observed = replace(self._observation(main), boot=main.step.boot)
+        return Made(main.trial.contestant, observed, main.step.purpose, main, self.spent_s - began_s)
 
+    def _asked(self, stack: str) -> OneByOne:
+        return self._alone.get(stack, OneByOne())
 
-class Benches:
-    """Measures loads of any candidate; the server of the last one stays up until another is asked."""
-
-    def __init__(self, template: Trial, lab: Lab, demands: Demands, follower: Follower) -> None:
-        self._template, self._lab, self._demands, self._follower = template, lab, demands, follower
-        self._bench: Bench | None = None
-        self._alone_ms: dict[str, float] = {}
-        self._refused: dict[str, Refused] = {}
-        """By stack, until one serves the app."""
-        self._took: deque[float] = deque(maxlen=LATELY)
-        self._looking: dict[str, float] = {}
-        self._most_rps = 0.0
-
-    @property
-    def next_s(self) -> float:
-        """How long the next load may take: as the longest of the last few, or as its percentiles need."""
-        needs = self._demands.seconds(self._most_rps, 0.0) if self._most_rps else 0.0
-        return max([needs, *self._took])
-
-    @property
-    def look_s(self) -> float:
-        """How long a look at a stack may take: as the longest so far."""
-        return max(self._looking.values(), default=0.0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def measure(self, candidate: Candidate, ask: Ask) -> Told:
-        """Make one load and say what it gave.
-
-        Raises AppAnswersWrongError or AppNotServedError once several stacks could not serve an app, and none could.
-        """
-        began = time.monotonic()
-        try:
-            told = self._told(self.bench(candidate), ask)
-        except (NoServerError, AppAnswersWrongError) as error:
-            self._stop()
-            self._doubt_app(candidate.contestant, error)
-            told = Told(ask, failed=error.reason)
-        self._note(candidate, told, time.monotonic() - began)
-        self._follower.told(candidate, told)
-        return told
-
-    def _note(self, candidate: Candidate, told: Told, took_s: float) -> None:
-        self._took.append(took_s)
-        if not told.ask.rate:
-            stack = candidate.contestant.stack
-            self._looking[stack] = self._looking.get(stack, 0.0) + took_s
-        self._most_rps = max(self._most_rps, told.throughput_rps)
-
-    def bench(self, candidate: Candidate) -> Bench:
-        """Return the bench of a candidate."""
-        if self._bench is None or self._bench.trial.contestant != candidate.contestant:
-            self._stop()
-            trial = replace(self._template, contestant=candidate.contestant)
-            known = self._alone_ms.get(candidate.contestant.stack)
-            # Once of a stack is enough.
-            told = self._follower.preparing if known is None else None
-            self._bench = Bench(trial, self._lab, alone_ms=known or 0.0, told=told)
-        return self._bench
-
-    def _doubt_app(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
-        app = self._template.app
-        if app is None or self._alone_ms or (isinstance(error, NoServerError) and not error.tried):
-            return
-        told = error if isinstance(error, AppAnswersWrongError) else not_served(app, who.label, error)
-        self._refused[who.stack] = told
-        if len(self._refused) >= MOST_WRONG:
-            raise most_telling([*self._refused.values()]) from error
-
-    def _stop(self) -> None:
-        if self._bench is not None:
-            self._bench.stop()
-        self._bench = None
-
-    def _told(self, bench: Bench, ask: Ask) -> Told:
+    def _observation(self, found: Result) -> Observation:
+        """Return what one load gave."""
+        load, step = found.trial.load, found.step
+        assert step is not None
+        pace = load.pace
+        ask = Ask(
+            load.duration_s,
+            rate=pace.rate if isinstance(pace, Open) else 0.0,
+            connections=pace.connections if isinstance(pace, Closed) else 0,
+            purpose=step.purpose,
+        )
+        if isinstance(found, Failed):
+            of_look = step.purpose in (Purpose.ALONE, Purpose.CLOSED)
+            return Observation(
+                replace(ask, connections=ask.connections if of_look else 0), failed=found.reason
+            )
+        alone = self._asked(found.trial.contestant.stack)
+        facts = _facts(ask, found)
         if ask.rate:
-            probe, measured = bench.rate(ask.rate, self._demands, ask.seconds)
-            if measured is None:
-                return Told(ask, failed=probe.why)
-            facts = _facts(ask, measured)
+            probe = of_rate(ask.rate, found, self.demands, alone)
             return replace(
                 facts,
                 held=probe.held,
@@ -190,20 +158,23 @@ class Benches:
                 spoilt=probe.spoilt,
                 everywhere=probe.everywhere,
             )
-        if ask.connections == 1:
-            alone = bench.alone(ask.seconds)
-            self._alone_ms[bench.trial.contestant.stack] = alone.load.sent.mean or 0.0
-            why = bench.wrong_anyway(self._demands)
-            return replace(_facts(ask, alone), why=why, everywhere=bool(why))
-        sample, measured = bench.connections(ask.connections, ask.seconds)
-        if measured is None:
-            return Told(ask, failed=sample.spoilt)
-        return replace(_facts(ask, measured), spoilt=sample.spoilt)
+        if step.purpose is Purpose.ALONE:
+            if not found.load.answers or not found.load.sent.mean:
+                return Observation(ask, failed=why_nothing(found))
+            why = wrong_anyway(alone, self.demands.every)
+            return replace(facts, why=why, everywhere=bool(why))
+        flag = of_the_lab(found) or of_the_moment(found)
+        return replace(facts, spoilt=flag.sentence if flag else "")
 
 
-def _facts(ask: Ask, measured: Measurement) -> Told:
+def _is_beside(one: Result) -> bool:
+    """Whether a load was made beside what was asked for: to be sure of wrong answers, or to warm up."""
+    return one.step is not None and one.step.purpose in (Purpose.ALONE, Purpose.WARM_UP)
+
+
+def _facts(ask: Ask, measured: Measurement) -> Observation:
     found, load = leak(measured), measured.load
-    return Told(
+    return Observation(
         ask,
         throughput_rps=load.ended_rps,
         mean_ms=load.sent.mean,
@@ -213,17 +184,222 @@ def _facts(ask: Ask, measured: Measurement) -> Told:
     )
 
 
+# --- The budget.
+
+PROVING, PROOF_S, LEAST_PROOF_S = 1 / 6, 60.0, 5.0
+"""Of the budget, for the proof; a proof is so long, or what that part allows, and so long at least."""
+CONFIRMS = (0.35, 0.45, 130.0)
+"""Of the budget, for the starts that confirm: this part, or of a short budget the next, up to so many seconds."""
+CHECKING, CHECK_S = 0.1, 25.0
+"""Of the budget, for the check with more workers, and how long that takes at most, about."""
+LOOKS = 0.5
+"""Of the time that the race has, what looks at stacks may take: what was only looked at is no answer."""
+LATELY = 5
+"""So many loads are remembered, to estimate how long the next may take."""
+START_S = 5.0
+"""Start, warm-up and stop of a server, about, until one was seen."""
+AROUND_S = 1.2
+"""Beside what is measured of a load: its own warm-up, its drain, the reading of facts."""
+LEAST_CONFIRM_S = 1.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The time to measure in: first for the race, then for what confirms it, then for the proof."""
+
+    seconds: float
+    demands: Demands
+
+    @property
+    def proof_s(self) -> float:
+        """How long a proof is to be."""
+        return max(min(PROOF_S, PROVING * self.seconds), LEAST_PROOF_S)
+
+    @property
+    def confirmed_s(self) -> float:
+        """When the last start that confirms has to have ended."""
+        check_s = min(CHECK_S, CHECKING * self.seconds)
+        return max(self.seconds - self.proof_s - START_S - check_s, 0.0)
+
+    @property
+    def racing_s(self) -> float:
+        """When the race has to have ended."""
+        part, more, most_s = CONFIRMS
+        confirms = max(part * self.seconds, min(more * self.seconds, most_s))
+        return max(self.confirmed_s - confirms, 0.0)
+
+    def goes_on(self, progress: Progress) -> bool:
+        """Return whether the race may make another load."""
+        return progress.spent_s + self._next_s(progress) < self.racing_s
+
+    def looks_on(self, progress: Progress) -> bool:
+        """Return whether one more stack may be looked at: it takes as long as the longest look so far."""
+        looks: dict[str, float] = {}
+        for one in progress.made:
+            if one.purpose in (Purpose.ALONE, Purpose.CLOSED):
+                looks[one.contestant.stack] = looks.get(one.contestant.stack, 0.0) + one.took_s
+        return progress.spent_s + max(looks.values(), default=0.0) < LOOKS * self.racing_s
+
+    def out_of_time(self, progress: Progress) -> bool:
+        """Return whether it was time that ended the race, by what was spent when its last load had ended."""
+        racing = [one for one in progress.made if one.purpose in RACE]
+        spent_s = max((one.result.step.spent_s for one in racing if one.result.step), default=0.0)
+        return spent_s + self._next_s(progress) >= self.racing_s
+
+    def confirms(self, progress: Progress) -> float:
+        """Return how long each load of one more start that confirms may be, in seconds; 0: there is no time."""
+        left_s = self.confirmed_s - progress.spent_s
+        starts = {one.observed.boot for one in progress.made if one.purpose is Purpose.CONFIRM}
+        each_s = left_s / max(2 * LEAST_BOOTS - len(starts), 1)
+        load_s = (each_s - START_S) / CONFIRMING - AROUND_S
+        least_s = START_S + CONFIRMING * (LEAST_CONFIRM_S + AROUND_S)
+        return min(max(load_s, LEAST_CONFIRM_S), CONFIRM_S) if left_s > least_s else 0.0
+
+    def proves(self, progress: Progress, tried: int) -> float:
+        """Return how long the next proof may be; 0: there is no time. The first is made however late it is."""
+        left_s = self.seconds - progress.spent_s - START_S
+        if not tried:
+            return max(min(self.proof_s, left_s), LEAST_PROOF_S)
+        return min(self.proof_s, left_s) if left_s >= LEAST_PROOF_S else 0.0
+
+    def _next_s(self, progress: Progress) -> float:
+        """How long the next load may take: as the longest of the last few, or as its percentiles need."""
+        racing = [one for one in progress.made if one.purpose in RACE]
+        most_rps = max((one.observed.throughput_rps for one in racing), default=0.0)
+        needs = self.demands.seconds(most_rps, 0.0) if most_rps else 0.0
+        return max([needs, *(one.took_s for one in racing[-LATELY:])])
+
+
+RACE = (Purpose.ALONE, Purpose.CLOSED, Purpose.RATE)
+"""What loads of the race are made for."""
+
+# --- Measuring.
+
+
+class Follower(Preparing, Protocol):
+    """Whoever shows the race while it runs."""
+
+    def observed(self, candidate: Candidate, observed: Observation) -> None:
+        """Report each load; on resume first those that were there already."""
+
+
+class Benches:
+    """Measures loads of any candidate; the server of the last one stays up until another is requested."""
+
+    def __init__(
+        self,
+        template: Trial,
+        lab: Lab,
+        follower: Follower,
+        record: Record,
+        progress: Progress,
+        *,
+        arrivals: Arrivals = INDEPENDENT,
+    ) -> None:
+        self._template, self._lab, self._follower = template, lab, follower
+        self._record, self._progress = record, progress
+        self._demands, self._arrivals = progress.demands, arrivals
+        self._bench: Bench | None = None
+        self._refused: dict[str, Refused] = {}
+        """By stack, until one serves the app."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def measure(self, candidate: Candidate, ask: Ask) -> Observation:
+        """Make one load and say what it gave.
+
+        Raises AppAnswersWrongError or AppNotServedError once several stacks could not serve an app, and none could.
+        """
+        before = len(self._record.results)
+        error: NoServerError | AppAnswersWrongError | None = None
+        try:
+            self._load(self._bench_of(candidate), ask)
+        except (NoServerError, AppAnswersWrongError) as why:
+            error = why
+            self.stop()
+            self._doubt_app(candidate.contestant, why)
+        made = self._progress.take(self._record.results[before:])
+        if made:
+            observed = made[-1].observed
+        else:
+            assert error is not None, "every load is recorded"
+            observed = Observation(ask, failed=error.reason)
+        self._follower.observed(candidate, observed)
+        return observed
+
+    def _load(self, bench: Bench, ask: Ask) -> None:
+        if ask.fresh:
+            bench.warm(ask.purpose)
+        if ask.rate:
+            bench.rate(ask.rate, self._demands, ask.seconds, ask.purpose)
+        elif ask.purpose is Purpose.ALONE:
+            bench.alone(ask.seconds)
+        else:
+            bench.connections(ask.connections, ask.seconds)
+
+    def _bench_of(self, candidate: Candidate) -> Bench:
+        if self._bench is None or self._bench.trial.contestant != candidate.contestant:
+            self.stop()
+            trial = replace(self._template, contestant=candidate.contestant)
+            known = self._alone_ms.get(candidate.contestant.stack)
+            # Once of a stack is enough.
+            warn = self._follower.preparing if known is None else None
+            self._bench = Bench(
+                trial,
+                self._lab,
+                alone_ms=known or 0.0,
+                warn=warn,
+                record=self._record,
+                arrivals=self._arrivals,
+            )
+        return self._bench
+
+    @property
+    def _alone_ms(self) -> dict[str, float]:
+        """What an answer takes alone, by stack."""
+        return {
+            one.contestant.stack: one.observed.mean_ms
+            for one in self._progress.made
+            if one.purpose is Purpose.ALONE and one.observed.mean_ms
+        }
+
+    def _doubt_app(self, who: Contestant, error: NoServerError | AppAnswersWrongError) -> None:
+        app = self._template.app
+        if app is None or self._alone_ms or (isinstance(error, NoServerError) and not error.tried):
+            return
+        reason = error if isinstance(error, AppAnswersWrongError) else not_served(app, who.label, error)
+        self._refused[who.stack] = reason
+        if len(self._refused) >= MOST_WRONG:
+            raise most_telling([*self._refused.values()]) from error
+
+    def stop(self) -> None:
+        """End the server that is up; the next load boots another."""
+        if self._bench is not None:
+            self._bench.stop()
+        self._bench = None
+
+
+# --- The search.
+
 DEPLOYED = ("wsgi", "asgi")
 """Interfaces by which a recipe is tuned, unless stacks are named: apps are written to these."""
 GRID_LOADS = 15
 """A search for the highest rate of one candidate takes about so many loads, and the whole grid that for each."""
 SHARE = 0.2
-"""Of the loads that the whole grid would take, no more are made."""
+"""Of the loads that the whole grid would take, the race makes no more; those that confirm are on top."""
 LEAST_LOADS = 24
-PROOF_S, PROOFS = 8.0, 3
-"""How long the last load is, and how often it is made where the condition does not hold in it."""
-PROOF = 0.8
-"""Of the lower end of what the best can do, the rate of the last load."""
+PROOFS = 3
+"""Rates that are tried to be proven, each lower than the one before."""
+LOWERED = 0.9
+"""Times a rate at which a proof failed, or what the server did then, the next is tried."""
+FAR = 0.7
+"""Of the lower end of an interval: where less than this is proven, shorter loads say little of long ones."""
 KEPT_FREE = 0.5
 """Of the memory that is left at first, what leaks may take before a worker is replaced."""
 
@@ -246,20 +422,82 @@ class TuneSpec:
     """Wait while another velodrome measures."""
     study: str = "tune"
     """The study that its trials are of."""
+    paste: bool = False
+    """Give what to paste although nothing is settled."""
+    arrivals: Arrivals = INDEPENDENT
+    """Of the open loops."""
+    out: Path | None = None
+    """Folder of the run; None: one of `runs/`."""
+    resume: bool = False
+    """Go on with what is in the folder."""
 
 
 def tune(spec: TuneSpec, follower: Quiet) -> Recommendation:
     """Search the stack and settings with the most capacity at the SLO, or the least CPU or memory for a rate.
 
-    Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError and what `best_setting` does.
+    Raises what is wrong with the app, UnknownNameError, NoStackFitsError, BusyError, what `recorded` does, and what
+    `best_setting` does.
     """
+    with _prepared(spec, follower) as (one, search):
+        name = f"tune-{search.trial.question.partition(':')[0]}"
+        folder = races.folder(name, spec.out, spec.resume)
+        wait_s = None if spec.wait else 0.0
+        return best_setting(search, one.lab, follower, folder, resume=spec.resume, wait_s=wait_s)
+
+
+@contextmanager
+def _prepared(spec: TuneSpec, follower: Quiet, *, commands: bool = True) -> Iterator[tuple[Served, "Search"]]:
+    """Yield what is served, and what is searched of it. Raises as `tune` does."""
     names, extra = apps.named(spec.stacks)
-    with apps.served(spec.served, extra, follower.said) as one:
+    with apps.served(spec.served, extra, follower.said, commands=commands) as one:
         stacks = _candidates(one, names)
         apps.say_unread((one.app,), stacks, follower.said)
         trial = trial_of(spec.study, one.recipe, Contestant(""), spec.limits, app=one.app, python=one.python)
-        search = Search(trial, stacks, spec.goal, Demands(must=spec.slo), spec.rate, spec.budget_s)
-        return best_setting(search, one.lab, follower, None if spec.wait else 0.0)
+        yield (
+            one,
+            Search(
+                trial,
+                stacks,
+                spec.goal,
+                Demands(must=spec.slo),
+                spec.rate,
+                spec.budget_s,
+                spec.paste,
+                spec.arrivals,
+            ),
+        )
+
+
+def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
+    """Return what `tune` would start: the first load of each stack, and how the search goes on from there.
+
+    The app is imported to see what it is; its user's commands do not run. Raises as `tune` does.
+    """
+    with _prepared(spec, follower, commands=False) as (one, search):
+        template, sought = _begun(search, one.lab)
+        replayed = Replayed(sought, search.trial.limits)
+        firsts: list[Session] = []
+
+        def first_look(candidate: Candidate, ask: Ask) -> Observation:
+            load = alone_load(template.recipe, ask.seconds)
+            firsts.append(Session((replace(template, contestant=candidate.contestant, load=load),)))
+            return Observation(ask, failed="not started")
+
+        # The search itself says which it begins with: it looks at the next stack where one does not serve.
+        race(first_look, replayed.field)
+        numbers = " and ".join(map(str, workers.counts(search.trial.limits.for_cpus(sought.cpus))))
+        adaptive = (
+            f"each of these once or twice more, with many connections, for at most {LOOKS:.0%} of the race's time",
+            f"the most promising of {len(sought.candidates)} settings, once or twice each, in open loop with "
+            f"{search.arrivals} arrivals, at a rate a little above what the leader holds",
+            "the strongest of those left and the leader in turn, each time on a fresh start of the server, until none "
+            f"can be better; {replayed.field.wanted.most} loads at most from the first on",
+            f"the two best once more, on {LEAST_BOOTS} fresh starts each and up to {MORE_BOOTS} of the best",
+            f"whoever would be recommended with {numbers} workers, about 15 s, and the next best if it fails so",
+            f"the recommended setting at the claimed rate, for {replayed.budget.proof_s:g} s",
+        )
+        what = f"tuning of {search.trial.recipe.name}"
+        return plan_of(what, firsts, one.lab, adaptive=adaptive, budget_s=search.budget_s)
 
 
 def _candidates(one: Served, names: Sequence[str]) -> tuple[Stack, ...]:
@@ -293,113 +531,290 @@ class Search:
     rate: float = 0.0
     """To be carried, where the goal is the least CPU or memory."""
     budget_s: float = 600.0
+    paste: bool = False
+    """Give what to paste although nothing is settled."""
+    arrivals: Arrivals = INDEPENDENT
 
-    @property
-    def of(self) -> str:
-        """What is served."""
-        return f"{self.trial.recipe.name}: {self.trial.recipe.about}"
+    def sought(self, cpus: int) -> Sought:
+        """Return what its folder says of it."""
+        return Sought(
+            "tune",
+            tuple(map(written, self.demands.must)),
+            self.goal.value,
+            self.rate,
+            cpus=cpus,
+            arrivals=self.arrivals,
+            budget_s=self.budget_s,
+            candidates=grid(common_first(self.stacks), self.trial.limits.for_cpus(cpus)),
+        )
 
 
-def best_setting(asked: Search, lab: Lab, follower: Follower, wait_s: float | None = 0.0) -> Recommendation:
-    """Search the best setting. A stack that does not start is out.
+def best_setting(
+    asked: Search,
+    lab: Lab,
+    follower: Follower,
+    folder: Path,
+    *,
+    resume: bool = False,
+    wait_s: float | None = 0.0,
+) -> Recommendation:
+    """Search the best setting, and store each load in `folder`. A stack that does not start is out.
 
-    Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError.
+    Raises BusyError, LimitError, DriverError, AppAnswersWrongError, AppNotServedError and what `recorded` does.
     """
-    began = time.monotonic()
-    limits = asked.trial.limits
-    # The memory limit is judged by what was measured: a server that is killed at it tells nothing.
-    template = replace(asked.trial, limits=Limits(limits.cpus))
-    cpus = len(seat(template.limits, lab).placement.server_cpus)
-    every = grid(common_first(asked.stacks), cpus)
-    firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in every}
-    most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(every)))
-    wanted = Wanted(asked.goal, cpus, asked.rate, limits.memory_bytes, most)
+    template, sought = _begun(asked, lab)
+    numbers = workers.counts(asked.trial.limits.for_cpus(sought.cpus))
+    of = header(
+        asked.trial, sought, "Which setting to deploy", tuple(one.contestant for one in sought.candidates)
+    )
+    firsts = {one.contestant.stack: replace(template, contestant=one.contestant) for one in sought.candidates}
+    by_name = {stack.name: stack for stack in asked.stacks}
     with (
         opened([*firsts.values()], lab, f"tuning of {asked.trial.recipe.name}", follower, wait_s) as ready,
-        Benches(template, ready, asked.demands, follower) as benches,
+        recorded(folder, of, resume) as record,
     ):
-        # Environments are made once; the budget is for what is measured.
-        budget = Budget(time.monotonic(), asked.budget_s)
-        by_name = {stack.name: stack for stack in asked.stacks}
-        tuned = raced(
-            benches.measure,
-            every,
-            wanted,
-            lambda: budget.allows(benches.next_s),
-            lambda best: refined(best, by_name[best.contestant.stack]),
-            looks_on=lambda: budget.allows_look(benches.look_s),
+        replayed = Replayed(sought, asked.trial.limits)
+        for made in replayed.take(record.results):
+            follower.observed(replayed.field.candidate_of(made.contestant), made.observed)
+        replayed.take_checks(record.checks, ready.stacks, numbers)
+        progress, budget = replayed.progress, replayed.budget
+        with Benches(template, ready, follower, record, progress, arrivals=asked.arrivals) as benches:
+            # Environments are made once; the budget is for what is measured.
+            record.begin()
+            survives = False
+            while not survives:
+                race(
+                    benches.measure,
+                    replayed.field,
+                    lambda: budget.goes_on(progress),
+                    lambda best: refined(best, by_name[best.contestant.stack]),
+                    looks_on=lambda: budget.looks_on(progress),
+                    confirms=lambda: budget.confirms(progress),
+                )
+                benches.stop()
+                _check_best(replayed, template, numbers, ready, record=record, follower=follower)
+                survives = not replayed.take_checks(record.checks, ready.stacks, numbers)
+            while (proof := replayed.next_proof()) is not None:
+                benches.measure(*proof)
+        results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
+    return judged(results, lab.stacks, str(folder), paste=asked.paste)
+
+
+def _check_best(
+    replayed: "Replayed",
+    template: Trial,
+    numbers: Sequence[int],
+    lab: Lab,
+    *,
+    record: Record,
+    follower: Follower,
+) -> None:
+    """Serve whoever would be recommended with more workers, before that is done; the budget is not for this."""
+    best = replayed.field.best
+    if best is None or "workers" not in lab.stacks[best.candidate.contestant.stack].knobs:
+        return
+    began = time.monotonic()
+    stack = lab.stacks[best.candidate.contestant.stack]
+    trial = replace(template, contestant=best.candidate.contestant)
+    follower.preparing(f"checking {best.candidate.label} with more workers before it is recommended")
+    every = workers.loads(replayed.field.wanted.rate or best.reported.mid, fresh=workers.closes(stack, trial))
+    for result in workers.settle(trial, every, numbers, lab, record.checks):
+        record.keep_check(result)
+    record.leave_out(time.monotonic() - began)
+
+
+def _begun(asked: Search, lab: Lab) -> tuple[Trial, Sought]:
+    """Return the trial of which each load is made, and what is sought of which candidates. Raises LimitError."""
+    # The memory limit is judged by what was measured: a server that is killed at it yields no figures.
+    template = replace(asked.trial, limits=Limits(asked.trial.limits.cpus))
+    return template, asked.sought(len(seat(template.limits, lab).placement.server_cpus))
+
+
+class Replayed:
+    """A search as far as it is stored: the race, the time that is left, the proofs."""
+
+    def __init__(self, sought: Sought, limits: Limits) -> None:
+        demands = Demands(must=tuple(map(read, sought.conditions)))
+        most = max(LEAST_LOADS, round(SHARE * GRID_LOADS * len(sought.candidates)))
+        wanted = Wanted(Goal(sought.goal), sought.cpus, sought.rate, limits.memory_bytes, most)
+        self.field = Field(sought.candidates, wanted)
+        self.progress = Progress(demands)
+        self.budget = Budget(sought.budget_s or 600.0, demands)
+
+    def take(self, results: Sequence[Result]) -> list[Made]:
+        """Take stored results in."""
+        found = self.progress.take(results)
+        for made in found:
+            if made.purpose in (*RACE, Purpose.CONFIRM):
+                self.field.take(self.field.candidate_of(made.contestant), made.observed)
+        return found
+
+    def take_checks(
+        self, checks: Sequence[Result], stacks: Mapping[str, Stack], numbers: Sequence[int]
+    ) -> bool:
+        """Put out who does not survive more workers; return whether anybody was put out that was not before."""
+        put_out = False
+        for arm in self.field.arms if checks else ():
+            contestant = arm.candidate.contestant
+            found = checked(contestant, stacks.get(contestant.stack), numbers, checks)
+            if found is not None and found.survived is False and arm.out is None:
+                arm.put_out(Fate.FAILED, found.sentence)
+                put_out = True
+        return put_out
+
+    @property
+    def proofs(self) -> list[Made]:
+        """Loads that were to prove what is claimed of the best."""
+        best = self.field.best
+        label = best.candidate.label if best else ""
+        every = [one for one in self.progress.made if one.purpose is Purpose.PROOF]
+        return [one for one in every if one.contestant.label == label]
+
+    def next_proof(self) -> tuple[Candidate, Ask] | None:
+        """Return the next proof: at the lower end of the best one's interval, or lower than one that failed.
+
+        None: one has held, or there is no time, or nothing to prove.
+        """
+        best, proofs = self.field.best, self.proofs
+        if best is None or any(one.observed.held or one.observed.failed for one in proofs):
+            return None
+        broken = [one for one in proofs if one.observed.held is False]
+        seconds = self.budget.proves(self.progress, len(proofs))
+        fixed = self.field.wanted.rate
+        if not seconds or len(broken) >= (1 if fixed else PROOFS) or len(proofs) > PROOFS:
+            return None
+        rate = fixed or _lowered(best.reported.low, broken)
+        return best.candidate, Ask(seconds, rate=rate, fresh=True, purpose=Purpose.PROOF)
+
+    def tuned(self) -> Tuned:
+        """Return what came of it."""
+        found = self.field.tuned(self.budget.out_of_time(self.progress))
+        proofs = self.proofs
+        claim = next((one.observed.ask.rate for one in proofs if one.observed.held), None)
+        if found.best is None or self.field.best is None:
+            return found
+        if claim is not None:
+            low = self.field.best.reported.low
+            if self.field.wanted.rate or claim >= FAR * low:
+                return found
+            held = quantity.rate(low)
+            because = f"no more than {quantity.rate(claim)} was proven, although shorter loads held {held}"
+            return replace(found, ending=TuneEnding.SPENT, because=because)
+        tried = " and ".join(
+            f"at {quantity.rate(one.observed.ask.rate)}" for one in proofs if one.observed.ask.rate
         )
-        proof = None
-        if tuned.best:
-            proof, why = _proof(tuned.best, asked, benches, budget)
-            if why:
-                tuned = replace(tuned, ending=TuneEnding.SPENT, because=why)
-    return _recommendation(asked, tuned, proof, cpus, lab, seconds=time.monotonic() - began)
+        last = proofs[-1].observed if proofs else None
+        why = (last.failed or last.why or last.spoilt) if last else "there was no time"
+        said = f"loaded once more {tried}, it" if tried else "loaded once more, it"
+        ended = "cannot be told to hold" if last and last.spoilt and not last.failed else "did not hold"
+        because = f"{said} {ended}: {why[:1].lower()}{why[1:].rstrip('.')}"
+        return replace(found, ending=TuneEnding.SPENT, because=because)
 
 
-def _proof(best: Entry, asked: Search, benches: Benches, budget: Budget) -> tuple[Measurement | None, str]:
-    """Load the recommended setting once more, longer, at the rate it is for; return why that proves nothing.
-
-    Where it does not hold it is loaded again while there is time.
-    """
-    rate = asked.rate or (PROOF * best.value.low if best.value else 0.0)
-    measured, why, times, took_s = None, "", 0, 0.0
-    while times < PROOFS and (not times or budget.allows_proof(took_s)):
-        began = time.monotonic()
-        try:
-            probe, measured = benches.bench(best.candidate).rate(rate, asked.demands, PROOF_S)
-        except (NoServerError, AppAnswersWrongError) as error:
-            return measured, f"loaded once more, {error.reason}"
-        if probe.held:
-            return measured, ""
-        came = probe.why or probe.spoilt
-        why = f"{came[:1].lower()}{came[1:]}"
-        times, took_s = times + 1, time.monotonic() - began
-    more = "once" if times == 1 else f"{times} times"
-    return measured, f"loaded {more} more at {quantity.rate(rate)}, it never held: {why.rstrip('.')}"
+def _lowered(low: float, broken: Sequence[Made]) -> float:
+    """Return the rate to claim: the lower end of the interval, or a part of what was done where a proof failed."""
+    for one in broken:
+        did = one.observed.throughput_rps if one.observed.overdone else one.observed.ask.rate
+        low = min(low, LOWERED * min(did, one.observed.ask.rate))
+    return quantity.floored(low)
 
 
-def _recommendation(
-    asked: Search, tuned: Tuned, proof: Measurement | None, cpus: int, lab: Lab, *, seconds: float
+def judged(
+    results: Results, stacks: Mapping[str, Stack], folder: str = "", *, paste: bool = False
 ) -> Recommendation:
-    best, second = tuned.best, tuned.runner_up
+    """Return what a tuning that is stored recommends; with `paste`, what to paste although nothing is settled.
+
+    Raises KeyError for what is no tuning's.
+    """
+    sought, study = results.header.sought, results.header.study
+    assert sought is not None, "the header of a tuning says what it sought"
+    (question,) = study.questions
+    replayed = Replayed(sought, study.limits)
+    replayed.take(results.trials)
+    replayed.take_checks(results.checks, stacks, workers.counts(study.limits.for_cpus(sought.cpus)))
+    tuned = replayed.tuned()
+    check = _checked(tuned, sought, study.limits, stacks, results.checks)
+    best, second, app = tuned.best, tuned.runner_up, question.app
+    proofs = replayed.proofs
+    proof = next((one.result for one in reversed(proofs) if isinstance(one.result, Measurement)), None)
+    held = next((one.observed.ask.rate for one in proofs if one.observed.held), None)
 
     def called(one: Entry | None) -> str:
         if one is None:
             return ""
-        return one.candidate.contestant.called(lab.stacks[one.candidate.contestant.stack])
+        return one.candidate.contestant.called(stacks.get(one.candidate.contestant.stack))
 
-    app = asked.trial.app
-    pasted = _pasted(best.candidate.contestant, proof, app, lab) if best and proof else ""
-    before, _, command = pasted.rpartition("\n")
+    pasted = _pasted(best.candidate.contestant, proof, app, stacks) if best and proof else ""
+    withheld = bool(pasted) and tuned.ending is not TuneEnding.SETTLED and not paste
+    before, _, command = ("" if withheld else pasted).rpartition("\n")
+    stack = stacks.get(best.candidate.contestant.stack) if best else None
     return Recommendation(
-        of=asked.of,
-        conditions=tuple(map(written, (*asked.demands.must, *asked.demands.must_not))),
-        rate=asked.rate,
-        limits=asked.trial.limits,
+        of=f"{question.recipe.name}: {question.recipe.about}",
+        conditions=sought.conditions,
+        rate=sought.rate,
+        limits=study.limits,
         tuned=tuned,
         title=called(best),
         runner_up=called(second),
         proof=proof,
-        growth=_growth(best, proof, asked.trial.limits.memory_bytes) if best and proof else None,
-        mind=changes(tuned, cpus, asked.rate),
+        growth=_growth(best, proof, study.limits.memory_bytes) if best and proof else None,
+        mind=changes(tuned, sought.cpus, sought.rate),
         before=before,
         command=command,
         python=app.python if app else "",
         cwd=app.cwd if app else "",
         grid_trials=GRID_LOADS * tuned.candidates,
-        seconds=seconds,
+        seconds=replayed.progress.spent_s,
         variables=deploying_app.variables_of(app) if app else (),
+        stack=stack,
+        knobs=stack.settings(best.candidate.contestant.knobs) if best and stack else {},
+        measured=circumstances(proof, stack.server if stack else None) if proof else "",
+        withheld=withheld,
+        arrivals=sought.arrivals,
+        claim=held,
+        proofs=tuple(_proven(one) for one in proofs),
+        cold_start_s=_cold_start(best, replayed.progress) if best else None,
+        folder=folder,
+        workers=check,
+        cpus=study.limits.for_cpus(sought.cpus),
+        scope=study.limits.scope(sought.cpus),
     )
 
 
-def _pasted(contestant: Contestant, proof: Measurement, app: App | None, lab: Lab) -> str:
+def _checked(
+    tuned: Tuned, sought: Sought, limits: Limits, stacks: Mapping[str, Stack], checks: Sequence[Result]
+) -> WorkerCheck | None:
+    """Return what the best one came to with more workers; None: nobody looked."""
+    if tuned.best is None or not checks:
+        return None
+    who = tuned.best.candidate.contestant
+    return checked(who, stacks.get(who.stack), workers.counts(limits.for_cpus(sought.cpus)), checks)
+
+
+def _proven(made: Made) -> Proven:
+    observed = made.observed
+    seconds = made.result.load.duration_s if isinstance(made.result, Measurement) else 0.0
+    return Proven(
+        observed.ask.rate, seconds, observed.held, observed.failed or observed.why or observed.spoilt
+    )
+
+
+def _cold_start(best: Entry, progress: Progress) -> Interval | None:
+    """Return the shortest, median and longest time from start to the first right answer, seconds."""
+    took = [took_s for who, took_s in progress.boots.values() if who == best.candidate.contestant]
+    return Interval(min(took), median(took), max(took)) if took else None
+
+
+def _pasted(contestant: Contestant, proof: Measurement, app: App | None, stacks: Mapping[str, Stack]) -> str:
     """Return the lines to paste for a deployment, the command line last; empty where the stack has none."""
+    stack = stacks.get(contestant.stack)
+    if stack is None:
+        return ""
     if app is not None:
-        told = deploying_app.deploy(app, contestant, lab.stacks[contestant.stack], proof.packages)
+        text = deploying_app.deploy(app, contestant, stack, proof.packages)
     else:
-        told = deploy(proof.command, contestant.stack)
-    return "" if told.rpartition("\n")[2].startswith("velodrome ") else told
+        text = deploy(proof.command, contestant.stack)
+    return text if starts_something(text) else ""
 
 
 def _growth(best: Entry, proof: Measurement, limit: int | None) -> Growth | None:
@@ -415,4 +830,12 @@ def _growth(best: Entry, proof: Measurement, limit: int | None) -> Growth | None
     requests = max(int(float(f"{each / found.bytes_per_request:.1g}")), 100)
     # Of a worker by itself, as its server sees it: pages that it shares are counted in each.
     has = proof.server.rss_peak_bytes / processes
-    return Growth(found.bytes_per_request, found.at_rps, to_limit, requests, round(has + each))
+    return Growth(
+        found.bytes_per_request,
+        found.at_rps,
+        to_limit,
+        requests,
+        round(has + each),
+        found.seen_s,
+        found.goes_on,
+    )

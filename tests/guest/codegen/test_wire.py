@@ -2,7 +2,7 @@
 
 import pytest
 
-from velodrome.guest.codegen.wire import answers, field, head_bytes, split, told
+from velodrome.guest.codegen.wire import answers, field, head_bytes, parse_head, split
 from velodrome.guest.recipe import Body, Recipe
 from velodrome.guest.services.hello import recipe as hello
 
@@ -51,4 +51,4 @@ def test_a_size_that_the_head_alone_exceeds_is_refused_with_the_length_of_the_he
     ],
 )
 def test_a_request_head_is_understood(sentence: str, head: bytes, says: tuple[int, bool, bool, int]) -> None:
-    assert told(head, b"GET ") == says, sentence
+    assert parse_head(head, b"GET ") == says, sentence

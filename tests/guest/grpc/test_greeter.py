@@ -24,17 +24,17 @@ STREAM = Stream(3, 10, 5)
 def test_a_recipe_is_asked_by_the_method_that_its_steps_need(steps: tuple[Step, ...], name: str) -> None:
     recipe = Recipe("x", "x", steps)
     assert greeter.method_of(recipe).name == name
-    assert greeter.method_of(recipe).carries(recipe)
+    assert greeter.method_of(recipe).supports(recipe)
 
 
 def test_an_answer_in_pieces_needs_a_stream_of_replies_and_a_chat_streams_both_ways() -> None:
     streamed = Recipe("x", "x", (STREAM,))
-    assert [method.name for method in greeter.METHODS if method.carries(streamed)] == [
+    assert [method.name for method in greeter.METHODS if method.supports(streamed)] == [
         "SayHelloStream",
         "Chat",
     ]
     chat = Recipe("x", "x", (Chat(),))
-    assert [method.name for method in greeter.METHODS if method.carries(chat)] == ["Chat"]
+    assert [method.name for method in greeter.METHODS if method.supports(chat)] == ["Chat"]
 
 
 def test_the_methods_are_those_of_the_proto() -> None:

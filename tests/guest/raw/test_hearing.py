@@ -80,5 +80,5 @@ def test_whether_anything_is_left_is_known() -> None:
     begun.hear(PLAIN + b"PO")
     uploading.hear(upload(b"abc")[:-1])
     assert [hearing.next() is None for hearing in (whole, begun, uploading)] == [False, False, True]
-    assert [hearing.heard for hearing in (whole, begun, uploading)] == [False, True, True]
+    assert [hearing.pending for hearing in (whole, begun, uploading)] == [False, True, True]
     assert [hearing.in_body for hearing in (whole, begun, uploading)] == [False, False, True]

@@ -8,7 +8,8 @@ from velodrome.guest.stack import Launch, before
 
 def options(stack: str, **packages: str) -> set[str]:
     found = catalog.stack(stack)
-    launch = Launch("127.0.0.1", 8000, "shop:app", found.knobs, packages)
+    knobs = {**found.knobs, "workers": 2}  # some options are for several
+    launch = Launch("127.0.0.1", 8000, "shop:app", knobs, packages)
     return {word.partition("=")[0] for word in found.command(launch).argv}
 
 

@@ -134,14 +134,50 @@ def test_too_few_cpus_of_its_own_are_told_and_nothing_is_judged() -> None:
     found = checked(ratio(*TWICE, at_least=1.5), FIELD, needs_cpus=2)
     assert found.judgement is CANNOT
     assert found.reason == (
-        "cannot be told on this machine: it needs 2 CPUs for the server alone; here it had 1 of 2"
+        "cannot be told on this machine: it needs 2 CPUs for the server; here it had 1 of 2"
     )
+
+
+def sharing(share: float) -> list[Measurement]:
+    """The field on two CPUs, of which its generator used a share of one, with the flag that calls for."""
     placed = Placement((0, 1), (1,), (1,), True, "nothing")
-    shared = [replace(one, placement=placed) for one in FIELD]
-    assert (
-        "it had 2 of 2 and shared with the generator"
-        in checked(ratio(*TWICE, at_least=1.5), shared, needs_cpus=2).reason
-    )
+    severity = Severity.INVALID if share >= 0.5 else Severity.NOTE
+    flags = (Flag(FlagKind.CPU_SHARED, severity, "Shared.", "Share less."),) if share >= 0.1 else ()
+    return [
+        replace(
+            one,
+            placement=placed,
+            load=replace(one.load, generator_cpu_s=share * one.load.duration_s),
+            flags=flags,
+        )
+        for one in FIELD
+    ]
+
+
+@pytest.mark.parametrize(("share", "judgement"), [(0.05, HOLDS), (0.3, HOLDS), (0.6, CANNOT)])
+def test_a_shared_cpu_spoils_a_ratio_of_rates_by_its_measured_share(
+    share: float, judgement: Judgement
+) -> None:
+    assert checked(ratio(*TWICE, at_least=1.5), sharing(share), needs_cpus=2).judgement is judgement
+
+
+def test_a_cpu_that_is_half_used_by_others_is_none_of_the_servers() -> None:
+    found = checked(value("throughput_rps", "hello/granian", at_least=1000), sharing(0.6), needs_cpus=2)
+    assert found.judgement is CANNOT
+    assert "60 %" in found.reason
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6])
+def test_cpu_per_request_is_judged_however_much_of_a_cpu_is_shared(share: float) -> None:
+    costs = ratio("cpu_us", "hello/granian", "hello/uvicorn", at_most=0.9)
+    assert checked(costs, sharing(share)).judgement is HOLDS
+
+
+def test_a_rate_on_a_cpu_that_is_half_used_by_its_load_is_what_the_server_does_at_least() -> None:
+    rate = value("throughput_rps", "hello/granian", at_least=1000)
+    assert checked(rate, sharing(0.6)).judgement is HOLDS
+    assert checked(value("throughput_rps", "hello/granian", at_most=1000), sharing(0.6)).judgement is FAILS
+    assert checked(value("throughput_rps", "hello/granian", at_most=9000), sharing(0.6)).judgement is CANNOT
 
 
 def test_how_much_more_one_gains_than_another_is_compared_too() -> None:

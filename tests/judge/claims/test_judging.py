@@ -134,3 +134,16 @@ def test_a_claim_tells_its_contradictions_whatever_was_measured() -> None:
     told = judged(claim, FIELD)
     assert told.judgement is Judgement.HOLDS
     assert told.contradictions[0].endswith("or they did not wait 200 ms.")
+
+
+def test_a_check_that_informs_decides_nothing_and_says_why_it_differs() -> None:
+    beside = replace(THRICE, informs="on one CPU")
+    claim = judged(Claim("X1", "it is so", (TWICE, beside)), FIELD)
+    assert claim.judgement is Judgement.HOLDS
+    assert [one.judgement for one in claim.checked] == [Judgement.HOLDS, Judgement.FAILS]
+    assert claim.checked[1].reason == "on one CPU"
+    same = judged(Claim("X1", "it is so", (TWICE, replace(TWICE, informs="on one CPU"))), FIELD)
+    assert same.checked[1].reason == ""
+    other_way = judged(Claim("X1", "it is so", (THRICE, replace(TWICE, informs="on one CPU"))), FIELD)
+    assert other_way.judgement is Judgement.FAILS
+    assert other_way.checked[1].reason == "on one CPU"

@@ -6,7 +6,7 @@ import numpy as np
 
 from velodrome.judge.before_after import DRIFT_OF_SPEED, OF_SPEED, Compared
 from velodrome.judge.regression import Decided, Found, decide
-from velodrome.judge.statistics import FIRST_LOOK, Series, Two, looks, next_look
+from velodrome.judge.statistics import FIRST_LOOK, LOOKED_AT, Series, Two, next_look
 from velodrome.model.difference import Change, Difference
 
 NOISES = {
@@ -51,7 +51,7 @@ def looked(draw: np.random.Generator, machine: Machine, most: int = 16, more: fl
     found = _cell(draw, machine, most, "0", more)
     blocks = FIRST_LOOK
     while True:
-        decided = decide([_first(one, blocks) for one in found], {}, looks(blocks))
+        decided = decide([_first(one, blocks) for one in found], {}, LOOKED_AT)
         open_ones = [one for one in decided if one.difference.more_blocks]
         if not open_ones or blocks >= most:
             return decided

@@ -19,7 +19,8 @@ from velodrome.judge import before_after
 from velodrome.judge.regression import Asked, diff
 from velodrome.model.condition import Threshold
 from velodrome.model.difference import Change
-from velodrome.model.errors import DifferentMachinesError, NotTwoSidesError
+from velodrome.model.errors import DifferentMachinesError, NotTwoSidesError, OtherArrivalsError
+from velodrome.model.load import Open
 from velodrome.model.measurement import FailureKind, Measurement
 from velodrome.model.study import Question
 
@@ -271,3 +272,16 @@ def test_two_or_three_blocks_tell_nothing_whatever_they_show() -> None:
         assert one.more_blocks >= 4 - blocks
     few = two_runs(rates(STEADY[:2]), rates(STEADY[:2]))
     assert figure(few, "memory").reason.startswith("five blocks at least must be valid")
+
+
+def test_evenly_spaced_arrivals_are_not_compared_with_those_of_independent_users() -> None:
+    poisson = replace(made.OPEN, pace=Open(100, "poisson"))
+    constant = replace(made.OPEN, pace=Open(100))
+    questions = [Question("hello", made.HELLO, (load,)) for load in (constant, poisson)]
+    before, after = (
+        stored(latencies([[5.0] * 400] * 3, question, question.loads[0]), question) for question in questions
+    )
+    with pytest.raises(OtherArrivalsError, match="a had constant arrivals, b had poisson arrivals"):
+        before_after.runs(before, after, made.STACKS, ("a", "b"))
+    same = before_after.runs(after, after, made.STACKS)
+    assert [one.load.label for one in same.pairings] == [poisson.label]

@@ -95,7 +95,11 @@ def test_a_trial_is_long_enough_for_the_percentile_that_is_named() -> None:
     assert SLO.seconds(1_000, 2.0) == 2.0
     assert SLO.seconds(50, 2.0) == pytest.approx(300 * 1.3 / 50)
     assert SLO.seconds(1, 2.0) == 60.0
-    assert Demands().seconds(1, 2.0) == 2.0
+    assert Demands().seconds(100, 2.0) == 2.0
+
+
+def test_a_trial_is_long_enough_for_independent_users_to_come_at_all() -> None:
+    assert Demands().seconds(1, 2.0) >= 8
 
 
 def ticks(per_s: float, seconds: float) -> list[dict[str, float | int | str]]:

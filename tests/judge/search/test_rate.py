@@ -43,7 +43,7 @@ def test_a_cliff_is_found_however_noisy(noise: float, lapses: float) -> None:
         assert found.interval, found
         inside += found.interval.low <= 7_300 <= found.interval.high
         if found.ending is Ending.CONVERGED:
-            assert found.interval.high <= 1.05 * found.interval.low + 1e-6
+            assert found.interval.high <= 1.1**2 * found.interval.low + 1e-6
     assert inside >= 35, inside
 
 
@@ -66,7 +66,6 @@ def test_most_trials_are_near_the_answer() -> None:
     highest_rate(cliff, RateSearch(first=100))
     near = [rate for rate in cliff.tried if abs(math.log(rate / 7_300)) < 0.1]
     assert len(near) > len(cliff.tried) / 3
-    assert len({round(rate) for rate in near}) < len(near), "rates come up again"
 
 
 def test_what_never_holds_is_told_with_the_reason() -> None:

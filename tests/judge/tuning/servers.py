@@ -6,13 +6,13 @@ foresees; what is measured of it has noise, and one answer in fifty is wrong.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
-from velodrome.model.tuning import Ask, Candidate, Told
+from velodrome.model.tuning import Ask, Candidate, Observation
 from velodrome.plan.matrix import grid
 
 CPUS = 2
@@ -82,9 +82,13 @@ class Servers:
     memory_limit: int | None = None
     wrong: float = 0.02
     """Share of loads that break although the rate would hold, or hold although it would not."""
+    between: float = 0.04
+    """Standard deviation of starts of one server, as a part."""
     asked: list[tuple[str, Ask]] = field(default_factory=list)
+    boots: int = 0
 
     def __post_init__(self) -> None:
+        self._runs, self._start = "", 1.0
         self.random = np.random.default_rng(self.seed)
         self.own = np.random.default_rng(self.seed + 1_000_000)
         self._traits: dict[str, float] = {}
@@ -129,25 +133,31 @@ class Servers:
         each = self.app.process_mb * (1 + 0.7 * (candidate.processes - 1)) + 0.06 * threads
         return round(each * 1e6)
 
-    def __call__(self, candidate: Candidate, ask: Ask) -> Told:
+    def __call__(self, candidate: Candidate, ask: Ask) -> Observation:
         self.asked.append((candidate.label, ask))
+        if ask.fresh or candidate.label != self._runs:
+            self._runs, self.boots = candidate.label, self.boots + 1
+            self._start = math.exp(self.random.normal(0, self.between))
+        return replace(self._load(candidate, ask), boot=self.boots)
+
+    def _load(self, candidate: Candidate, ask: Ask) -> Observation:
         noise = 0.012 + 0.03 / math.sqrt(ask.seconds)
-        cost = self.cost_us(candidate) * math.exp(self.random.normal(0, 0.03))
+        cost = self.cost_us(candidate) / self._start * math.exp(self.random.normal(0, 0.03))
         memory = round(self.memory(candidate) * math.exp(self.random.normal(0, 0.02)))
-        most = self.most(candidate) * math.exp(self.random.normal(0, noise))
+        most = self.most(candidate) * self._start * math.exp(self.random.normal(0, noise))
         alone_ms = self.cost_us(candidate) / 1000 + self.app.wait_ms
         grew = self.app.leak_bytes * math.exp(self.random.normal(0, 0.2)) if self.app.leak_bytes else None
         if not ask.rate:
             got = (most**-6.0 + (ask.connections / alone_ms * 1000) ** -6.0) ** (-1 / 6)
-            return Told(ask, got, None, "", False, ask.connections / got * 1000, cost, memory, grew)
-        edge = self.capacity(candidate) * math.exp(self.random.normal(0, noise))
+            return Observation(ask, got, None, "", False, ask.connections / got * 1000, cost, memory, grew)
+        edge = self.capacity(candidate) * self._start * math.exp(self.random.normal(0, noise))
         held = ask.rate < edge
         if self.random.random() < self.wrong:
             held = not held
         overdone = not held and ask.rate > most
         got = min(ask.rate, most)
         why = "" if held else "p99 was 612 ms, and the limit is 200 ms"
-        return Told(ask, got, held, why, overdone, alone_ms, cost, memory, grew)
+        return Observation(ask, got, held, why, overdone, alone_ms, cost, memory, grew)
 
 
 def regret(servers: Servers, every: Sequence[Candidate], chosen: Candidate) -> float:

@@ -2,14 +2,16 @@ import pytest
 
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
 from velodrome.model.trial import Contestant
-from velodrome.model.tuning import Ask, Candidate, Looked, Told
+from velodrome.model.tuning import Ask, Candidate, Looked, Observation
 
 ALONE, MANY = Ask(0.7, connections=1), Ask(1.0, connections=32)
 ONE = Candidate(Contestant("one"), processes=1, slots=None)
 
 
 def test_a_look_parts_what_a_request_computes_from_what_it_waits() -> None:
-    look = looked(ONE, Told(ALONE, 19.0, mean_ms=52.0), Told(MANY, 480.0, mean_ms=66.0, cpu_us=2_000), 2)
+    look = looked(
+        ONE, Observation(ALONE, 19.0, mean_ms=52.0), Observation(MANY, 480.0, mean_ms=66.0, cpu_us=2_000), 2
+    )
     assert look is not None
     assert look.wait_ms == pytest.approx(50.0)
     assert look.at_once is None  # its CPU was full
@@ -17,7 +19,9 @@ def test_a_look_parts_what_a_request_computes_from_what_it_waits() -> None:
 
 def test_a_pool_shows_as_requests_that_are_in_work_at_once() -> None:
     """32 connections, 20 ms each, 250/s: five at once, and the CPU has nothing to do."""
-    look = looked(ONE, Told(ALONE, 50.0, mean_ms=20.0), Told(MANY, 250.0, mean_ms=128.0, cpu_us=400), 2)
+    look = looked(
+        ONE, Observation(ALONE, 50.0, mean_ms=20.0), Observation(MANY, 250.0, mean_ms=128.0, cpu_us=400), 2
+    )
     assert look is not None
     assert look.at_once == pytest.approx(5.0)
     four = forecast(Candidate(Contestant("one"), 4, None), look, 2)
@@ -26,7 +30,9 @@ def test_a_pool_shows_as_requests_that_are_in_work_at_once() -> None:
 
 
 def test_connections_that_are_all_in_work_say_nothing_of_a_pool() -> None:
-    look = looked(ONE, Told(ALONE, 5.0, mean_ms=200.0), Told(MANY, 158.0, mean_ms=202.0, cpu_us=500), 2)
+    look = looked(
+        ONE, Observation(ALONE, 5.0, mean_ms=200.0), Observation(MANY, 158.0, mean_ms=202.0, cpu_us=500), 2
+    )
     assert look is not None
     assert look.at_once is None
 
@@ -46,7 +52,7 @@ def test_the_lowest_bound_applies() -> None:
 
 
 def test_what_answered_nothing_is_no_look() -> None:
-    assert looked(ONE, Told(ALONE), Told(MANY), 2) is None
+    assert looked(ONE, Observation(ALONE), Observation(MANY), 2) is None
 
 
 def threads(count: int) -> Candidate:
@@ -57,34 +63,42 @@ THREADED = [threads(count) for count in (4, 16, 64, 256)]
 
 
 def test_fewer_slots_are_looked_at_where_they_hold_what_was_in_work() -> None:
-    quick = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
+    quick = looked(
+        THREADED[-1], Observation(ALONE, 3_000.0, mean_ms=0.3), Observation(MANY, 5_400.0, cpu_us=180), 1
+    )
     assert quick is not None
     assert enough(THREADED, quick) == THREADED[0]
-    waits = looked(THREADED[-1], Told(ALONE, 16.0, mean_ms=60.0), Told(MANY, 526.0, cpu_us=200), 1)
+    waits = looked(
+        THREADED[-1], Observation(ALONE, 16.0, mean_ms=60.0), Observation(MANY, 526.0, cpu_us=200), 1
+    )
     assert waits is not None
     assert enough(THREADED, waits) == THREADED[2]
     assert enough([threads(256)], quick) is None
 
 
 def test_a_request_costs_what_a_process_of_so_many_threads_makes_of_it() -> None:
-    look = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
+    look = looked(
+        THREADED[-1], Observation(ALONE, 3_000.0, mean_ms=0.3), Observation(MANY, 5_400.0, cpu_us=180), 1
+    )
     assert look is not None
-    look = seen_with_few(look, THREADED[0], Told(MANY, 10_000.0, cpu_us=100))
+    look = seen_with_few(look, THREADED[0], Observation(MANY, 10_000.0, cpu_us=100))
     assert [look.costs_us(count) for count in (1, 4, 256, 1_000, None)] == [100, 100, 180, 180, 180]
     assert 100 < look.costs_us(16) < look.costs_us(64) < 180
     assert forecast(THREADED[0], look, 1).rps == pytest.approx(10_000)
 
 
 def test_a_look_at_fewer_slots_that_came_to_nothing_changes_nothing() -> None:
-    look = looked(THREADED[-1], Told(ALONE, 3_000.0, mean_ms=0.3), Told(MANY, 5_400.0, cpu_us=180), 1)
+    look = looked(
+        THREADED[-1], Observation(ALONE, 3_000.0, mean_ms=0.3), Observation(MANY, 5_400.0, cpu_us=180), 1
+    )
     assert look is not None
-    assert seen_with_few(look, THREADED[0], Told(MANY, failed="its process ended")) == look
+    assert seen_with_few(look, THREADED[0], Observation(MANY, failed="its process ended")) == look
 
 
 def test_a_server_whose_requests_wait_is_looked_at_by_as_many_as_keep_its_cpu_busy() -> None:
-    assert crowd(ONE, Told(ALONE, 900.0, mean_ms=1.1, cpu_us=1_000)) == 32
-    assert crowd(ONE, Told(ALONE, 95.0, mean_ms=10.5, cpu_us=300)) == 140
-    assert crowd(ONE, Told(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 512
-    assert crowd(threads(64), Told(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 128
-    assert crowd(threads(4), Told(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 32
-    assert crowd(ONE, Told(ALONE, 16.0, mean_ms=60.0)) == 32
+    assert crowd(ONE, Observation(ALONE, 900.0, mean_ms=1.1, cpu_us=1_000)) == 32
+    assert crowd(ONE, Observation(ALONE, 95.0, mean_ms=10.5, cpu_us=300)) == 140
+    assert crowd(ONE, Observation(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 512
+    assert crowd(threads(64), Observation(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 128
+    assert crowd(threads(4), Observation(ALONE, 16.0, mean_ms=60.0, cpu_us=200)) == 32
+    assert crowd(ONE, Observation(ALONE, 16.0, mean_ms=60.0)) == 32

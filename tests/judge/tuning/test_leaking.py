@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -42,3 +43,31 @@ def test_memory_that_wobbles_does_not_leak() -> None:
 
 def test_a_load_that_was_short_says_nothing() -> None:
     assert leak(loaded(lambda at: 60e6 + 2e6 * at, seconds=2.0)) is None
+
+
+def test_only_what_rises_for_long_and_as_steep_in_the_end_is_said_to_go_on() -> None:
+    random = np.random.default_rng(3)
+
+    def noisy(rss: Callable[[float], float], seconds: float) -> Measurement:
+        return loaded(lambda at: rss(at) + random.normal(0, 20_000), seconds)
+
+    short = leak(noisy(lambda at: 60e6 + 2e6 * at, 8.0))
+    assert short is not None
+    assert not short.goes_on
+    assert short.seen_s < 8
+
+    long = leak(noisy(lambda at: 60e6 + 2e6 * at, 60.0))
+    assert long is not None
+    assert long.goes_on
+    assert long.seen_s > 25
+
+
+def test_a_cache_that_fills_does_not_go_on() -> None:
+    random = np.random.default_rng(4)
+
+    def filling(fills_s: float) -> Callable[[float], float]:
+        return lambda at: 60e6 + 80e6 * (1 - math.exp(-at / fills_s)) + random.normal(0, 20_000)
+
+    for fills_s in (15.0, 30.0, 60.0):
+        found = leak(loaded(filling(fills_s), 60.0))
+        assert found is None or not found.goes_on, fills_s

@@ -1,12 +1,14 @@
-"""Six kinds of app on simulated servers: close to the best there is, with a fifth of the grid's loads."""
+"""Six kinds of app on simulated servers, whose starts differ: close to the best there is, with a fifth of the loads."""
 
 from dataclasses import replace
 
 import pytest
 from tests.judge.tuning.servers import APPS, CPUS, App, Servers, candidates, regret
 
-from velodrome.judge.tuning.racing import tune
-from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Told, TuneEnding, Wanted
+from velodrome.judge.tuning.knowing import LEAST_BOOTS
+from velodrome.judge.tuning.racing import Field, race, tune
+from velodrome.model.measurement import Purpose
+from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 
 GRID_LOADS = 15
 GRID = candidates()
@@ -22,21 +24,22 @@ def raced(app: App, seeds: int, wrong: float = 0.02) -> None:
         best = found.best
         assert best is not None
         assert best.value is not None
-        assert found.trials == len(servers.asked) <= MOST
+        assert found.trials == len(servers.asked)
+        assert sum(ask.purpose is not Purpose.CONFIRM for _, ask in servers.asked) <= MOST
         settled += found.ending is TuneEnding.SETTLED
         regrets.append(regret(servers, GRID, best.candidate))
-        # Whoever wins was lucky too, which three per cent allow for.
-        inside += best.value.low * 0.97 <= servers.capacity(best.candidate) <= best.value.high * 1.03
-    # «Nearly all»: a dozen candidates that are alike differ by more than that by chance.
-    assert sum(one > 0.05 for one in regrets) <= max(1, seeds // 33), regrets
+        assert best.boots >= LEAST_BOOTS
+        inside += best.value.low <= servers.capacity(best.candidate) <= best.value.high
+    # «Nearly all»: starts of one server differ by 4 % here, and a dozen candidates are alike.
+    assert sum(one > 0.08 for one in regrets) <= max(1, seeds // 14), regrets
     # Where one load in eight tells the contrary, it takes more loads than there are to be sure of the leader.
     assert settled >= (0.6 if wrong <= 0.1 else 1 / 3) * seeds
-    assert sum(regrets) / seeds < 0.025
+    assert sum(regrets) / seeds < (0.035 if wrong <= 0.1 else 0.05)
     assert inside >= 0.85 * seeds - 1, inside
 
 
 @pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
-def test_the_best_is_found_within_five_per_cent_with_a_fifth_of_the_loads(app: App) -> None:
+def test_the_best_is_found_nearly_with_a_fifth_of_the_loads(app: App) -> None:
     raced(app, 6)
 
 
@@ -60,7 +63,7 @@ def test_what_carries_a_rate_with_the_least_is_found(app: App, goal: Goal) -> No
         rate = 0.5 * max(servers.capacity(one) for one in GRID)
         found = tune(servers, GRID, Wanted(goal, CPUS, rate, most=MOST))
         assert found.best is not None
-        assert found.trials <= MOST
+        assert sum(ask.purpose is not Purpose.CONFIRM for _, ask in servers.asked) <= MOST
         cost = servers.cost_us if goal is Goal.CPU else servers.memory
         able = [one for one in GRID if servers.capacity(one) > rate]
         chosen = found.best.candidate
@@ -104,9 +107,9 @@ def test_growth_of_memory_is_kept_with_the_candidate() -> None:
 def test_a_stack_that_does_not_start_is_out_with_its_reason_and_the_others_go_on() -> None:
     servers = Servers(APPS[3], 2)
 
-    def measure(candidate: Candidate, ask: Ask) -> Told:
+    def measure(candidate: Candidate, ask: Ask) -> Observation:
         if candidate.contestant.stack == "granian-wsgi":
-            return Told(ask, failed="its process ended before it answered")
+            return Observation(ask, failed="its process ended before it answered")
         return servers(candidate, ask)
 
     found = tune(measure, GRID, CAPACITY)
@@ -117,7 +120,9 @@ def test_a_stack_that_does_not_start_is_out_with_its_reason_and_the_others_go_on
 
 
 def test_a_generator_that_is_the_limit_everywhere_cannot_tell() -> None:
-    found = tune(lambda _, ask: Told(ask, spoilt="the generator used 99 % of its core"), GRID, CAPACITY)
+    found = tune(
+        lambda _, ask: Observation(ask, spoilt="the generator used 99 % of its core"), GRID, CAPACITY
+    )
     assert found.ending is TuneEnding.CANNOT
     assert "generator" in found.because
 
@@ -126,13 +131,12 @@ def test_a_generator_that_gives_out_near_the_top_is_told_with_the_best_so_far() 
     servers = Servers(APPS[3], 2)
     top = max(servers.capacity(one) for one in GRID)
 
-    def measure(candidate: Candidate, ask: Ask) -> Told:
+    def measure(candidate: Candidate, ask: Ask) -> Observation:
         spoilt = "the generator used 99 % of its core" if ask.rate > 0.8 * top else ""
         return replace(servers(candidate, ask), spoilt=spoilt)
 
     found = tune(measure, GRID, CAPACITY)
     assert found.best is not None
-    assert found.trials <= MOST
     assert servers.capacity(found.best.candidate) > 0.7 * top
     assert found.ending is TuneEnding.SPENT
     assert "generator" in found.because
@@ -140,9 +144,11 @@ def test_a_generator_that_gives_out_near_the_top_is_told_with_the_best_so_far() 
 
 def test_time_that_runs_out_is_told_with_the_best_so_far() -> None:
     servers = Servers(APPS[0], 1)
-    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.asked) < 16)
+    found = tune(servers, GRID, CAPACITY, goes_on=lambda: len(servers.asked) < 16, confirms=lambda: 0.0)
     assert found.ending is TuneEnding.SPENT
     assert found.best is not None
+    assert found.best.boots < LEAST_BOOTS
+    assert "could be measured after it was chosen" in found.because
     assert len(servers.asked) == 16
     assert any(one.fate in {Fate.UNTRIED, Fate.ALIKE} for one in found.entries)
 
@@ -169,14 +175,14 @@ def test_a_stack_that_had_to_wait_is_looked_at_once_the_others_left_time() -> No
     assert len({label.partition("[")[0] for label, _ in servers.asked}) > 2
     assert found.best is not None
     assert regret(servers, GRID, found.best.candidate) < 0.05
-    assert found.trials <= MOST
 
 
 def test_however_late_it_is_one_stack_is_looked_at_and_asked_for_a_rate() -> None:
     servers = Servers(APPS[0], 1)
     found = tune(servers, GRID, CAPACITY, goes_on=lambda: False, looks_on=lambda: False)
     assert found.best is not None
-    assert 0 < sum(ask.rate > 0 for _, ask in servers.asked) <= 3
+    racing = [ask for _, ask in servers.asked if ask.rate and ask.purpose is not Purpose.CONFIRM]
+    assert 0 < len(racing) <= 3
 
 
 def test_no_time_is_no_proof_that_nothing_holds() -> None:
@@ -191,7 +197,7 @@ def test_what_is_wrong_at_any_rate_ends_a_stack_at_its_first_load() -> None:
     servers = Servers(APPS[0], 1)
     why = "6 % of the answers are wrong at any rate: say errors < 10% or correct the requests"
 
-    def measure(candidate: Candidate, ask: Ask) -> Told:
+    def measure(candidate: Candidate, ask: Ask) -> Observation:
         return replace(servers(candidate, ask), why=why, everywhere=True)
 
     found = tune(measure, GRID, CAPACITY)
@@ -203,11 +209,13 @@ def test_what_is_wrong_at_any_rate_ends_a_stack_at_its_first_load() -> None:
 def test_what_turns_out_to_be_wrong_at_any_rate_later_ends_its_whole_stack() -> None:
     servers = Servers(APPS[0], 1)
 
-    def measure(candidate: Candidate, ask: Ask) -> Told:
-        told = servers(candidate, ask)
+    def measure(candidate: Candidate, ask: Ask) -> Observation:
+        observed = servers(candidate, ask)
         if ask.rate and candidate.contestant.stack == "granian-wsgi":
-            return replace(told, held=False, why="6 % of the answers are wrong at any rate", everywhere=True)
-        return told
+            return replace(
+                observed, held=False, why="6 % of the answers are wrong at any rate", everywhere=True
+            )
+        return observed
 
     found = tune(measure, GRID, CAPACITY)
     assert found.best is not None
@@ -230,6 +238,86 @@ def test_candidates_that_arithmetic_puts_out_are_never_started() -> None:
 
 def test_the_neighbours_of_the_best_are_tried_at_the_end() -> None:
     servers = Servers(APPS[0], 1)
-    found = tune(servers, GRID[:5], CAPACITY, refine=lambda best: [GRID[-1]])
-    assert GRID[-1].label in {label for label, _ in servers.asked}
-    assert found.candidates == 6
+    found = tune(servers, GRID[:2], CAPACITY, refine=lambda best: [GRID[2]])
+    assert GRID[2].contestant.stack == GRID[0].contestant.stack
+    assert GRID[2].label in {label for label, _ in servers.asked}
+    assert found.candidates == 3
+
+
+def test_the_leader_is_who_does_most_by_the_lower_end_of_its_interval() -> None:
+    """One of which more may be expected, but less was seen, does not lead before one that is known well."""
+    field = Field(GRID, CAPACITY)
+    servers = Servers(APPS[0], 1)
+    while (step := field.next_look("gunicorn-gthread")) is not None:
+        field.take(step[0], servers(*step))
+    alike = sorted((one for one in field.arms if one.out is None), key=lambda one: -one.forecast.rps)
+    known, little = alike[0], alike[1]
+    assert known.forecast.rps == pytest.approx(little.forecast.rps)
+    rate = known.forecast.rps * 0.9
+    for boot in (11, 12, 13):
+        for part, held in ((0.97, True), (0.99, True), (1.01, False), (1.03, False)):
+            load = Observation(Ask(2.0, rate=rate * part), rate * part, held, boot=boot)
+            field.take(known.candidate, load)
+    field.take(little.candidate, Observation(Ask(2.0, rate=rate * 0.9), rate * 0.9, held=True, boot=14))
+    assert little.mid > known.mid
+    assert field.leader is known
+
+
+def test_the_two_best_are_confirmed_in_turn_each_on_starts_of_its_own_that_are_warmed_up() -> None:
+    servers = Servers(APPS[3], 1)
+    found = tune(servers, GRID, CAPACITY)
+    confirms = [(label, ask.fresh) for label, ask in servers.asked if ask.purpose is Purpose.CONFIRM]
+    starts = [label for label, fresh in confirms if fresh]
+    assert found.best is not None
+    assert found.runner_up is not None
+    names = {found.best.candidate.label, found.runner_up.candidate.label}
+    assert set(starts[:6]) == names
+    assert all({starts[at], starts[at + 1]} == names for at in (0, 2, 4))
+    assert found.runner_up.boots >= LEAST_BOOTS
+    assert next(ask.fresh for _, ask in servers.asked if ask.rate)
+
+
+def test_loads_that_are_taken_in_again_in_their_order_come_to_the_same() -> None:
+    servers = Servers(APPS[4], 5)
+    made: list[tuple[Candidate, Observation]] = []
+
+    def measure(candidate: Candidate, ask: Ask) -> Observation:
+        made.append((candidate, servers(candidate, ask)))
+        return made[-1][1]
+
+    first = Field(GRID, CAPACITY)
+    race(measure, first)
+    again = Field(GRID, CAPACITY)
+    for one in made:
+        again.take(*one)
+    assert again.tuned() == first.tuned()
+
+
+def test_a_race_that_was_interrupted_goes_on_with_what_it_has() -> None:
+    servers = Servers(APPS[0], 7)
+    made: list[tuple[Candidate, Observation]] = []
+
+    class StoppedError(Exception):
+        pass
+
+    def measure(candidate: Candidate, ask: Ask) -> Observation:
+        if len(made) == 20:
+            raise StoppedError
+        made.append((candidate, servers(candidate, ask)))
+        return made[-1][1]
+
+    with pytest.raises(StoppedError):
+        race(measure, Field(GRID, CAPACITY))
+    field = Field(GRID, CAPACITY)
+    for one in made:
+        field.take(*one)
+    before = len(servers.asked)
+    race(servers, field)
+    found = field.tuned()
+    assert found.best is not None
+    assert found.trials == len(servers.asked)
+    looked = [label for label, ask in servers.asked[before:] if ask.purpose is Purpose.ALONE]
+    assert not {one.partition("[")[0] for one in looked} & {
+        one.contestant.stack for one, observed in made if observed.ask.purpose is Purpose.ALONE
+    }
+    assert regret(servers, GRID, found.best.candidate) < 0.06

@@ -44,7 +44,7 @@ def test_a_log_is_a_mix_by_how_often_it_was_asked(log: Path) -> None:
         Request("GET /old", "/old", weight=100, expect_status=302),
         Request("GET /cart", "/cart", weight=30),
     )
-    assert (found.told, found.asked, found.unreadable) == (242, 230, 1)
+    assert (found.logged, found.covered, found.unreadable) == (242, 230, 1)
 
 
 def test_what_is_left_out_is_told_with_its_reason(log: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_packed_log_that_breaks_off_is_read_as_far_as_it_goes(tmp_path: Path) 
     whole = gzip.compress("".join(line(f"GET /items/{at}", at=at) for at in range(20_000)).encode())
     packed.write_bytes(whole[: len(whole) // 2])
     found = access_log.read(packed)
-    assert 1000 < found.told < 20_000
+    assert 1000 < found.logged < 20_000
     assert found.left_out[-1].what == "the rest of the file"
 
 
@@ -171,8 +171,8 @@ def test_any_file_of_lines_is_an_answer_or_one_clear_error(tmp_path: Path, piece
 
 def assert_whole(found: AccessLog) -> None:
     assert [*lines.faults_of_all(found.requests)] == []
-    assert found.asked == sum(request.weight for request in found.requests)
-    assert found.told == found.asked + sum(one.requests for one in found.left_out)
+    assert found.covered == sum(request.weight for request in found.requests)
+    assert found.logged == found.covered + sum(one.requests for one in found.left_out)
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from velodrome.model.errors import UsageError
 from velodrome.plan.requests import lines
 from velodrome.run import engine
+from velodrome.run.engine import LoadSpec
 
 PLACES = [
     "n",
@@ -36,9 +37,16 @@ PLACES += ["random 1..18446744073709551615", "random 1..18446744073709551616", "
 
 def taken_by_the_engine(text: str) -> bool:
     """Whether the engine finds no fault in a body; what is looked at behind it is wrong, so nothing is ever sent."""
-    spec = {"url": "http://127.0.0.1:9/", "requests": 1, "template": True, "expect_contains": "b"}
+    spec = LoadSpec(
+        url="http://127.0.0.1:9/",
+        requests=1,
+        template=True,
+        expect_contains="b",
+        body=text.encode(),
+        expect_body=b"ab",
+    )
     try:
-        engine.load(spec, text.encode(), b"ab")
+        engine.load(spec)
     except UsageError as error:
         told = str(error)
     assert ("stands for nothing" in told) != ("has nothing to say" in told)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tests.run.apps.theirs import python_with
 
+from velodrome.model.app import App
 from velodrome.model.errors import AppRaisesError
-from velodrome.run.apps.inspect import Named, look
+from velodrome.run.apps.inspect import look
 
 DJANGO = "django==5.2.8"
 PYDANTIC = """
@@ -54,7 +55,7 @@ connect(os.environ.get("SHOP_DATABASE_URL", "localhost"))
 def said(tmp_path: Path, source: str, python: str = sys.executable, **variables: str) -> str:
     (tmp_path / "shop.py").write_text(source)
     with pytest.raises(AppRaisesError) as caught:
-        look(Named("shop:app", python, str(tmp_path), variables))
+        look(App("shop:app", "", python, str(tmp_path)), variables)
     return str(caught.value).splitlines()[-1].strip()
 
 

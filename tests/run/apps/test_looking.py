@@ -10,6 +10,7 @@ import psutil
 import pytest
 from tests.run.apps.theirs import SHOP, python_with
 
+from velodrome.model.app import App
 from velodrome.model.errors import (
     AppEndsError,
     AppFolderError,
@@ -21,14 +22,18 @@ from velodrome.model.errors import (
     AppUnfitError,
     InterpreterNotFoundError,
 )
-from velodrome.run.apps.inspect import Found, Named, look
+from velodrome.run.apps.inspect import look
 from velodrome.run.environments.interpreter import find_interpreter
 
 OWN = str(find_interpreter(None).path)
 
 
-def looked(app: str, interface: str = "", patience_s: float = 20.0, **variables: str) -> Found:
-    return look(Named(app, OWN, str(SHOP), variables, interface), patience_s)
+def looked(app: str, interface: str = "", patience_s: float = 20.0, **variables: str) -> App:
+    return look(at(app, interface=interface), variables, patience_s=patience_s)
+
+
+def at(path: str, python: str = OWN, cwd: Path = SHOP, interface: str = "") -> App:
+    return App(path, interface, python, str(cwd), named_interface=interface)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +173,9 @@ def test_a_database_that_is_not_there_is_to_be_started() -> None:
 
 def test_a_folder_and_an_interpreter_that_are_not_there_are_told() -> None:
     with pytest.raises(AppFolderError, match="there is no such folder"):
-        look(Named("plain:application", OWN, "/no/such/folder"))
+        look(at("plain:application", cwd=Path("/no/such/folder")))
     with pytest.raises(InterpreterNotFoundError):
-        look(Named("plain:application", "/no/such/python", str(SHOP)))
+        look(at("plain:application", "/no/such/python"))
 
 
 def test_an_interpreter_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +191,7 @@ def test_a_real_interpreter_too_old_is_told(version: str) -> None:
     except InterpreterNotFoundError as error:
         pytest.skip(str(error))
     with pytest.raises(AppInterpreterError, match=rf"is Python {version}\.\d+.* 3\.8 or newer"):
-        look(Named("plain:application", python, str(SHOP)))
+        look(at("plain:application", python))
 
 
 def children() -> set[int]:
@@ -234,7 +239,7 @@ def test_the_variables_of_its_user_and_no_others_are_seen(
         "import json, os\nopen('env.json', 'w').write(json.dumps(dict(os.environ)))\n"
         "def app(environ, start_response): ...\n"
     )
-    look(Named("told:app", OWN, str(tmp_path), {"SHOP_NAME": "blue"}))
+    look(at("told:app", cwd=tmp_path), {"SHOP_NAME": "blue"})
     seen = json.loads((tmp_path / "env.json").read_text())
     assert seen["SHOP_NAME"] == "blue"
     assert "SECRET_OF_OURS" not in seen
@@ -243,8 +248,8 @@ def test_the_variables_of_its_user_and_no_others_are_seen(
 
 def test_a_flask_app_in_an_environment_without_pip_is_told_with_its_packages() -> None:
     python = python_with("flask==3.1.2")
-    found = look(Named("flask_shop:app", python, str(SHOP)))
-    assert (found.interface, found.told) == ("wsgi", "a Flask")
+    found = look(at("flask_shop:app", python))
+    assert (found.interface, found.what) == ("wsgi", "a Flask")
     assert found.packages["flask"] == "3.1.2"
     assert not {"pip", "gunicorn"} & set(found.packages)
-    assert look(Named("flask_shop:create_app", python, str(SHOP))).form == "factory"
+    assert look(at("flask_shop:create_app", python)).form == "factory"

@@ -59,8 +59,8 @@ def assert_refused(dialect: Dialect, target: Target) -> None:
 
 def test_velodrome_sends_the_mix_and_fills_in_what_has_places() -> None:
     spec = VelodromeDriver().spec(LOAD, Target.of_requests(URL, (ITEM, ORDER)))
-    assert spec["template"]
-    assert spec["mix"][0] == {
+    assert spec.template
+    assert spec.mix[0] == {
         "name": "item",
         "weight": 3,
         "method": "GET",
@@ -71,9 +71,9 @@ def test_velodrome_sends_the_mix_and_fills_in_what_has_places() -> None:
         "expect_body": None,
         "expect_contains": "id",
     }
-    assert (spec["mix"][1]["body"], spec["mix"][1]["expect_body"]) == ({"base64": "/w=="}, {"text": "made"})
+    assert (spec.mix[1]["body"], spec.mix[1]["expect_body"]) == ({"base64": "/w=="}, {"text": "made"})
     plain = VelodromeDriver().spec(LOAD, Target.of_requests(URL, (ORDER, replace(ORDER, name="again"))))
-    assert not plain["template"]
+    assert not plain.template
 
 
 SCHEDULED = Load(Schedule((Step(100, 0.3), Step(100, 0.3, 200)), "poisson", 9), duration_s=0.6)
@@ -81,13 +81,8 @@ SCHEDULED = Load(Schedule((Step(100, 0.3), Step(100, 0.3, 200)), "poisson", 9), 
 
 def test_a_rate_that_changes_is_carried_by_velodrome_alone() -> None:
     spec = VelodromeDriver().spec(SCHEDULED, Target(URL))
-    assert (spec["rate"], spec["arrivals"], spec["connections"], spec["duration_s"]) == (
-        None,
-        "poisson",
-        9,
-        0.6,
-    )
-    assert spec["schedule"] == [
+    assert (spec.rate, spec.arrivals, spec.connections, spec.duration_s) == (None, "poisson", 9, 0.6)
+    assert spec.schedule == [
         {"rate": 100, "duration_s": 0.3},
         {"rate": 100, "duration_s": 0.3, "to_rate": 200},
     ]

@@ -52,13 +52,31 @@ def test_a_server_given_few_of_many_leaves_the_rest_alone() -> None:
     assert not placed.shared
 
 
-@pytest.mark.parametrize("cpus", [0, -1, 3])
-def test_more_cpus_than_there_are_is_an_error_with_a_cure(cpus: int) -> None:
-    with pytest.raises(
-        LimitError, match=r"cpus = -?\d cannot be enforced here: velodrome may use 2 \(0, 7\)"
-    ) as raised:
+@pytest.mark.parametrize("cpus", [0, -1])
+def test_no_cpus_is_an_error_with_a_cure(cpus: int) -> None:
+    with pytest.raises(LimitError, match=r"cpus = -?\d .*velodrome may use 2 \(0, 7\)"):
         place((7, 0), Limits(cpus=cpus))
-    assert "Give a number from 1 to 2" in str(raised.value)
+
+
+def test_where_an_answer_is_for_more_cpus_than_there_are_the_server_has_all() -> None:
+    placed = place((7, 0), Limits(cpus=16))
+    assert placed.server_cpus == (0, 7)
+    assert placed.load_cpus == (7,)
+    assert placed.notes[0] == "the answer is for 16 CPUs, and the server has all 2 there are here"
+
+
+@pytest.mark.parametrize(
+    ("limits", "here", "count", "scope"),
+    [
+        (Limits(), 1, 1, "for 1 CPU; for more: --cpus"),
+        (Limits(), 3, 3, "for 3 CPUs; for more: --cpus"),
+        (Limits(cpus=1), 1, 1, "for 1 CPU"),
+        (Limits(cpus=4), 2, 4, "for 4 CPUs, measured on 2"),
+        (Limits(cpus="all"), 2, 2, "for 2 CPUs"),
+    ],
+)
+def test_an_answer_says_for_how_many_cpus_it_is(limits: Limits, here: int, count: int, scope: str) -> None:
+    assert (limits.for_cpus(here), limits.scope(here)) == (count, scope)
 
 
 def test_hardware_threads_of_a_core_go_to_one_party() -> None:

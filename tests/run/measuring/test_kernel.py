@@ -9,9 +9,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from velodrome.model.measurement import CpuLosses
 from velodrome.run.machine import netlink
 from velodrome.run.measuring import kernel
-from velodrome.run.measuring.kernel import Counters
+from velodrome.run.measuring.kernel import Counters, CpuTimes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these counters are Linux'")
 
@@ -168,3 +169,46 @@ def test_reading_the_counters_is_cheap() -> None:
     for _ in range(10):
         kernel.read()
     assert (time.thread_time() - before) / 10 < 0.05
+
+
+def at(seconds: float, cpus: dict[int, tuple[float, float]] | None) -> Counters:
+    """Counters of a machine with these (busy, stolen) seconds of each CPU."""
+    each = None if cpus is None else {number: CpuTimes(*times) for number, times in cpus.items()}
+    return Counters(int(seconds * 1e9), cpus=each)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "known_s", "others_s", "steal_s", "other_s"),
+    [
+        ((0,), 3.0, 9.0, 0.5, 1.0),
+        ((0, 1), 3.0, 9.0, 0.75, 6.0),
+        ((0, 1), 3.0, 0.25, 0.75, 0.25),  # others did no more anywhere, by their own clocks
+        ((0,), 5.0, 9.0, 0.5, 0.0),
+        ((0,), 3.0, None, 0.5, None),
+    ],
+)
+def test_what_cpus_lose_is_counted_on_them_alone(
+    cpus: tuple[int, ...], known_s: float, others_s: float | None, steal_s: float, other_s: float | None
+) -> None:
+    before = at(0.0, {0: (1.0, 0.0), 1: (2.0, 1.0), 2: (0.0, 0.0)})
+    after = at(10.0, {0: (5.0, 0.5), 1: (7.0, 1.25), 2: (10.0, 5.0)})
+    assert kernel.losses(before, after, cpus, known_s, others_s) == CpuLosses(cpus, steal_s, other_s)
+
+
+def test_where_a_machine_does_not_tell_of_each_cpu_nothing_is_made_up() -> None:
+    one = at(0.0, {0: (1.0, 0.0)})
+    assert kernel.losses(at(0.0, None), one, (0,), 0.0, 0.0) is None
+    assert kernel.losses(one, one, (0, 7), 0.0, 0.0) is None, "a CPU that was switched off"
+    assert kernel.losses(one, one, (), 0.0, 0.0) is None
+
+
+def test_each_cpu_is_told_of_and_they_are_all_of_the_machine() -> None:
+    found = kernel.read()
+    assert found.cpus is not None
+    assert found.busy_s is not None
+    assert sorted(found.cpus) == sorted(set(found.cpus) - {kernel.ALL})
+    assert len(found.cpus) >= len(os.sched_getaffinity(0))
+    # The sum is rounded once and each of them by itself: a clock tick of 10 ms each.
+    assert sum(times.busy_s for times in found.cpus.values()) == pytest.approx(
+        found.busy_s, abs=0.02 * (1 + len(found.cpus))
+    )

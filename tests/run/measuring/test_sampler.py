@@ -1,5 +1,6 @@
 """A sampler watches real processes; the load is played by hand-made events."""
 
+import os
 import socket
 import subprocess
 import time
@@ -8,11 +9,12 @@ from dataclasses import replace
 
 import pytest
 
+from velodrome.model.measurement import CpuLosses
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.measuring import sampler as sampled
 from velodrome.run.measuring import usage
-from velodrome.run.measuring.kernel import Counters
-from velodrome.run.measuring.sampler import Moment, Sampler
+from velodrome.run.measuring.kernel import Counters, CpuTimes
+from velodrome.run.measuring.sampler import Moment, Sampler, host_over
 from velodrome.run.measuring.usage import ProcessUse, TreeUse
 
 Start = Callable[[str], subprocess.Popen[str]]
@@ -235,3 +237,24 @@ def test_switches_of_processes_that_came_later_count_whole() -> None:
     facts = sampled.server_over(begin, end, (), connections=None, pss_bytes=None, boot_s=0.0)
     assert (facts.switches_voluntary, facts.switches_involuntary) == (9, 2)
     assert facts.workers[0].connections is None
+
+
+def test_what_is_no_part_of_the_trial_is_counted_on_the_cpus_of_server_and_of_generator_alone() -> None:
+    server, generator, here = 10, 20, os.getpid()
+    allowed = {server: frozenset({0}), generator: frozenset({1}), here: frozenset({1, 2})}
+
+    def looked(at_s: float, busy: tuple[float, float, float], stolen: tuple[float, float, float]) -> Moment:
+        each = {number: CpuTimes(*times) for number, times in enumerate(zip(busy, stolen, strict=True))}
+        counters = Counters(int(at_s * 1e9), busy_s=sum(busy), steal_s=sum(stolen), cpus=each)
+        use = TreeUse(int(at_s * 1e9), (process(server, 0.0),), 0.0, 0.0)
+        return Moment(int(at_s * 1e9), use, counters, {}, 0.0, None, {}, allowed)
+
+    begin, end = (
+        looked(0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+        looked(10.0, (7.0, 6.0, 9.0), (0.5, 0.25, 4.0)),
+    )
+    facts = host_over(begin, end, {server: 6.0, generator: 3.0, here: 1.0}, server, generator)
+    assert (facts.steal_s, facts.other_cpu_s) == (4.75, 12.0)
+    assert facts.server_cpus == CpuLosses((0,), 0.5, 1.0)
+    # What velodrome itself used may all have been there.
+    assert facts.load_cpus == CpuLosses((1,), 0.25, 2.0)

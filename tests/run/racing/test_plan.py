@@ -90,7 +90,7 @@ def test_what_all_sessions_share_is_said_once() -> None:
 
 def test_limits_that_cannot_be_held_are_refused_before_anything_is_started() -> None:
     with pytest.raises(LimitError):
-        plan_of("too many", heats(study(), Limits(cpus=3)), two_cpus())
+        plan_of("too many", heats(study(), Limits(cpus=0)), two_cpus())
 
 
 def test_a_stack_that_is_not_there_needs_no_environment_and_keeps_its_place() -> None:

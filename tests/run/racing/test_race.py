@@ -3,14 +3,14 @@
 import errno
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.run import made
 from tests.run.racing.plain_driver import PlainDriver
-from tests.run.racing.short_race import Told, bare, heats, lab, study
+from tests.run.racing.short_race import CONTESTANTS, LOADS, Told, bare, heats, lab, study
 
 from velodrome.guest.recipe import Recipe
 from velodrome.guest.stack import Stack
@@ -40,7 +40,7 @@ from velodrome.run.lab import Lab
 from velodrome.run.machine import facts
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.run.racing import race, store
-from velodrome.run.racing.plan import plan_of
+from velodrome.run.racing.plan import PlannedSession, plan_of
 from velodrome.run.racing.race import Race
 from velodrome.run.servers import Server, Stopped
 
@@ -50,6 +50,153 @@ ONE_BLOCK = study(blocks=1)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VELODROME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run beside each other, so anything may be disturbed; whoever tests repeats undoes this."""
+    monkeypatch.setattr(race, "AGAIN_TIMES", 0)
+
+
+STOLEN = Flag(FlagKind.CPU_STEAL, Severity.INVALID, "The host gave 43 % of its CPU to others.", "Wait.")
+SLOW = Flag(FlagKind.NOT_STATIONARY, Severity.INVALID, "It slowed down.", "Look why.")
+
+
+def repeated(
+    monkeypatch: pytest.MonkeyPatch, flag: Flag, times: Mapping[str, int], seconds: float = 1.0
+) -> list[tuple[int, str, str]]:
+    """Return block, contestant and load of all that two blocks of two contestants run, where trials carry a flag.
+
+    `times`: how often, by load; of the first contestant of the first block.
+    """
+    monkeypatch.setattr(race, "AGAIN_TIMES", 2)
+    left, ran = dict(times), []
+
+    def session(planned: PlannedSession, *_: object) -> Iterator[Result]:
+        for trial in planned.trials:
+            ran.append((trial.block, trial.contestant.label, trial.load.label))
+            found = replace(made.measurement(trial), flags=())
+            first = trial.block == 0 and trial.contestant == asked.contestants[0]
+            if first and left.get(trial.load.label):
+                left[trial.load.label] -= 1
+                found = replace(found, flags=(flag,))
+            yield found
+
+    monkeypatch.setattr(race, "run_session", session)
+    asked = study(blocks=2)
+    plan = plan_of("short", heats(asked), lab(), lambda _: seconds)
+    told = Told()
+    assert len([*race.Scheduler(plan).results(lab(), told)]) == len(ran)
+    return ran
+
+
+def test_what_the_machine_disturbed_is_run_again_at_the_end_of_its_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = (load.label for load in LOADS)
+    first, second = (contestant.label for contestant in CONTESTANTS)
+    ran = repeated(monkeypatch, STOLEN, {two: 1})
+    assert ran[:5] == [(0, first, one), (0, first, two), (0, second, one), (0, second, two), (0, first, two)]
+    assert [block for block, _, _ in ran[5:]] == [1] * 4
+
+
+def test_what_is_disturbed_again_and_again_is_run_again_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (load.label for load in LOADS)
+    ran = repeated(monkeypatch, STOLEN, {one: 99, two: 99})
+    assert [block for block, _, _ in ran] == [0] * 6 + [1] * 4 + [0] * 2
+
+
+def test_what_a_server_spoilt_by_itself_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(repeated(monkeypatch, SLOW, {LOADS[0].label: 99})) == 8
+
+
+class Chooses:
+    """Leaves open, after so many blocks, the cells that it was given for it."""
+
+    most_blocks = 6
+
+    def __init__(self, left: Mapping[int, set[str]]) -> None:
+        self.left, self.seen = left, list[int]()
+
+    def still_open(
+        self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
+    ) -> Collection[str] | None:
+        self.seen.append(len(results))
+        return self.left.get(blocks)
+
+    def sessions(self, block: int) -> Sequence[Session]:
+        return tuple(
+            Session(tuple(replace(trial, block=block) for trial in one.trials)) for one in heats(ONE_BLOCK)
+        )
+
+
+def settled(
+    monkeypatch: pytest.MonkeyPatch, out: Path, chooses: Chooses, blocks: int = 3, resume: bool = False
+) -> tuple[race.Finished, list[tuple[int, str]]]:
+    """Return how a race ended, and the block and contestant of each of its sessions; no server is started."""
+    ran = []
+
+    def session(planned: PlannedSession, *_: object) -> Iterator[Result]:
+        ran.append((planned.block, planned.trials[0].contestant.label))
+        for trial in planned.trials:
+            yield replace(made.measurement(trial), flags=())
+
+    monkeypatch.setattr(race, "run_session", session)
+    whole = replace(study(blocks=blocks), until_settled=True)
+    asked = Race(whole, heats(whole), out, resume=resume, settling=chooses)
+    return race.run(asked, lab(), Told()), ran
+
+
+CELLS = [heat.trials[0].cell for heat in heats(ONE_BLOCK)]
+FIRST, SECOND = (one.label for one in CONTESTANTS)
+
+
+def test_who_is_clearly_behind_stops_and_others_get_its_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chooses = Chooses({1: {CELLS[0]}})
+    finished, ran = settled(monkeypatch, tmp_path / "out", chooses)
+    assert ran == [(0, FIRST), (0, SECOND), *((block, FIRST) for block in range(1, 5))]
+    assert finished.how == "budget spent"
+    # Each look sees all that was measured before it, two loads each.
+    assert chooses.seen == [4, 6, 8, 10, 12]
+
+
+def test_a_race_ends_where_nothing_is_open_and_at_its_last_block(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    finished, ran = settled(monkeypatch, tmp_path / "settled", Chooses({2: set()}))
+    assert ([block for block, _ in ran], finished.how) == ([0, 0, 1, 1], "settled")
+    finished, ran = settled(monkeypatch, tmp_path / "last", Chooses({1: {CELLS[0]}}), blocks=5)
+    assert ([block for block, _ in ran], finished.how) == ([0, 0, 1, 2, 3, 4, 5], "complete")
+
+
+def test_a_resumed_race_looks_again_at_what_is_there_and_goes_on_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    chooses = Chooses({1: {CELLS[0]}})
+    settled(monkeypatch, out, chooses)
+    lines = (out / "results.jsonl").read_text().splitlines(keepends=True)
+    (out / "results.jsonl").write_text("".join(lines[:-2]))  # the last block is missing
+    _, ran = settled(monkeypatch, out, chooses, resume=True)
+    assert ran == [(4, FIRST)]
+    _, ran = settled(monkeypatch, out, chooses, resume=True)
+    assert ran == []
+
+
+def test_a_race_that_began_with_a_fixed_length_keeps_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    race.run(Race(ONE_BLOCK, (), out), lab(), Told())
+    finished, ran = settled(monkeypatch, out, Chooses({1: set()}), resume=True)
+    assert ([block for block, _ in ran], finished.how) == ([0, 0, 1, 1, 2, 2], "complete")
+
+
+def test_repeats_take_a_quarter_of_the_time_of_a_plan_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "AGAIN_SHARE", 0.0)
+    assert len(repeated(monkeypatch, STOLEN, {LOADS[0].label: 99})) == 8
 
 
 def test_every_trial_of_every_heat_is_in_the_file_in_order(tmp_path: Path) -> None:
@@ -86,11 +233,9 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
     out = tmp_path / "out"
     race.run(Race(ONE_BLOCK, whole, out), lab(), Told())
     before = store.read(out)
-    stolen = Flag(FlagKind.CPU_STEAL, Severity.INVALID, "The host gave 43 % of its CPU to others.", "Wait.")
-    slow = Flag(FlagKind.NOT_STATIONARY, Severity.INVALID, "It slowed down.", "Look why.")
     measured = [one for one in before.trials if isinstance(one, Measurement)]
     # Nothing else is told of them, whatever this machine did meanwhile.
-    spoilt = [replace(measured[0], flags=(stolen,)), replace(measured[1], flags=(slow,))]
+    spoilt = [replace(measured[0], flags=(STOLEN,)), replace(measured[1], flags=(SLOW,))]
     with (out / "results.jsonl").open("a") as file:
         file.writelines(f"{results.dump(one)}\n" for one in spoilt)
     plain = Told()
@@ -100,8 +245,8 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
     race.run(Race(ONE_BLOCK, whole, out, resume=True, redo=True), lab(), again)
     after = {one.trial.key: one for one in store.read(out).trials}
     assert len(again.heats) == 1
-    assert stolen not in after[before.trials[0].trial.key].flags  # type: ignore[union-attr]
-    assert slow in after[before.trials[1].trial.key].flags  # type: ignore[union-attr]
+    assert STOLEN not in after[before.trials[0].trial.key].flags  # type: ignore[union-attr]
+    assert SLOW in after[before.trials[1].trial.key].flags  # type: ignore[union-attr]
 
 
 def test_a_new_race_does_not_write_over_an_old_one_nor_resume_another(tmp_path: Path) -> None:
@@ -169,7 +314,7 @@ def test_no_block_is_begun_that_would_not_end_within_the_budget(tmp_path: Path) 
 
 def test_an_impossible_limit_is_told_before_anything_is_written(tmp_path: Path) -> None:
     for asked, sentence in (
-        (Limits(cpus=4096), "cpus = 4096 .*velodrome may use"),
+        (Limits(cpus=0), "cpus = 0 .*velodrome may use"),
         (Limits(memory_bytes=1000), "no Python server starts in less than 16 MiB"),
     ):
         with pytest.raises(LimitError, match=sentence):
@@ -380,7 +525,7 @@ def outcome(question: str, contestant: str, failure: FailureKind | None) -> Resu
     return Failed(trial, "2026-01-01", failure, f"{contestant}: it failed", ("last words",))
 
 
-def answers_of(*questions: str, stacks: int = 3) -> race.Answers:
+def answers_of(*questions: str, stacks: int = 3, baselines: Sequence[str] = ()) -> race.Answers:
     trials = [
         replace(first.trials[0], question=question, contestant=Contestant(f"stack-{number}"))
         for first in heats(ONE_BLOCK)[:1]
@@ -388,7 +533,14 @@ def answers_of(*questions: str, stacks: int = 3) -> race.Answers:
         for number in range(stacks)
     ]
     plan = plan_of("study apps", [Session((trial,)) for trial in trials], lab())
-    return race.Answers(plan, Results(Header(ONE_BLOCK, 1, facts.facts(), "0", "now"), (), 0, torn=False))
+    before = Results(Header(ONE_BLOCK, 1, facts.facts(), "0", "now"), (), 0, torn=False)
+    return race.Answers(plan, before, set(questions) - set(baselines))
+
+
+def test_a_baseline_that_cannot_be_served_ends_no_race() -> None:
+    answers = answers_of("shop", "shop~server", stacks=1, baselines=["shop~server"])
+    answers.see(outcome("shop~server", "stack-0", FailureKind.WRONG_ANSWER))
+    assert not answers.measured
 
 
 def test_an_app_that_answers_wrongly_on_two_stacks_ends_the_race_with_the_first_reason() -> None:

@@ -1,9 +1,10 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from velodrome.model.load import Open
-from velodrome.model.measurement import Flag, FlagKind, IdleFacts, Severity
+from velodrome.model.load import Closed, Open
+from velodrome.model.measurement import Fairness, Flag, FlagKind, IdleFacts, Severity
 
 Flags = Callable[..., dict[FlagKind, Flag]]
 
@@ -110,3 +111,39 @@ def test_the_highest_percentile_that_holds_is_named(raised: Flags) -> None:
     sentence = raised({"requests": 500, "outcomes": {"ok": 500}})[FlagKind.TOO_SHORT].sentence
     assert "p99 rests on the slowest 5" in sentence
     assert "p98 is the highest" in sentence
+
+
+@pytest.mark.parametrize("pace", [Closed(40), Open(20)])
+def test_a_server_that_needs_longer_than_the_span_is_told_from_one_that_fails(
+    raised: Flags, pace: Closed | Open
+) -> None:
+    slow = {"requests": 40, "outcomes": {"unfinished": 40}, "throughput_rps": 0.0, "duration_s": 2.0}
+    flag = raised(slow, pace=pace)[FlagKind.TOO_SHORT]
+    assert flag.severity is Severity.INVALID
+    assert flag.facts == {"answered": 0, "in_flight": 40}
+    failing = {**slow, "outcomes": {"unfinished": 39, "reset": 1}}
+    assert "in_flight" not in raised(failing, pace=pace)[FlagKind.TOO_SHORT].facts
+
+
+STARVED = Fairness(64, 40_000, 500, 800, 0.97, 0.3, 16.0, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("fairness", "engine_flags", "is_unfair"),
+    [
+        (STARVED, ("unfair",), True),
+        (replace(STARVED, median_connection_ms=None), ("unfair",), True),
+        (replace(STARVED, jain_short_term=0.99), (), False),
+        (None, (), False),  # an open loop, another generator, an older result
+    ],
+)
+def test_a_server_that_starves_connections_is_noted_as_unfair(
+    raised: Flags, fairness: Fairness | None, engine_flags: tuple[str, ...], is_unfair: bool
+) -> None:
+    flag = raised({"fairness": fairness, "engine_flags": engine_flags}).get(FlagKind.UNFAIR)
+    assert (flag is not None) is is_unfair
+    if flag is None or fairness is None:
+        return
+    assert flag.severity is Severity.NOTE, "what it served is what it can do"
+    assert flag.facts["jain_short_term"] == 0.3
+    assert flag.facts.get("median_connection_ms") == fairness.median_connection_ms

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from velodrome.model.bottleneck import generator_fault
 from velodrome.model.load import Open
 from velodrome.model.measurement import Flag, FlagKind, Latency, Severity
 
@@ -94,3 +95,14 @@ def test_what_the_engine_saw_of_the_cap_is_believed_and_no_arithmetic_made_up(ra
 
 def test_a_debug_build_measures_nothing(raised: Flags) -> None:
     assert raised({"generator_debug": True})[FlagKind.DEBUG_BUILD].severity is Severity.INVALID
+
+
+def test_a_generator_is_judged_by_the_rule_that_bottlenecks_are_found_by(raised: Flags) -> None:
+    for cpu_s in (8.9, 9.0, 9.1):
+        flag = raised({"generator_cpu_s": cpu_s}).get(FlagKind.GENERATOR_SATURATED)
+        assert (flag is None) is (generator_fault(cpu_s / 10.0) is None)
+
+
+def test_a_tool_that_runs_longer_than_its_span_is_judged_by_all_of_its_time(raised: Flags) -> None:
+    facts = {"driver": "ghz", "generator_cpu_s": 9.8, "generator_ran_s": 14.0}
+    assert FlagKind.GENERATOR_SATURATED not in raised(facts)

@@ -14,7 +14,8 @@ use crate::link::packet::{LARGEST, Packet};
 use crate::link::path::{Fate, Path};
 use crate::link::{Command, Counts, Facts, Spec};
 use crate::os;
-use crate::os::poller::{Interest, Mode, Poller, Ready};
+use crate::os::poller::Poller;
+use crate::os::readiness::{Interest, Mode, Ready};
 
 /// Segments that come out within this time of each other are handed over together, with the last: at 1 Gbit/s eight. It
 /// is a third of what a round trip may be wrong by, and saves a relay that keeps up with such rates most of its work.

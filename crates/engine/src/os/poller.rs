@@ -6,46 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// What to wait for at a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interest {
-    pub read: bool,
-    pub write: bool,
-}
-
-impl Interest {
-    pub const READ: Self = Self {
-        read: true,
-        write: false,
-    };
-    pub const BOTH: Self = Self {
-        read: true,
-        write: true,
-    };
-}
-
-/// A socket that is ready. One whose connection broke is ready for both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ready {
-    pub token: u64,
-    pub read: bool,
-    pub write: bool,
-    /// Broken in both directions: no answer will arrive.
-    pub broken: bool,
-    /// Its end was announced: it is to be read until that is found.
-    pub ended: bool,
-}
-
-/// How a socket is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Told of as long as it is ready.
-    Level,
-    /// The same; other pollers watch it too, and one of them is to be woken, not all.
-    Shared,
-    /// Told of once when it becomes ready, and when it ends.
-    Edge,
-}
+use crate::os::readiness::{Interest, Mode, Ready};
 
 pub(crate) struct Poller {
     epoll: OwnedFd,

@@ -6,50 +6,7 @@ use std::time::Duration;
 
 use polling::{Event, Events, PollMode};
 
-/// What to wait for at a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interest {
-    pub read: bool,
-    pub write: bool,
-}
-
-impl Interest {
-    pub const READ: Self = Self {
-        read: true,
-        write: false,
-    };
-    pub const BOTH: Self = Self {
-        read: true,
-        write: true,
-    };
-
-    fn event(self, token: u64) -> Event {
-        Event::new(token as usize, self.read, self.write)
-    }
-}
-
-/// How a socket is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Told of as long as it is ready.
-    Level,
-    /// The same: all pollers are woken here, and those that come late find nothing.
-    Shared,
-    /// Told of once when it becomes ready.
-    Edge,
-}
-
-/// A socket that is ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ready {
-    pub token: u64,
-    pub read: bool,
-    pub write: bool,
-    /// Broken in both directions: no answer will arrive.
-    pub broken: bool,
-    /// Always: which ends were announced is not told, so each socket is read until it is empty.
-    pub ended: bool,
-}
+use crate::os::readiness::{Interest, Mode, Ready};
 
 pub(crate) struct Poller {
     poller: polling::Poller,
@@ -79,13 +36,13 @@ impl Poller {
         // SAFETY: every source is taken out by `remove` or `closing` before it is closed.
         unsafe {
             self.poller
-                .add_with_mode(source.as_fd().as_raw_fd(), interest.event(token), mode)
+                .add_with_mode(source.as_fd().as_raw_fd(), event(interest, token), mode)
         }
     }
 
     pub fn change(&self, source: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         self.poller
-            .modify_with_mode(source.as_fd(), interest.event(token), PollMode::Level)
+            .modify_with_mode(source.as_fd(), event(interest, token), PollMode::Level)
     }
 
     pub fn remove(&self, source: &impl AsFd) -> io::Result<()> {
@@ -114,8 +71,13 @@ impl Poller {
             read: event.readable,
             write: event.writable,
             broken: false,
+            // Which ends were announced is not told.
             ended: true,
         }));
         Ok(())
     }
+}
+
+fn event(interest: Interest, token: u64) -> Event {
+    Event::new(token as usize, interest.read, interest.write)
 }

@@ -19,7 +19,8 @@ use super::{
 use crate::clock::Nanos;
 use crate::endpoint::{Endpoint, LEAVING, Sockets};
 use crate::os;
-use crate::os::poller::{Interest, Mode, Poller, Ready};
+use crate::os::poller::Poller;
+use crate::os::readiness::{Interest, Mode, Ready};
 use crate::os::sockets::{CAN_DISCARD, Stamps, discard, read};
 use crate::protocol::Payload;
 

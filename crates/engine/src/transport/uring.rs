@@ -159,12 +159,7 @@ impl Transport for Uring {
     fn send(&mut self, token: Token, request: &Payload) -> Sending {
         let request = match request {
             Payload::Shared(request) => request,
-            Payload::Own(bytes) => {
-                // The kernel reads while it sends, and the next request is made meanwhile.
-                let mut copy = self.flights.spare();
-                copy.extend_from_slice(bytes);
-                return self.write(token, &mut copy);
-            }
+            Payload::Own(bytes) => return self.send_copy(token, bytes),
         };
         if !self
             .requests
@@ -398,6 +393,19 @@ impl Uring {
     fn depart(&mut self, token: Token, bytes: &mut Vec<u8>) {
         let number = self.flights.depart(token, bytes);
         self.fly(number);
+    }
+
+    /// Sends bytes that are made anew each time: the kernel reads while it sends, and the next are made meanwhile.
+    fn send_copy(&mut self, token: Token, bytes: &[u8]) -> Sending {
+        match self.link(token) {
+            Some(link) if link.flying => link.queued.extend_from_slice(bytes),
+            Some(_) => {
+                let number = self.flights.copy(token, bytes);
+                self.fly(number);
+            }
+            None => {}
+        }
+        Sending::Pending
     }
 
     /// Sends what is not out of a flight.

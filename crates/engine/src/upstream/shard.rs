@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::chance::chance;
 use crate::os;
-use crate::os::poller::{Interest, Mode, Poller, Ready};
+use crate::os::poller::Poller;
+use crate::os::readiness::{Interest, Mode, Ready};
 use crate::upstream::requests::{Incoming, Persistence, Reply, Request, Requests, Status};
 use crate::upstream::{Plan, Snapshot, Tally};
 

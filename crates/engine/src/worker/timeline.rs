@@ -76,6 +76,9 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         }
         self.give_up();
         self.count_connections();
+        if let Some(fairness) = &mut self.record.fairness {
+            fairness.close(self.slots.iter().map(|slot| slot.account));
+        }
         self.record.class = phase.priority.least();
         self.look_back();
         Ok(self.record)

@@ -53,6 +53,9 @@ fn calls_are_made_over_the_connections_asked_for_and_no_others() {
             json!({"asked": 2, "opened": 2, "reopened": 0, "answered": 2})
         );
         assert_eq!(result["streams"], json!({"asked": 6, "without_room": 0}));
+        // A connection has what its three streams have.
+        assert_eq!(result["fairness"]["connections"], 2);
+        assert_eq!(result["fairness"]["answers"], 60);
         assert_eq!((server.calls(), server.connections()), (60, 2));
         assert_eq!(result["load"]["call"], "/test.Echo/Unary");
     }

@@ -1,6 +1,7 @@
 //! Whole loads over real sockets against small servers of known behaviour: both transports count the same.
 
 mod chat;
+mod fairness;
 #[cfg(target_os = "linux")]
 mod large;
 #[cfg(target_os = "linux")]

@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, LazyLock, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A body of 20 MB.
 pub static BIG: LazyLock<Vec<u8>> =
@@ -86,6 +87,30 @@ impl Server {
         })
     }
 
+    /// Answers so many requests of one connection before any of another, in the order in which they came; or fewer, where
+    /// the next does not come within `patience`.
+    pub fn in_bursts(of: usize, patience: Duration) -> Server {
+        let line: &'static Line = Box::leak(Box::default());
+        Server::listen(move |mut peer| {
+            let mut reader = BufReader::new(peer.try_clone().unwrap());
+            while read_request(&mut reader).is_some() {
+                let _turn = line.stand();
+                for left in (0..of).rev() {
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                    if peer.write_all(answer).is_err() {
+                        return;
+                    }
+                    if left == 0 || !asks_within(&mut reader, patience) {
+                        break;
+                    }
+                    if read_request(&mut reader).is_none() {
+                        return;
+                    }
+                }
+            }
+        })
+    }
+
     /// Answers as soon as the head is there and reads the body only after a while.
     pub fn hasty() -> Server {
         Server::listen(|mut peer| {
@@ -93,7 +118,7 @@ impl Server {
             while let Some(length) = read_head(&mut reader) {
                 peer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                     .unwrap();
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
                 if std::io::copy(&mut (&mut reader).take(length as u64), &mut std::io::sink())
                     .is_err()
                 {
@@ -143,8 +168,45 @@ impl Drop for Server {
 /// Ends the connection so that the peer sees a reset.
 pub fn reset(peer: &TcpStream) {
     socket2::SockRef::from(peer)
-        .set_linger(Some(std::time::Duration::ZERO))
+        .set_linger(Some(Duration::ZERO))
         .unwrap();
+}
+
+/// Who came first is first: how many have come, and whose turn it is.
+#[derive(Default)]
+struct Line {
+    state: Mutex<(u64, u64)>,
+    moved: Condvar,
+}
+
+impl Line {
+    /// Waits for its turn, which lasts until it is dropped.
+    fn stand(&self) -> Turn<'_> {
+        let mut state = self.state.lock().unwrap();
+        let mine = state.0;
+        state.0 += 1;
+        let _state = self
+            .moved
+            .wait_while(state, |state| state.1 != mine)
+            .unwrap();
+        Turn(self)
+    }
+}
+
+struct Turn<'a>(&'a Line);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().unwrap().1 += 1;
+        self.0.moved.notify_all();
+    }
+}
+
+fn asks_within(reader: &mut BufReader<TcpStream>, time: Duration) -> bool {
+    reader.get_ref().set_read_timeout(Some(time)).unwrap();
+    let asks = reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+    reader.get_ref().set_read_timeout(None).unwrap();
+    asks
 }
 
 fn read_head(reader: &mut impl BufRead) -> Option<usize> {

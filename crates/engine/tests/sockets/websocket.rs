@@ -137,7 +137,7 @@ fn what_is_no_websocket_load_is_refused_with_the_reason() {
         ),
         (
             r#""url": "ws://127.0.0.1:1/", "websocket": {"mode": "connect", "message_bytes": 15}"#,
-            "connect says nothing",
+            "connect: a message has no effect",
         ),
         (
             r#""url": "ws://127.0.0.1:1/", "headers": [["Sec-WebSocket-Key", "x"]]"#,

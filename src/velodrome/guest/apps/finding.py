@@ -124,15 +124,15 @@ def _public(thing: Any) -> List[str]:
 def required(call: Callable[..., Any]) -> List[str]:
     """Return the parameters a call has to be given, in order; those that are given by name as `debug=`.
 
-    Raises ValueError where it does not tell.
+    Raises ValueError where it has no signature to read.
     """
     try:
-        told = signature(call).parameters.values()
+        parameters = signature(call).parameters.values()
     except TypeError as error:
         raise ValueError(str(error)) from error
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    needed = [one for one in told if one.kind in kinds and one.default is Parameter.empty]
-    if not needed and any(one.kind is Parameter.VAR_POSITIONAL for one in told):
+    needed = [one for one in parameters if one.kind in kinds and one.default is Parameter.empty]
+    if not needed and any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
         raise ValueError("it takes whatever it is given")
     return [one.name + ("=" if one.kind is Parameter.KEYWORD_ONLY else "") for one in needed]
 
@@ -144,6 +144,14 @@ CLASSES = {
     ("sanic.app", "Sanic"): "asgi",
 }
 """Of frameworks that bring their own server."""
+FRAMEWORKS = {
+    ("django.core.handlers.asgi", "ASGIHandler"): "django",
+    ("django.core.handlers.wsgi", "WSGIHandler"): "django",
+    ("fastapi.applications", "FastAPI"): "fastapi",
+    ("flask.app", "Flask"): "flask",
+    ("starlette.applications", "Starlette"): "starlette",
+}
+"""Of which an empty route can be served in the place of an app (`empty.py`); a class stands before those it extends."""
 ALSO = {("sanic.app", "Sanic"): ("sanic",)}
 """Further interfaces that such an application has."""
 
@@ -155,12 +163,14 @@ class Kind:
     interface: str
     form: str
     """`application`, `factory`, `coroutine` (a factory that has to be awaited), `asgi2`, `django` or `servicer`."""
-    told: str
+    described: str
     """What it is, for a sentence: `a Flask`, `a function`."""
     also: Tuple[str, ...] = ()
     """Further interfaces it can be called through."""
     adder: str = ""
     """Of a servicer: `module:function` that adds it to a server; the function itself where its user wrote one."""
+    framework: str = ""
+    """What an application is made with, by its class: `flask`; empty: that cannot be seen."""
 
 
 AWAITED = ("asgi", "aiohttp")
@@ -173,9 +183,9 @@ class UnfitError(Exception):
     `awaited`: it has to be awaited first, and what comes of that is nothing for servers that do.
     """
 
-    def __init__(self, told: str, needs: List[str], awaited: bool = False) -> None:
-        super().__init__(told)
-        self.told, self.needs, self.awaited = told, needs, awaited
+    def __init__(self, described: str, needs: List[str], awaited: bool = False) -> None:
+        super().__init__(described)
+        self.described, self.needs, self.awaited = described, needs, awaited
 
 
 def kind_of(thing: Any, make: bool = True) -> Kind:
@@ -183,45 +193,56 @@ def kind_of(thing: Any, make: bool = True) -> Kind:
 
     Also raises whatever the factory does.
     """
-    told = name_of(thing)
+    kind = _kind_of(thing, make)
+    return replace(kind, framework=kind.framework or framework_of(thing))
+
+
+def framework_of(thing: Any) -> str:
+    """Return the framework of an application, or nothing."""
+    classes = ((cls.__module__, cls.__name__) for cls in type(thing).__mro__)
+    return next((FRAMEWORKS[one] for one in classes if one in FRAMEWORKS), "")
+
+
+def _kind_of(thing: Any, make: bool) -> Kind:
+    described = name_of(thing)
     for cls in type(thing).__mro__:
         found = CLASSES.get((cls.__module__, cls.__name__))
         if found:
-            return Kind(found, "application", told, ALSO.get((cls.__module__, cls.__name__), ()))
+            return Kind(found, "application", described, ALSO.get((cls.__module__, cls.__name__), ()))
     if isawaitable(thing):  # what `create_app('test')` gave
-        return _awaited(thing, told)
+        return _awaited(thing, described)
     where = adder(thing)
     if where is not None:
         over = "grpc_aio" if awaits(thing) else "grpc"
         return Kind(over, "servicer", "the gRPC servicer %s" % _class_of(thing).__name__, adder=where)
     if hasattr(thing, "__rsgi__") and not isclass(thing):
-        return Kind("rsgi", "application", told)
+        return Kind("rsgi", "application", described)
     if not callable(thing):
-        raise UnfitError(told, [])
-    return _of_call(thing, told, make)
+        raise UnfitError(described, [])
+    return _of_call(thing, described, make)
 
 
-def _of_call(thing: Callable[..., Any], told: str, make: bool) -> Kind:
+def _of_call(thing: Callable[..., Any], described: str, make: bool) -> Kind:
     try:
         needs = required(thing)
     except ValueError:
-        raise UnfitError(told, []) from None
+        raise UnfitError(described, []) from None
     if any(one.endswith("=") for one in needs) or _makes(thing, needs):
-        raise UnfitError(told, needs)
+        raise UnfitError(described, needs)
     awaits = _awaits(thing)
     if len(needs) == 3 and (awaits or needs[0] == "scope"):
-        return Kind("asgi", "application", told)
+        return Kind("asgi", "application", described)
     if len(needs) == 2 and awaits:
-        return Kind("rsgi", "application", told)
+        return Kind("rsgi", "application", described)
     if len(needs) == 2:
-        return Kind("wsgi", "application", told)
+        return Kind("wsgi", "application", described)
     if len(needs) == 1 and not awaits and (needs[0] == "scope" or _is_asgi2_class(thing)):
-        return Kind("asgi", "asgi2", told)
+        return Kind("asgi", "asgi2", described)
     if needs == ["server"]:
-        return Kind("grpc_aio" if awaits else "grpc", "servicer", "%s that adds to a gRPC server" % told)
+        return Kind("grpc_aio" if awaits else "grpc", "servicer", "%s that adds to a gRPC server" % described)
     if not needs and make:
-        return _made(thing, told)
-    raise UnfitError(told, needs)
+        return _made(thing, described)
+    raise UnfitError(described, needs)
 
 
 def _makes(thing: Any, needs: List[str]) -> bool:
@@ -231,15 +252,15 @@ def _makes(thing: Any, needs: List[str]) -> bool:
     return len(needs) == 2 and not environ and name.partition("_")[0] in ("create", "make", "build", "get")
 
 
-def _made(factory: Callable[[], Any], told: str) -> Kind:
+def _made(factory: Callable[[], Any], described: str) -> Kind:
     """Return what a factory makes, as something that it makes."""
     made = factory()
     if isawaitable(made):
-        return _awaited(made, told)
-    return _as_made(kind_of(made, make=False), told, "factory")
+        return _awaited(made, described)
+    return _as_made(kind_of(made, make=False), described, "factory")
 
 
-def _awaited(made: Any, told: str) -> Kind:
+def _awaited(made: Any, described: str) -> Kind:
     """Return what comes of waiting for it; the loop is left open, and what waits on it ends with the process."""
 
     async def wait() -> Any:
@@ -251,16 +272,16 @@ def _awaited(made: Any, told: str) -> Kind:
     try:
         inner = kind_of(thing, make=False)
     except UnfitError as error:
-        raise UnfitError("%s that makes %s" % (told, error.told), [], awaited=True) from None
+        raise UnfitError("%s that makes %s" % (described, error.described), [], awaited=True) from None
     if inner.interface not in AWAITED:
-        raise UnfitError("%s that makes %s" % (told, inner.told), [], awaited=True)
-    return _as_made(inner, told, "coroutine")
+        raise UnfitError("%s that makes %s" % (described, inner.described), [], awaited=True)
+    return _as_made(inner, described, "coroutine")
 
 
-def _as_made(inner: Kind, told: str, form: str) -> Kind:
+def _as_made(inner: Kind, described: str, form: str) -> Kind:
     if inner.form == "asgi2":
-        raise UnfitError("%s, which makes %s of ASGI 2" % (told, inner.told), [])
-    return replace(inner, form=form, told="%s that makes %s" % (told, inner.told))
+        raise UnfitError("%s, which makes %s of ASGI 2" % (described, inner.described), [])
+    return replace(inner, form=form, described="%s that makes %s" % (described, inner.described))
 
 
 def is_factory(thing: Any) -> bool:

@@ -24,14 +24,14 @@ from velodrome.guest.apps.surroundings import packages
 Facts = Dict[str, Any]
 
 
-def look(path: str, told: str, within: Sequence[str] = ()) -> Facts:
-    """Return what an app is, or under `problem` why it cannot be told; `told` is the interface its user names.
+def look(path: str, interface: str, within: Sequence[str] = ()) -> Facts:
+    """Return what an app is, or under `problem` why that is unknown; `interface` is the one its user names, or empty.
 
-    `within` are folders of which it is told what was imported from them.
+    `within` are folders whose imported files are listed.
     """
     folder = os.getcwd()  # before the app changes it
     try:
-        facts = _looked(path, told)
+        facts = _looked(path, interface)
         places = {"origin": origin(path), "imported": imported_within(within)}
         return {**facts, **places, "packages": packages()}
     except finding.NotFoundError as error:
@@ -39,29 +39,36 @@ def look(path: str, told: str, within: Sequence[str] = ()) -> Facts:
     except finding.UnreadableError as error:
         return {"problem": "unreadable", "attribute": str(error)}
     except finding.UnfitError as error:
-        return {"problem": "unfit", "told": error.told, "needs": error.needs, "awaited": error.awaited}
+        return {
+            "problem": "unfit",
+            "described": error.described,
+            "needs": error.needs,
+            "awaited": error.awaited,
+        }
     except SystemExit as error:
         return {"problem": "exit", "code": str(error.code), "lines": short_trace(error, folder)[:-1]}
     except BaseException as error:  # whatever an app raises, KeyboardInterrupt too
         return {"problem": "raises", "lines": short_trace(error, folder), **lacking(error)}
 
 
-def _looked(path: str, told: str) -> Facts:
+def _looked(path: str, interface: str) -> Facts:
     whole, thing, called = finding.found(path)
     if isinstance(thing, ModuleType) and finding.is_settings(thing):
         served = finding.applications(whole, thing)
-        return _facts(whole, "wsgi", "django", "the settings of a Django site", served)
-    if told:
-        return _as_told(whole, thing, called, told)
+        return _facts(whole, "wsgi", "django", "the settings of a Django site", served, framework="django")
+    if interface:
+        return _as_named(whole, thing, called, interface)
     found = finding.kind_of(thing, make=not called)
     if found.form == "servicer":
-        return _facts(whole, found.interface, found.form, found.told, {found.interface: found.adder or whole})
+        return _facts(
+            whole, found.interface, found.form, found.described, {found.interface: found.adder or whole}
+        )
     form = "factory" if called and found.form == "application" else found.form
     both = dict.fromkeys((found.interface, *found.also), whole) if found.also else None
-    return _facts(whole, found.interface, form, found.told, both)
+    return _facts(whole, found.interface, form, found.described, both, framework=found.framework)
 
 
-def _as_told(path: str, thing: Any, called: bool, interface: str) -> Facts:
+def _as_named(path: str, thing: Any, called: bool, interface: str) -> Facts:
     """Return what the user says it is; a factory is one all the same, and what is served by gRPC adds to a server.
 
     Raises UnfitError where it has to be awaited and servers of that interface do not.
@@ -69,11 +76,11 @@ def _as_told(path: str, thing: Any, called: bool, interface: str) -> Facts:
     if interface.startswith("grpc"):
         served = {interface: finding.adder(thing) or path}
         return _facts(path, interface, "servicer", finding.name_of(thing), served)
-    told = finding.name_of(thing)
+    described = finding.name_of(thing)
     form = _form(thing, called, interface)
     if form == "coroutine" and interface not in finding.AWAITED:
-        raise finding.UnfitError(told, [], awaited=True)
-    return _facts(path, interface, form, told)
+        raise finding.UnfitError(described, [], awaited=True)
+    return _facts(path, interface, form, described, framework=finding.framework_of(thing))
 
 
 def _form(thing: Any, called: bool, interface: str) -> str:
@@ -87,12 +94,27 @@ def _form(thing: Any, called: bool, interface: str) -> str:
     return "factory" if called and form == "application" else form
 
 
-def _facts(path: str, interface: str, form: str, told: str, served: Optional[Dict[str, str]] = None) -> Facts:
-    return {"path": path, "interface": interface, "form": form, "told": told, "served": served or {}}
+def _facts(
+    path: str,
+    interface: str,
+    form: str,
+    described: str,
+    served: Optional[Dict[str, str]] = None,
+    *,
+    framework: str = "",
+) -> Facts:
+    facts = {
+        "path": path,
+        "interface": interface,
+        "form": form,
+        "described": described,
+        "served": served or {},
+    }
+    return {**facts, "framework": framework}
 
 
 MOST_FILES = 1000
-"""Files told. One that is at the wrong place is enough."""
+"""Files listed. One that is at the wrong place is enough."""
 INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 
@@ -152,10 +174,10 @@ def short_trace(error: BaseException, folder: str) -> List[str]:
 
     Where none is, the last frame there is. `folder` is the one the app runs in.
     """
-    told = traceback.TracebackException.from_exception(error)
+    trace = traceback.TracebackException.from_exception(error)
     if isinstance(error, SyntaxError):
-        return _lines(told.format_exception_only())
-    every = [frame for frame in told.stack if not _is_machinery(frame.filename)]
+        return _lines(trace.format_exception_only())
+    every = [frame for frame in trace.stack if not _is_machinery(frame.filename)]
     root = os.path.realpath(folder) + os.sep
     mine = [number for number, frame in enumerate(every) if _is_own(frame.filename, root)]
     # A module that cannot even be found has no frame at all.
@@ -170,7 +192,7 @@ def short_trace(error: BaseException, folder: str) -> List[str]:
             lines.append("    " + frame.line)
     if below:
         lines.append("… and %d more in %s" % (below, _package(every[-1].filename)))
-    return [*lines, *_lines(told.format_exception_only())]
+    return [*lines, *_lines(trace.format_exception_only())]
 
 
 def _lines(pieces: Iterable[str]) -> List[str]:
@@ -274,8 +296,8 @@ def _fields(error: BaseException) -> List[str]:
     if type(error).__name__ != "ValidationError" or not callable(errors):
         return []
     try:
-        told = errors()
-        return [str(one["loc"][0]) for one in told if "missing" in str(one["type"]) and one["loc"]]
+        problems = errors()
+        return [str(one["loc"][0]) for one in problems if "missing" in str(one["type"]) and one["loc"]]
     except Exception:  # of another library's class, which is called the same
         return []
 

@@ -117,7 +117,7 @@ def prepare(connection: Any, version: str) -> str:
     """
     cursor = connection.cursor()
     cursor.execute(version)
-    told = str(cursor.fetchone()[0])
+    release = str(cursor.fetchone()[0])
     for statement in _tables.CREATE:
         cursor.execute(statement)
     for counting, clearing, (filling, rows) in zip(_tables.COUNT, _tables.CLEAR, _tables.fill("%s")):
@@ -127,4 +127,4 @@ def prepare(connection: Any, version: str) -> str:
             cursor.executemany(filling, rows)
     cursor.close()
     connection.close()
-    return told
+    return release

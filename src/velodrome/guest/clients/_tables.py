@@ -75,13 +75,13 @@ def spans(rows: int) -> Iterator[Tuple[int, int]]:
     return itertools.cycle([(key, key + rows - 1) for key in keys])
 
 
-_told: Set[str] = set()
+_warned: Set[str] = set()
 
 
 def tell(client: str, error: BaseException) -> None:
     """Write the first failure of a client to standard error; under load there would be thousands."""
-    if client not in _told:
-        _told.add(client)
+    if client not in _warned:
+        _warned.add(client)
         sys.stderr.write(
             "%s: %s: %s\n" % (client, type(error).__name__, str(error).strip() or "no reason given")
         )

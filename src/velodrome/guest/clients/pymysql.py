@@ -25,7 +25,7 @@ class Address(NamedTuple):
 
 
 def address(url: str, port: int) -> Address:
-    """Return the parts of a URL; `port` is the one meant where none is told."""
+    """Return the parts of a URL; `port` is the default."""
     parts = urlsplit(url)
     return Address(
         parts.hostname or "127.0.0.1",

@@ -285,8 +285,8 @@ def calibrated(us: float) -> int:
     """Return how many turns of the loop keep the CPU busy for `us` microseconds."""
     if not us:
         return 0
-    told = os.environ.get(TURN_VARIABLE)
-    return round(us / 1e6 / (float(told) / 1e9 if told else seconds_per_turn()))
+    seconds = os.environ.get(TURN_VARIABLE)
+    return round(us / 1e6 / (float(seconds) / 1e9 if seconds else seconds_per_turn()))
 
 
 Place = Tuple[Callable[[bytes], object], Callable[[], bytes]]

@@ -94,7 +94,7 @@ def refusal(status: int, closing: bool) -> bytes:
     return head(status, sized(0), closing)
 
 
-def told(request_head: bytes, method: bytes) -> Tuple[int, bool, bool, int]:
+def parse_head(request_head: bytes, method: bytes) -> Tuple[int, bool, bool, int]:
     """Return what a request's head says: length of the body, whether to close, whether it waits for a 100.
 
     Last comes the status to refuse it with, 0 for none: a refused request's body is not read, so the

@@ -70,12 +70,12 @@ async def resolver(client: str, which: str, seconds: float) -> Dict[str, Any]:
     await asyncio.sleep(3 * BEAT_S)
     try:
         await ask(url)
-        told = "an answer, which cannot be"
+        ending = "an answer, which cannot be"
     except Exception as error:
-        told = "%s: %s" % (type(error).__name__, error)
+        ending = "%s: %s" % (type(error).__name__, error)
     await asyncio.sleep(3 * BEAT_S)
     beating.cancel()
-    return {"client": client, "resolver": which, "blocked_s": max(late), "ended": told[:200]}
+    return {"client": client, "resolver": which, "blocked_s": max(late), "ended": ending[:200]}
 
 
 async def crowd(tasks: int, period: float, seconds: float) -> Dict[str, Any]:

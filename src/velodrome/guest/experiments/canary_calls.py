@@ -44,8 +44,11 @@ def main() -> None:
     parser.add_argument("--address", required=True, metavar="HOST:PORT")
     for count in ("--calls", "--at-once", "--digits"):
         parser.add_argument(count, type=int, required=True)
-    told = parser.parse_args()
-    print(json.dumps({"statuses": statuses(told.address, told.calls, told.at_once, told.digits)}), flush=True)
+    options = parser.parse_args()
+    print(
+        json.dumps({"statuses": statuses(options.address, options.calls, options.at_once, options.digits)}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

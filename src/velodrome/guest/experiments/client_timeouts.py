@@ -145,10 +145,10 @@ def took(
     def call() -> None:
         try:
             client(url, timeout)
-            told = "an answer, which cannot be"
+            ending = "an answer, which cannot be"
         except BaseException as error:
-            told = "%s: %s" % (type(error).__name__, error)
-        ended.append((time.monotonic() - began, told))
+            ending = "%s: %s" % (type(error).__name__, error)
+        ended.append((time.monotonic() - began, ending))
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
@@ -173,9 +173,9 @@ def main() -> None:
         found[name] = {}
         took(client, REFUSED, options.timeout, options.limit)  # imports the library, which takes long
         for kind, url in urls.items():
-            seconds, told = took(client, url, options.timeout, options.limit)
+            seconds, ending = took(client, url, options.timeout, options.limit)
             found[name][kind] = seconds
-            found[name][kind + "_error"] = told[:200]
+            found[name][kind + "_error"] = ending[:200]
     print(json.dumps(found), flush=True)
 
 

@@ -24,7 +24,7 @@ def app(environ: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
     _most = max(_most, _inside)
     time.sleep(WAIT_S)
     gevent = sys.modules.get("gevent.monkey")
-    told = {
+    facts = {
         "pid": os.getpid(),
         "at_once": _most,
         "patched": {
@@ -34,7 +34,7 @@ def app(environ: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
         "threads": threading.active_count(),
     }
     _inside -= 1
-    body = json.dumps(told).encode()
+    body = json.dumps(facts).encode()
     start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
 

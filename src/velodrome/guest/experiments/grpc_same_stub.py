@@ -9,7 +9,7 @@ Prints one line of JSON, of `blocking` and of `aio` each
      "stalled_keepalive_timeout": "DEADLINE_EXCEEDED", "stalled_s_keepalive_timeout": 3.0,
      "stalled_ping_timeout": "UNAVAILABLE", "stalled_s_ping_timeout": 1.5}
 
-That an option is *taken* says nothing: grpcio takes any name. So each is told by what it does.
+That an option is *taken* says nothing: grpcio takes any name. So each is recognised by what it does.
 `grpc.lb_policy_name`: how many of two servers get calls. `grpc.enable_retries`: how a call to a server that
 refuses twice ends, where the service config allows three attempts. `grpc.keepalive_timeout_ms`: how and when a
 call ends to a server that has stopped (SIGSTOP); as grpcio 1.60 to 1.85 leave it without effect where it is shorter
@@ -123,17 +123,17 @@ async def blocking(address: str, options: Options, name: str, times: int) -> Seq
     """Ask on a `grpc.Channel`."""
     import grpc
 
-    messages, told = protobuf_messages(), []
+    messages, replies = protobuf_messages(), []
     with grpc.insecure_channel(address, options) as channel:
         stub = GreeterStub(channel, messages)
         for _ in range(times):
             try:
                 reply = stub.SayHello(messages.request(name=name), timeout=DEADLINE_S)
-                told.append(reply.body.decode())
+                replies.append(reply.body.decode())
             except grpc.RpcError as error:
-                told.append(str(error.code().name))
+                replies.append(str(error.code().name))
             time.sleep(PAUSE_S)
-    return told
+    return replies
 
 
 async def awaiting(address: str, options: Options, name: str, times: int) -> Sequence[str]:
@@ -141,17 +141,17 @@ async def awaiting(address: str, options: Options, name: str, times: int) -> Seq
     import grpc
     from grpc import aio
 
-    messages, told = protobuf_messages(), []
+    messages, replies = protobuf_messages(), []
     async with aio.insecure_channel(address, options) as channel:
         stub = GreeterStub(channel, messages)
         for _ in range(times):
             try:
                 reply = await stub.SayHello(messages.request(name=name), timeout=DEADLINE_S)
-                told.append(reply.body.decode())
+                replies.append(reply.body.decode())
             except grpc.RpcError as error:
-                told.append(str(error.code().name))
+                replies.append(str(error.code().name))
             await asyncio.sleep(PAUSE_S)
-    return told
+    return replies
 
 
 async def stub_on(channel: Any) -> Dict[str, Any]:
@@ -168,12 +168,14 @@ async def effects(ask: Ask) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     with servers(4) as (first, second, third, fourth):
         for policy in ("pick_first", "round_robin"):
-            told = await ask("ipv4:%s,%s" % (first, second), [("grpc.lb_policy_name", policy)], NAME, CALLS)
-            found["servers_" + policy] = len(set(told))
+            replies = await ask(
+                "ipv4:%s,%s" % (first, second), [("grpc.lb_policy_name", policy)], NAME, CALLS
+            )
+            found["servers_" + policy] = len(set(replies))
         for word, enabled in (("with_retries", 1), ("without_retries", 0)):
             options = [("grpc.enable_retries", enabled), ("grpc.service_config", RETRYING)]
-            (told_once,) = await ask(first, options, REFUSED + word, 1)
-            found["ended_" + word] = "OK" if told_once.isdigit() else told_once
+            (ended,) = await ask(first, options, REFUSED + word, 1)
+            found["ended_" + word] = "OK" if ended.isdigit() else ended
         for server, (word, noticing) in zip((third, fourth), NOTICING.items()):
             began = time.monotonic()
             (found["stalled_" + word],) = await ask(server, noticing, STALLS, 1)

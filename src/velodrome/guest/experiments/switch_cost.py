@@ -193,11 +193,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--cpu", type=int, default=-1, help="run on this CPU alone")
-    told = parser.parse_args()
-    switches = {"thread-forced": forced(told.repeats)}  # first: it takes a second CPU
-    if told.cpu >= 0 and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {told.cpu})
-    switches.update(measured(told.repeats))
+    options = parser.parse_args()
+    switches = {"thread-forced": forced(options.repeats)}  # first: it takes a second CPU
+    if options.cpu >= 0 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {options.cpu})
+    switches.update(measured(options.repeats))
     summary = {name: quartiles(values) if values else None for name, values in switches.items()}
     print(json.dumps({"switches": summary, "interrupted": interrupted()}))
 

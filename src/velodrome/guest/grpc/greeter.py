@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from velodrome.guest.recipe import Body, Recipe
 
 PROTO = Path(__file__).with_name("helloworld.proto")
-"""For generators that are told a file: `--proto`."""
+"""For generators that take a file: `--proto`."""
 
 SERVICE = "helloworld.Greeter"
 
@@ -26,7 +26,7 @@ PIECE_BYTES = 64 * 1024
 """Most bytes of an upload in one message of a client's stream."""
 
 NAME = "world"
-"""Whom requests greet unless told otherwise."""
+"""Whom requests greet by default."""
 
 PEER = Recipe("grpc-peer", "waits as long as its request says", (Body(84),))
 """What the third party serves that recipes with `call` over gRPC ask."""
@@ -51,8 +51,8 @@ class Method:
         words = {False: "unary", True: "stream"}
         return "%s_%s" % (words[self.takes_stream], words[self.gives_stream])
 
-    def carries(self, recipe: Recipe) -> bool:
-        """Whether the recipe fits: an answer in chunks needs a stream of replies, a chat streams both ways."""
+    def supports(self, recipe: Recipe) -> bool:
+        """Return whether it can serve the recipe: chunks need a stream of replies, a chat needs both."""
         if recipe.chats:
             return self.takes_stream and self.gives_stream
         return self.gives_stream or not recipe.streams
@@ -117,13 +117,13 @@ def file_descriptor() -> Any:
         _add_message(file, name, fields)
     service = file.service.add(name=SERVICE_NAME)
     for method in METHODS:
-        told = service.method.add(name=method.name)
-        told.input_type, told.output_type = (".%s.%s" % (PACKAGE, message) for message in MESSAGES)
+        entry = service.method.add(name=method.name)
+        entry.input_type, entry.output_type = (".%s.%s" % (PACKAGE, message) for message in MESSAGES)
         # Left unset where false, as protoc does: what is unset is not on the wire.
         if method.takes_stream:
-            told.client_streaming = True
+            entry.client_streaming = True
         if method.gives_stream:
-            told.server_streaming = True
+            entry.server_streaming = True
     return file
 
 

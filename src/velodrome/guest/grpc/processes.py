@@ -23,9 +23,9 @@ GRACE_S = 2
 
 def command(module: str, launch: Launch, *more: str) -> Process:
     """Return the command line of a program; every knob is an option of the same name."""
-    told = ["--app=%s" % launch.app, "--host=%s" % launch.host, "--port=%d" % launch.port]
+    options = ["--app=%s" % launch.app, "--host=%s" % launch.host, "--port=%d" % launch.port]
     knobs = ["--%s=%s" % (knob, launch.text(knob)) for knob in sorted(launch.knobs)]
-    return Process(("-m", module, *told, *knobs, *more))
+    return Process(("-m", module, *options, *knobs, *more))
 
 
 def serve_in_each(options: Namespace, serve: Callable[[], None]) -> None:
@@ -73,12 +73,12 @@ def leave() -> None:
     os._exit(0)
 
 
-async def until_told() -> None:
+async def until_signalled() -> None:
     """Wait on the running loop for SIGTERM or SIGINT."""
-    told = asyncio.Event()
+    stopping = asyncio.Event()
     for signum in STOPS:
-        asyncio.get_running_loop().add_signal_handler(signum, told.set)
-    await told.wait()
+        asyncio.get_running_loop().add_signal_handler(signum, stopping.set)
+    await stopping.wait()
 
 
 def pooled(launch: Launch, app: Written) -> str:
@@ -123,11 +123,12 @@ def _processes(launch: Launch) -> List[str]:
 
 
 def _options(launch: Launch) -> str:
-    return 'options=[("grpc.so_reuseport", 1)]' if launch.number("workers") > 1 else ""
+    # On by default: a second server on the port would start without a word and get half of the connections.
+    return 'options=[("grpc.so_reuseport", %d)]' % (launch.number("workers") > 1)
 
 
 def _pool(launch: Launch, app: Written) -> List[str]:
-    given = ", ".join(filter(None, ("ThreadPoolExecutor(%s)" % launch.text("threads"), _options(launch))))
+    given = "ThreadPoolExecutor(%s), %s" % (launch.text("threads"), _options(launch))
     return [
         "server = grpc.server(%s)" % given,
         app.expression,

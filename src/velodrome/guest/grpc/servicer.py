@@ -50,7 +50,7 @@ class Frame:
     name_of: Callable[[Method], str]
     """How it writes the name of a method."""
     refuse: Callable[[str, str], Lines]
-    """The lines that end a call with a status, told by name, and a message."""
+    """The lines that end a call with a status, by its name, and a message."""
 
 
 def servicer(
@@ -63,7 +63,7 @@ def servicer(
         code.names["BODY"] = filler(code.size)
     lines: Lines = []
     for method in METHODS:
-        if method.carries(recipe):
+        if method.supports(recipe):
             lines += ["", *_method(method, code, frame)]
     return compiled(
         "Servicer", ["class Servicer:", *indented(lines)], code.names, "%s %s" % (frame.title, recipe.name)

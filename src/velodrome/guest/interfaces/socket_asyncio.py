@@ -13,9 +13,9 @@ from velodrome.guest.codegen.wire import (
     LINGER_S,
     LONGEST_HEAD,
     head_bytes,
+    parse_head,
     refusal,
     responder,
-    told,
 )
 from velodrome.guest.interface import AIOHTTP, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
@@ -61,7 +61,7 @@ def build(recipe: Recipe, upstream: str) -> Converse:
                 head = await reader.readuntil(BLANK_LINE)
             except asyncio.LimitOverrunError:
                 return await turn_away(reader, writer, 431)
-            length, closing, waits, refused = told(head, method)
+            length, closing, waits, refused = parse_head(head, method)
             if refused:
                 return await turn_away(reader, writer, refused)
             if waits:

@@ -13,9 +13,9 @@ from velodrome.guest.codegen.wire import (
     LINGER_S,
     LONGEST_HEAD,
     head_bytes,
+    parse_head,
     refusal,
     responder,
-    told,
 )
 from velodrome.guest.interface import URLLIB3, Interface, lazily
 from velodrome.guest.recipe import Recipe, served_here
@@ -104,7 +104,7 @@ def conversing(recipe: Recipe, respond: Callable[[Any, bytes, bool], None]) -> C
                 head, received = receive_head(connection, received)
             except TooLongError:
                 return turn_away(connection, 431)
-            length, closing, waits, refused = told(head, method)
+            length, closing, waits, refused = parse_head(head, method)
             if refused:
                 return turn_away(connection, refused)
             if waits:

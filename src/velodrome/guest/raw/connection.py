@@ -20,7 +20,7 @@ import socket
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-from velodrome.guest.codegen.wire import BLANK_LINE, CONTINUE, LINGER_S, LONGEST_HEAD, refusal, told
+from velodrome.guest.codegen.wire import BLANK_LINE, CONTINUE, LINGER_S, LONGEST_HEAD, parse_head, refusal
 from velodrome.guest.raw.process import end_on_sigterm, open_listener
 from velodrome.guest.workers import load
 
@@ -69,8 +69,8 @@ class Hearing:
         return self._missing >= 0
 
     @property
-    def heard(self) -> bool:
-        """Whether anything was heard behind the last request that was returned."""
+    def pending(self) -> bool:
+        """Whether anything was received behind the last request that was returned."""
         return bool(self._received) or self._missing >= 0
 
     def next(self) -> Optional[Request]:
@@ -81,7 +81,7 @@ class Hearing:
         end = received.find(BLANK_LINE)
         if end < 0:
             return _ENDLESS if len(received) > LONGEST_HEAD else None
-        length, closing, waits, refused = told(received[:end], self._method)
+        length, closing, waits, refused = parse_head(received[:end], self._method)
         if refused:
             return (refused, b"", True)
         self._received = received[end + 4 :]
@@ -180,7 +180,7 @@ class Dialogue(Hearing):
     @property
     def hears_next(self) -> bool:
         """Whether, once `unsent` is gone, there is nothing to do before more is heard."""
-        return self._state == OPEN and not self.heard
+        return self._state == OPEN and not self.pending
 
     def _at_the_end(self) -> int:
         """Everything went out. A refused request was not read whole: a close now would reset its answer."""
@@ -269,10 +269,10 @@ class Connection(Dialogue):
         self.socket.shutdown(socket.SHUT_WR)
 
 
-def open_reception(told: argparse.Namespace) -> Reception:
+def open_reception(options: argparse.Namespace) -> Reception:
     """Listen as told, with the handler that is named; from now on SIGTERM ends the process."""
     end_on_sigterm()
-    return Reception(open_listener(told), load(told.app))
+    return Reception(open_listener(options), load(options.app))
 
 
 class Reception:

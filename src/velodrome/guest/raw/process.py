@@ -91,19 +91,19 @@ def sigterm_let_through() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
-def open_listener(told: argparse.Namespace) -> socket.socket:
+def open_listener(options: argparse.Namespace) -> socket.socket:
     """Return a listening socket that does not block.
 
     What it accepts inherits TCP_NODELAY: else a chunk waits for the last one's ACK (40 ms).
     """
-    listener = listen(told.host, told.port, told.backlog)
+    listener = listen(options.host, options.port, options.backlog)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-def open_blocking_listener(told: argparse.Namespace) -> socket.socket:
+def open_blocking_listener(options: argparse.Namespace) -> socket.socket:
     """Return one whose `accept` waits for the next connection."""
-    listener = open_listener(told)
+    listener = open_listener(options)
     listener.setblocking(True)
     return listener
 

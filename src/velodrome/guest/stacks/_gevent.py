@@ -9,6 +9,7 @@ from velodrome.guest.stacks import _gunicorn
 REQUIRES = (*_gunicorn.REQUIRES, "gevent==26.9.0", "packaging==26.3")
 OLDEST_PYTHON = (3, 10)
 SERVER = _gunicorn.SERVER
+CONNECTIONS = _gunicorn.CONNECTIONS
 
 
 def command(launch: Launch) -> Process:

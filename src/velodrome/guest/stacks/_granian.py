@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from velodrome.guest.stack import Launch, Process, Server
+from velodrome.guest.stack import LOGGING, SUPERVISION, Launch, Process, Server
 
 REQUIRES = ("granian==2.8.7", "uvloop==0.23.0")
 OLDEST_PYTHON = (3, 10)
 NEEDS = {"granian": (1, 4)}  # 1.2 has neither --backpressure nor --no-access-log
 
 MIB = 2**20
+CONNECTIONS = 1024
+"""That a worker holds at once; granian's own default for one worker, which divides it by their number."""
+IDLE_S = 60
+"""It ends a connection that is idle as long as it waits for a head; it allows no more, and its own default is 30 s."""
 SERVER = Server(
     "granian",
-    race_only=(
-        "--log-level",
-        "--no-access-log",
-        "--workers-kill-timeout",
-        "--http1-header-read-timeout",
-        "--no-ws",
-    ),
+    race_only={"--log-level": LOGGING, "--workers-kill-timeout": SUPERVISION},
     access_log="off, on with --access-log: 67 µs of CPU a request, 75 % more than hello takes (wsgi, 90 µs)",
     # It counts no requests: it looks at the memory of each worker.
     replace_worker=lambda requests, memory_bytes: ("--workers-max-rss=%d" % max(memory_bytes // MIB, 1),),
+    keeps_idle_s=lambda knobs: IDLE_S,
     parts={"server": ("granian",)},
 )
 
@@ -36,12 +35,10 @@ def serve(launch: Launch, interface: str, *more: str) -> Process:
             "--port=%d" % launch.port,
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
-            # As many connections as one worker holds; by default backlog / workers.
+            # As many connections as one worker holds.
             "--backpressure=%s" % launch.text("connections"),
             "--http=1",
-            # It also ends a connection that is idle so long. No longer one is allowed; the default is 30 s.
-            *(() if launch.older("granian", 2) else ("--http1-header-read-timeout=60000",)),
-            "--no-ws",
+            *(() if launch.older("granian", 2) else ("--http1-header-read-timeout=%d" % (1000 * IDLE_S),)),
             *(() if launch.older("granian", 1, 7) else ("--workers-kill-timeout=5",)),
             "--no-access-log",
             "--log-level=warning",

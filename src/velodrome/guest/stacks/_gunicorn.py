@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Tuple
+from typing import Mapping, Tuple
 
-from velodrome.guest.stack import Configuration, Launch, Process, Server
+from velodrome.guest.stack import LOGGING, SUPERVISION, Configuration, KnobValue, Launch, Process, Server
 
 REQUIRES = ("gunicorn==27.0.1",)
 OLDEST_PYTHON = (3, 10)
@@ -13,7 +13,11 @@ OLDEST_PYTHON = (3, 10)
 # settings that are shown (threads=8 makes a gthread of sync). Read before the command line, which wins.
 NO_FILE = {"GUNICORN_CMD_ARGS": "--config=python:velodrome.guest.stacks._no_settings"}
 
-CONFIGURED = {"keep_alive": "keepalive", "log_level": "loglevel"}
+CONFIGURED = {
+    "keep_alive": "keepalive",
+    "log_level": "loglevel",
+    "no_control_socket": "control_socket_disable",
+}
 """Settings whose name in a file is not that of their option."""
 
 
@@ -37,12 +41,23 @@ def replace_worker(requests: int, memory_bytes: int) -> Tuple[str, ...]:
     return ("--max-requests=%d" % requests, *jitter)
 
 
+CONNECTIONS = 1000
+"""That a worker holds at once: gunicorn's own default."""
+
+
+def keeps_idle_s(knobs: Mapping[str, KnobValue]) -> float:
+    """Return how many seconds a connection may be idle; gunicorn's own are 2, for a proxy beside it."""
+    return float(knobs.get("keepalive", 75))
+
+
 SERVER = Server(
     "gunicorn",
-    race_only=("--log-level", "--no-access-log", "--timeout", "--graceful-timeout", "--no-control-socket"),
+    race_only={"--log-level": LOGGING, "--graceful-timeout": SUPERVISION},
     access_log="off, on with --access-logfile: 85 µs of CPU a request, 34 % more than hello takes (gthread, 248 µs)",
     replace_worker=replace_worker,
     configuration=configuration,
+    notifies=True,
+    keeps_idle_s=keeps_idle_s,
     reads=("gunicorn.conf.py", "GUNICORN_CMD_ARGS"),
     parts={"HTTP": ("gunicorn/http", "gunicorn/asgi"), "server": ("gunicorn",)},
 )
@@ -58,11 +73,9 @@ def serve(launch: Launch, worker_class: str, *more: str) -> Process:
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
             "--worker-class=%s" % worker_class,
-            # A worker late to say it lives is killed. An overloaded one is late, and overload is tested.
-            "--timeout=120",
             "--graceful-timeout=2",
-            # By default longer than a load may leave a connection idle; gunicorn's own 2 s suit a proxy in front.
-            "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
+            # Longer than a load, or a proxy (nginx: 60 s), leaves a connection idle.
+            "--keep-alive=%d" % keeps_idle_s(launch.knobs),
             # Since 25.1 a socket file would be left in the home folder of whoever runs it.
             *(() if launch.older("gunicorn", 25, 1) else ("--no-control-socket",)),
             "--log-level=warning",

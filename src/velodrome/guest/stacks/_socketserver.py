@@ -27,7 +27,7 @@ def endpoint(
 
 def server(
     base: Type[socketserver.TCPServer],
-    told: argparse.Namespace,
+    options: argparse.Namespace,
     handler: Type[socketserver.BaseRequestHandler],
 ) -> Any:
     """Return a bound, listening server of class `base`. Raises OSError if the port is taken."""
@@ -35,8 +35,8 @@ def server(
     class Server(base):  # type: ignore[valid-type, misc]
         """With a queue as long as the burst (it is 5 otherwise, and the rest of a burst is reset)."""
 
-        request_queue_size = told.backlog
-        address_family = family(told.host)
+        request_queue_size = options.backlog
+        address_family = family(options.host)
         allow_reuse_address = True
 
         def server_bind(self) -> None:
@@ -44,4 +44,4 @@ def server(
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             super().server_bind()
 
-    return Server((told.host, told.port), handler)
+    return Server((options.host, options.port), handler)

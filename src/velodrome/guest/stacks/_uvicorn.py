@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from velodrome.guest.stack import Launch, Process, Server
+from typing import Mapping
+
+from velodrome.guest.stack import LOGGING, SUPERVISION, KnobValue, Launch, Process, Server
 
 REQUIRES = ("uvicorn==0.54.0", "uvloop==0.23.0", "httptools==0.9.0")
 OLDEST_PYTHON = (3, 10)
 NEEDS = {"uvicorn": (0, 11)}  # has no --backlog before
 
+
+def keeps_idle_s(knobs: Mapping[str, KnobValue]) -> float:
+    """Return how many seconds a connection may be idle; uvicorn's own are 5, for a proxy beside it."""
+    return float(knobs.get("keepalive", 75))
+
+
 SERVER = Server(
     "uvicorn",
-    race_only=(
-        "--log-level",
-        "--no-access-log",
-        "--timeout-graceful-shutdown",
-        "--timeout-worker-healthcheck",
-    ),
+    race_only={"--log-level": LOGGING, "--timeout-graceful-shutdown": SUPERVISION},
     access_log="on by default: 45 µs of CPU a request, 64 % more than hello takes (70 µs)",
     replace_worker=lambda requests, memory_bytes: ("--limit-max-requests=%d" % requests,),
+    keeps_idle_s=keeps_idle_s,
     parts={"HTTP": ("uvicorn/protocols",), "server": ("uvicorn",)},
 )
 
@@ -35,16 +39,21 @@ def serve(launch: Launch, loop: str, parser: str) -> Process:
             "--loop=%s" % loop,
             "--http=%s" % parser,
             "--interface=asgi3",
-            # By default longer than a load may leave a connection idle; uvicorn's own 5 s suit a proxy in front.
-            "--timeout-keep-alive=%s" % launch.knobs.get("keepalive", 75),
+            # Longer than a load, or a proxy (nginx: 60 s), leaves a connection idle.
+            "--timeout-keep-alive=%d" % keeps_idle_s(launch.knobs),
             *(() if launch.older("uvicorn", 0, 22) else ("--timeout-graceful-shutdown=5",)),
-            # The parent replaces a worker that is late to say it lives; an overloaded one is late.
-            *(() if launch.older("uvicorn", 0, 37) else ("--timeout-worker-healthcheck=60",)),
+            # The parent kills a worker that is 5 s late to say it lives, and an overloaded one is late.
+            *(("--timeout-worker-healthcheck=60",) if _is_watched(launch) else ()),
             "--no-access-log",
             "--log-level=warning",
             launch.app,
         )
     )
+
+
+def _is_watched(launch: Launch) -> bool:
+    """Return whether a parent looks after the workers."""
+    return launch.number("workers") > 1 and not launch.older("uvicorn", 0, 37)
 
 
 def fast(launch: Launch) -> Process:

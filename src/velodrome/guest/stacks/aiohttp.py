@@ -25,6 +25,8 @@ from velodrome.guest.workers import (
 PROGRAM = "velodrome.guest.stacks.aiohttp"
 SERVER = Server(
     PROGRAM,
+    supervises=False,  # the program that is pasted only forks
+    keeps_idle_s=lambda knobs: 75.0,
     parts={
         "driver": ("aiohttp/client", "aiohttp/connector"),
         "HTTP": (

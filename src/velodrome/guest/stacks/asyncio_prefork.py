@@ -63,16 +63,16 @@ def serve_in_child(converse: Any, listener: socket.socket, backlog: int, life: i
 
 def main() -> None:
     """Serve till SIGTERM, then end the children and wait for them."""
-    told = arguments("backlog", "workers")
-    converse = load(told.app)
-    listener = listen(told.host, told.port, told.backlog)
+    options = arguments("backlog", "workers")
+    converse = load(options.app)
+    listener = listen(options.host, options.port, options.backlog)
     # Until the loop has its own handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     children: List[int] = []
     try:
         with sigterm_held_back():
-            children = forked(converse, listener, told.backlog, told.workers - 1)
-        asyncio.run(serve(converse, listener, told.backlog))
+            children = forked(converse, listener, options.backlog, options.workers - 1)
+        asyncio.run(serve(converse, listener, options.backlog))
     finally:
         for pid in children:
             os.kill(pid, signal.SIGTERM)  # not collected yet, so the id is still theirs

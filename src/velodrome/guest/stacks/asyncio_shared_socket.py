@@ -41,14 +41,14 @@ def work(app: str, listener: socket.socket, backlog: int, life: int) -> None:
 
 def main() -> None:
     """Start the workers; on SIGTERM end them, wait for them and leave."""
-    told = arguments("backlog", "workers")
-    listener = listen(told.host, told.port, told.backlog)
+    options = arguments("backlog", "workers")
+    listener = listen(options.host, options.port, options.backlog)
     life = life_line()
     # Forked, so that no helper process of multiprocessing (resource tracker, fork server) can outlive us.
     context = multiprocessing.get_context("fork")
     workers = [
-        context.Process(target=work, args=(told.app, listener, told.backlog, life))
-        for _ in range(told.workers)
+        context.Process(target=work, args=(options.app, listener, options.backlog, life))
+        for _ in range(options.workers)
     ]
     ended = threading.Event()
 

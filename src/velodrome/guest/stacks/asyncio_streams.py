@@ -37,8 +37,11 @@ stack = Stack(
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog", loops=LOOPS)
-    run(serve(load(told.app), listen(told.host, told.port, told.backlog), told.backlog), told.loop)
+    options = arguments("backlog", loops=LOOPS)
+    run(
+        serve(load(options.app), listen(options.host, options.port, options.backlog), options.backlog),
+        options.loop,
+    )
 
 
 if __name__ == "__main__":

@@ -7,13 +7,20 @@ It is a library: what it serves, and in how many processes, a program says. Its 
 
 from __future__ import annotations
 
+import math
 import socket
 
 from velodrome.guest.stack import Launch, Process, Server, Stack, Written, one_per_worker
 from velodrome.guest.workers import arguments, listen, load, with_workers
 
 PROGRAM = "velodrome.guest.stacks.bjoern"
-SERVER = Server(PROGRAM, parts={"server": ("bjoern",)})
+SERVER = Server(
+    PROGRAM,
+    access_log="none",
+    supervises=False,  # the program that is pasted only forks
+    keeps_idle_s=lambda knobs: math.inf,
+    parts={"server": ("bjoern",)},
+)
 
 
 def command(launch: Launch) -> Process:

@@ -1,10 +1,13 @@
 """cheroot, CherryPy's server in Python: one process with a pool of threads."""
 
-from velodrome.guest.stack import Launch, Process, Server, Stack, one_per_thread
+from velodrome.guest.stack import SUPERVISION, Launch, Process, Server, Stack, one_per_thread
 
 SERVER = Server(
     "cheroot",
-    race_only=("--shutdown-timeout",),
+    race_only={"--shutdown-timeout": SUPERVISION},
+    access_log="none",
+    most_idle=10,  # keep_alive_conn_limit
+    keeps_idle_s=lambda knobs: float(knobs["keepalive"]),
     parts={"HTTP": ("cheroot/server", "cheroot/makefile"), "server": ("cheroot",)},
 )
 
@@ -19,7 +22,7 @@ def command(launch: Launch) -> Process:
             "--threads=%s" % launch.text("threads"),
             "--max-threads=%s" % launch.text("threads"),
             "--request-queue-size=%s" % launch.text("backlog"),
-            # By default longer than a load may leave a connection idle; cheroot's own are 10 s.
+            # Longer than a load, or a proxy (nginx: 60 s), leaves a connection idle; cheroot's own are 10 s.
             "--timeout=%s" % launch.text("keepalive"),
             "--shutdown-timeout=2",
             launch.app,

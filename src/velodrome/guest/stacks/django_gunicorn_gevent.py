@@ -11,7 +11,7 @@ stack = Stack(
     concurrency="greenlets",
     command=_gevent.command,
     requires=_gevent.REQUIRES,
-    knobs={"workers": 1, "backlog": 2048, "connections": 10000},
+    knobs={"workers": 1, "backlog": 2048, "connections": _gevent.CONNECTIONS},
     python=(3, 10),
     server=_gevent.SERVER,
 )

@@ -16,7 +16,7 @@ stack = Stack(
     concurrency="greenlets",
     command=_gevent.command,
     requires=(*_gevent.REQUIRES, *GRPCIO),
-    knobs={"workers": 1, "backlog": 2048, "connections": 10000},
+    knobs={"workers": 1, "backlog": 2048, "connections": _gevent.CONNECTIONS},
     python=_gevent.OLDEST_PYTHON,
     server=_gevent.SERVER,
 )

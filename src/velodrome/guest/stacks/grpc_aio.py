@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from velodrome.guest.grpc.processes import GRACE_S, command, on_loop, serve_in_each, shares_port, until_told
+from velodrome.guest.grpc.processes import (
+    GRACE_S,
+    command,
+    on_loop,
+    serve_in_each,
+    shares_port,
+    until_signalled,
+)
 from velodrome.guest.interface import GRPCIO
 from velodrome.guest.stack import Launch, Process, Stack, Variant
 from velodrome.guest.workers import LOOPS, UVLOOP, UVLOOP_WHERE_IT_RUNS, arguments, load, run
@@ -51,7 +58,7 @@ async def serve(options: Namespace) -> None:
     load(options.app)(server)
     server.add_insecure_port("%s:%d" % (options.host, options.port))
     await server.start()
-    await until_told()
+    await until_signalled()
     await server.stop(GRACE_S)
 
 

@@ -55,10 +55,10 @@ def serve(options: Namespace, in_mode: bool = True) -> None:
     load(options.app)(server)
     server.add_insecure_port("%s:%d" % (options.host, options.port))
     server.start()
-    told = Event()
+    stopping = Event()
     for signum in STOPS:
-        gevent.signal_handler(signum, told.set)
-    told.wait()
+        gevent.signal_handler(signum, stopping.set)
+    stopping.wait()
     server.stop(GRACE_S).wait()
     leave()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from velodrome.guest.grpc.processes import GRACE_S, command, serve_in_each, shares_port, until_told
+from velodrome.guest.grpc.processes import GRACE_S, command, serve_in_each, shares_port, until_signalled
 from velodrome.guest.interface import GRPCLIB
 from velodrome.guest.stack import Launch, Process, Stack, Variant
 from velodrome.guest.workers import LOOPS, UVLOOP, UVLOOP_WHERE_IT_RUNS, arguments, load, run
@@ -53,7 +53,7 @@ async def serve(options: Namespace) -> None:
     await server.start(
         options.host, options.port, backlog=options.backlog, reuse_port=shares_port(options) or None
     )
-    await until_told()
+    await until_signalled()
     server.close()
     await asyncio.wait_for(server.wait_closed(), GRACE_S)
 

@@ -1,13 +1,14 @@
 """hypercorn, a server in Python for HTTP/1, 2 and 3; here it speaks HTTP/1.1."""
 
-from velodrome.guest.stack import Launch, Process, Server, Stack
-from velodrome.guest.stacks._gunicorn import replace_worker
+from velodrome.guest.stack import LOGGING, SUPERVISION, Launch, Process, Server, Stack
+from velodrome.guest.stacks._gunicorn import keeps_idle_s, replace_worker
 
 SERVER = Server(
     "hypercorn",
-    race_only=("--log-level", "--no-access-log", "--graceful-timeout"),
+    race_only={"--log-level": LOGGING, "--graceful-timeout": SUPERVISION},
     access_log="off, on with --access-logfile: 58 µs of CPU a request, 23 % more than hello takes (252 µs)",
     replace_worker=replace_worker,  # its options are gunicorn's
+    keeps_idle_s=keeps_idle_s,
     parts={"HTTP": ("hypercorn/protocol",), "server": ("hypercorn",)},
 )
 
@@ -31,8 +32,8 @@ def serve_on(loop: str, launch: Launch) -> Process:
             "--workers=%s" % launch.text("workers"),
             "--backlog=%s" % launch.text("backlog"),
             "--worker-class=%s" % loop,
-            # By default longer than a load may leave a connection idle; hypercorn's own are 5 s.
-            "--keep-alive=%s" % launch.knobs.get("keepalive", 75),
+            # Longer than a load, or a proxy (nginx: 60 s), leaves a connection idle; hypercorn's own are 5 s.
+            "--keep-alive=%d" % keeps_idle_s(launch.knobs),
             "--graceful-timeout=5",
             "--log-level=warning",
             "asgi:%s:%s" % (module, attribute),

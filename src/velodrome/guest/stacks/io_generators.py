@@ -44,10 +44,10 @@ def receive(listener: Any, converse: Any, trampoline: Trampoline) -> Waiting:
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
     trampoline = Trampoline()
-    trampoline.start(receive(open_listener(told), load(told.app), trampoline))
+    trampoline.start(receive(open_listener(options), load(options.app), trampoline))
     trampoline.run()
 
 

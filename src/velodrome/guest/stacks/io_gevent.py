@@ -37,13 +37,13 @@ def main() -> None:
     import gevent
     from gevent.server import StreamServer
 
-    told = arguments("backlog")
-    converse = load(told.app)
+    options = arguments("backlog")
+    converse = load(options.app)
 
     def attend(connection: Any, address: Any) -> None:
         converse(connection, True)
 
-    server = StreamServer(open_listener(told), attend)
+    server = StreamServer(open_listener(options), attend)
     gevent.signal_handler(signal.SIGTERM, server.stop, 0)  # those still connected are not waited for
     server.serve_forever(0)
 

@@ -44,9 +44,9 @@ def receive(listener: Any, converse: Any, of: Hub) -> None:
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
-    hub().start(receive, open_listener(told), load(told.app), hub())
+    hub().start(receive, open_listener(options), load(options.app), hub())
     hub().run()
 
 

@@ -45,9 +45,9 @@ def serve(listener: socket.socket, converse: Converse) -> None:
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
-    serve(open_blocking_listener(told), load(told.app))
+    serve(open_blocking_listener(options), load(options.app))
 
 
 if __name__ == "__main__":

@@ -238,11 +238,11 @@ def serve(ring: Ring, reception: Reception) -> None:
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
     ring = Ring()
     connected: Any = partial(Pending, ring)
-    serve(ring, Reception(open_listener(told), load(told.app), connected))
+    serve(ring, Reception(open_listener(options), load(options.app), connected))
 
 
 if __name__ == "__main__":

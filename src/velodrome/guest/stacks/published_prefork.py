@@ -35,10 +35,12 @@ stack = Stack(
 
 def main() -> None:
     """Serve till SIGTERM, which ends the children too: the publication leaves that to Ctrl-C."""
-    told = arguments("backlog", "workers")
+    options = arguments("backlog", "workers")
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    listening = asyncio.start_server(handler(load(told.app)), told.host, told.port, backlog=told.backlog)
+    listening = asyncio.start_server(
+        handler(load(options.app)), options.host, options.port, backlog=options.backlog
+    )
     loop.run_until_complete(listening)
     children: List[int] = []
 
@@ -49,7 +51,7 @@ def main() -> None:
 
     end_on_sigterm(end_children)
     with sigterm_held_back():
-        for _ in range(told.workers - 1):
+        for _ in range(options.workers - 1):
             pid = os.fork()
             if pid == 0:
                 break

@@ -56,11 +56,11 @@ def work(app: str, listener: socket.socket) -> None:
 
 def main() -> None:
     """Start the workers and wait for them; SIGTERM ends them too: the publication leaves that to Ctrl-C."""
-    told = arguments("backlog", "workers")
-    listener = listen(told.host, told.port, told.backlog)
+    options = arguments("backlog", "workers")
+    listener = listen(options.host, options.port, options.backlog)
     # Forked, so that no helper process of multiprocessing can outlive us.
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=work, args=(told.app, listener)) for _ in range(told.workers)]
+    workers = [context.Process(target=work, args=(options.app, listener)) for _ in range(options.workers)]
 
     def end_workers() -> None:
         for worker in workers:

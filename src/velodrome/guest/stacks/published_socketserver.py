@@ -46,17 +46,17 @@ def endpoint(answer: Callable[[bytes], bytes]) -> Type[socketserver.BaseRequestH
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
 
     class Server(socketserver.TCPServer):
         """With a longer queue, and an address that can be had again at once."""
 
         allow_reuse_address = True
-        address_family = family(told.host)
-        request_queue_size = told.backlog
+        address_family = family(options.host)
+        request_queue_size = options.backlog
 
-    Server((told.host, told.port), endpoint(load(told.app))).serve_forever()
+    Server((options.host, options.port), endpoint(load(options.app))).serve_forever()
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ stack = Stack(
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
-    asyncio.run(serve(load(told.app), told.host, told.port, told.backlog))
+    asyncio.run(serve(load(options.app), options.host, options.port, options.backlog))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,13 @@ from velodrome.guest.stack import Launch, Process, Server, Stack, Written
 from velodrome.guest.workers import load
 
 PROGRAM = "velodrome.guest.stacks.robyn"
-SERVER = Server(PROGRAM, parts={"server": ("robyn/processpool",), "framework": ("robyn",)})
+SERVER = Server(
+    PROGRAM,
+    # With one process it does not heed SIGTERM.
+    stop_signal=int(signal.SIGINT),
+    keeps_idle_s=lambda knobs: float(knobs["keepalive"]),
+    parts={"server": ("robyn/processpool",), "framework": ("robyn",)},
+)
 
 
 def command(launch: Launch) -> Process:
@@ -31,8 +37,7 @@ def command(launch: Launch) -> Process:
             "--log-level=WARN",
             "--disable-openapi",
         ),
-        # With one process it does not heed SIGTERM.
-        stop_signal=int(signal.SIGINT),
+        stop_signal=SERVER.stop_signal,
     )
 
 

@@ -5,7 +5,7 @@ from velodrome.guest.stack import Launch, Process, Server, Stack
 
 SERVER = Server(
     "sanic",
-    race_only=("--no-access-logs", "--no-motd"),
+    keeps_idle_s=lambda knobs: 120.0,  # KEEP_ALIVE_TIMEOUT
     parts={
         "HTTP": ("sanic/http", "sanic/headers", "sanic/compat"),
         "server": ("sanic/server", "sanic/worker"),

@@ -43,9 +43,9 @@ def end_children(forking: socketserver.ForkingTCPServer) -> None:
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog", "workers")
-    forking = server(socketserver.ForkingTCPServer, told, endpoint(load(told.app), keep=False))
-    forking.max_children = told.workers
+    options = arguments("backlog", "workers")
+    forking = server(socketserver.ForkingTCPServer, options, endpoint(load(options.app), keep=False))
+    forking.max_children = options.workers
     end_on_sigterm(lambda: end_children(forking))
     forking.serve_forever()
 

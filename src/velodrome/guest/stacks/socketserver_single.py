@@ -31,9 +31,9 @@ stack = Stack(
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
-    server(socketserver.TCPServer, told, endpoint(load(told.app), keep=False)).serve_forever()
+    server(socketserver.TCPServer, options, endpoint(load(options.app), keep=False)).serve_forever()
 
 
 if __name__ == "__main__":

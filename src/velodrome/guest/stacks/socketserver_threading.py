@@ -35,9 +35,9 @@ class Threading(socketserver.ThreadingTCPServer):
 
 def main() -> None:
     """Serve till SIGTERM."""
-    told = arguments("backlog")
+    options = arguments("backlog")
     end_on_sigterm()
-    server(Threading, told, endpoint(load(told.app), keep=True)).serve_forever()
+    server(Threading, options, endpoint(load(options.app), keep=True)).serve_forever()
 
 
 if __name__ == "__main__":

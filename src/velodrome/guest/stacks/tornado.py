@@ -26,6 +26,8 @@ from velodrome.guest.workers import (
 PROGRAM = "velodrome.guest.stacks.tornado"
 SERVER = Server(
     PROGRAM,
+    supervises=False,  # the program that is pasted only forks
+    keeps_idle_s=lambda knobs: 3600.0,  # HTTPServer's idle_connection_timeout
     parts={
         "driver": ("tornado/httpclient", "tornado/simple_httpclient", "tornado/curl_httpclient"),
         "HTTP": (

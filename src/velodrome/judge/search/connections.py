@@ -159,10 +159,10 @@ class _Search:
         rps = [block[mid] for block in blocks]
         half = student_t(len(rps) - 1) * statistics.stdev(rps) / math.sqrt(len(rps)) if len(rps) > 1 else 0.0
         mean = statistics.fmean(rps)
-        told = Interval(low, mid, high), Interval(mean - half, mean, mean + half)
+        intervals = Interval(low, mid, high), Interval(mean - half, mean, mean + half)
         if high <= 2 * low:
-            return self._ended(Ending.CONVERGED, "", *told)
-        return self._ended(Ending.SPENT, f"{len(blocks)} blocks vary too much", *told)
+            return self._ended(Ending.CONVERGED, "", *intervals)
+        return self._ended(Ending.SPENT, f"{len(blocks)} blocks vary too much", *intervals)
 
     def _blocks(self, counts: Sequence[int]) -> list[dict[int, float]]:
         """Return the whole blocks at the end of what was measured, without those that were spoilt."""
@@ -191,7 +191,7 @@ def enough_connections(measure: Callable[[int], Sample], asked: ConnectionSearch
     return _Search(measure, asked).run()
 
 
-# --- Fits the Universal Scalability Law to throughput against connections, with bootstrap intervals.
+# The Universal Scalability Law, fitted to throughput against connections, with bootstrap intervals.
 #
 #     X(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1))
 #
@@ -245,11 +245,11 @@ class _Drawn:
 
 def scalability(samples: Sequence[Sample]) -> Scalability | None:
     """Return the law of those samples that say something of the server; None for too few different numbers."""
-    told = [one for one in samples if not one.spoilt and one.rps > 0]
-    if len({one.connections for one in told}) < LEAST_NUMBERS:
+    valid = [one for one in samples if not one.spoilt and one.rps > 0]
+    if len({one.connections for one in valid}) < LEAST_NUMBERS:
         return None
-    counts = np.array([float(one.connections) for one in told])
-    rates = np.array([one.rps for one in told])
+    counts = np.array([float(one.connections) for one in valid])
+    rates = np.array([one.rps for one in valid])
     found = _fitted(counts, rates)
     law = _curve(found.coefficients, counts)
     if not np.all(law > 0):
@@ -266,7 +266,7 @@ def scalability(samples: Sequence[Sample]) -> Scalability | None:
         peak_rps=best,
         misfit=_misfit(counts, rates, found.coefficients),
         fits=_fits(counts, rates, found),
-        points=len(told),
+        points=len(valid),
     )
 
 

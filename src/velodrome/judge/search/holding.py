@@ -7,22 +7,35 @@ may fail; the trial as a whole; what bounds a contestant at its highest rate.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
 from velodrome.judge.load_figures import GIVEN_UP, requests_needed
 from velodrome.model import quantity
-from velodrome.model.condition import Condition, Figures, because, comparisons, decide
+from velodrome.model.condition import (
+    Comparison,
+    Condition,
+    Every,
+    Figures,
+    Relation,
+    Some,
+    because,
+    comparisons,
+    decide,
+)
 from velodrome.model.measurement import OUTCOMES, Flag, FlagKind, Measurement, Severity
-from velodrome.model.search import Bottom, Bound, Probe
+from velodrome.model.metric import LoadMetric
+from velodrome.model.quantity import Unit
+from velodrome.model.search import Bottom, Bound, Probe, Strain
 
 OF_THE_LAB = frozenset(
     {
         FlagKind.GENERATOR_SATURATED,
         FlagKind.GENERATOR_LAGGED,
+        FlagKind.CPU_SHARED,
         FlagKind.CAPPED_BY_CONNECTIONS,
         FlagKind.DEBUG_BUILD,
         FlagKind.UPSTREAM_LATE,
@@ -40,7 +53,7 @@ def of_the_moment(measured: Measurement) -> Flag | None:
 
 
 def of_the_lab(measured: Measurement) -> Flag | None:
-    """Return the flag by which a trial tells of the lab and not of the server."""
+    """Return the flag by which a trial shows the lab and not the server."""
     return _first(measured, OF_THE_LAB.__contains__)
 
 
@@ -50,7 +63,7 @@ def _first(measured: Measurement, meant: Callable[[FlagKind], bool]) -> Flag | N
     )
 
 
-# --- Tells while a rate is being tried that it is too high: the backlog rises, and not by chance.
+# --- Ending a trial early: the backlog rises, and not by chance.
 #
 # Backlog is what fell due and is not answered. A server that keeps up has one that goes up and down; one that is asked
 # for more than it can do has one that rises by the difference, every second, long before anything times out. So the
@@ -72,12 +85,32 @@ STANDING = 0.25
 """And the backlog must be worth at least so many seconds of the rate: a small queue may fill quickly and stay."""
 
 
+LEVEL = 0.01
+"""Of the rate: a backlog whose slope is shown to be less is level, one whose slope is shown to be more rises."""
+LEVEL_S = 8.0
+"""Loads from this length on must show that their backlog is level; shorter ones only that it does not clearly rise."""
+ONE_SIDED = 1.645
+"""Standard errors, 95 %."""
+
+
 @dataclass(frozen=True)
 class Slope:
     """Requests a second by which a backlog rises, and its standard error."""
 
     per_s: float
     error: float
+
+    def rises(self, rate: float) -> bool:
+        """Whether it is shown to rise at a rate."""
+        return self.per_s - ONE_SIDED * self.error > LEVEL * rate
+
+    def is_level(self, rate: float) -> bool:
+        """Whether it is shown not to rise: its slope is equivalent to none.
+
+        One side of two one-sided tests (D. J. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): a
+        backlog that falls, after too much warm-up, is none.
+        """
+        return self.per_s + ONE_SIDED * self.error < LEVEL * rate
 
 
 def slope(values: Sequence[tuple[float, float]]) -> Slope | None:
@@ -111,7 +144,7 @@ def rises(values: Sequence[tuple[float, float]], rate: float) -> Slope | None:
     return found if found.per_s - SURE * found.error > LOST * rate else None
 
 
-# --- How many requests may fail where no condition says so, and whether as many are answered wrongly at any rate.
+# --- Failed requests where no condition limits them.
 #
 # What is answered wrongly when one asks after the other is no matter of how much is asked: items of a log that are
 # gone, one answer in twenty that is an error of the app's own. Then no rate holds, and looking for one would be in
@@ -122,7 +155,7 @@ FAILING = 0.01
 SEVERAL = 3
 """So many wrong answers at least, before they are said to be no accident."""
 ALONE_S = 0.7
-"""How long one connection asks, to show what a request takes when nobody is before it."""
+"""How long one connection sends requests, to show what a request takes when nobody is before it."""
 ENOUGH, ENOUGH_S = 150, 8.0
 """Requests one after the other that show how much is answered wrongly at any rate, and how long they may take."""
 _ROUND = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
@@ -132,7 +165,7 @@ _ROOM = 1.5
 
 @dataclass(frozen=True)
 class OneByOne:
-    """What became of requests that were asked one after the other, so that none waited for another."""
+    """Outcomes of requests that were sent one after the other, so that none waited for another."""
 
     outcomes: Mapping[str, int] = field(default_factory=dict)
 
@@ -169,7 +202,7 @@ def enough_s(alone_ms: float, least_s: float) -> float:
 
 
 def in_doubt(alone: OneByOne, conditions: Iterable[Condition]) -> bool:
-    """Whether more is answered wrongly than may be, and too little was asked to say that it is so at any rate."""
+    """Whether more is answered wrongly than may be, and too few requests were sent to say that it is so at any rate."""
     return share_failed(alone.answered, conditions) > FAILING and not wrong_anyway(alone, conditions)
 
 
@@ -197,12 +230,12 @@ def _at_least(share: float, of: int) -> float:
     return (middle - half) / (1 + z * z / of)
 
 
-# --- Whether a rate held: what one trial of an open loop says, by its conditions and by whether the server kept up.
+# --- Whether a rate held.
 #
 #     holding.probe(Tried(rate=500, outcomes={"ok": 1500}, ended_rps=499, figures=look_up), Demands(must=(slo,)))
 #
 # A search asks it of every trial, wherever the trial was made: on a URL, or on a server booted for it. Whether the
-# server kept up is told by all that came to an end, right or wrong: how many may be wrong is for conditions on errors
+# server kept up is shown by all that came to an end, right or wrong: how many may be wrong is for conditions on errors
 # to say, and where there is none, for a demand that goes without saying.
 
 WARMUP_S, DRAIN_S = 0.5, 0.5
@@ -210,10 +243,18 @@ WARMUP_S, DRAIN_S = 0.5, 0.5
 LONGEST_S = 60.0
 """Of one trial, however many requests a percentile needs at a low rate."""
 SPARE = 1.3
-"""So many times the requests a percentile needs are asked."""
+"""So many times the requests a percentile needs are sent."""
 FELL_BEHIND = 0.95
-"""An open loop of which less than this part of its rate came to an end was asked for too much, with or without
-conditions."""
+"""Where nothing was seen of its backlog, an open loop of which less than this part of its rate came to an end was asked
+for too much, with or without conditions."""
+LEAST = 8
+"""Requests expected in the least: independent users come with that many in all but 1 of 3,000 loads, e^-8."""
+NEAR = 10
+"""Loads near the edge have so many times the requests that a percentile needs, if that is bearable."""
+NEAR_TIMES, NEAR_LONGEST_S = 3, 20.0
+"""But at least so many times the length of the first looks, and no more seconds."""
+PROOF_TIMES = 20
+"""A proof is so many times as long as the first looks: a minute."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +273,12 @@ class Demands:
         """Return how long a trial is: long enough for the percentiles that are named, if that is bearable."""
         named = (one.metric for condition in self.every for one in comparisons(condition))
         needed = max((requests_needed(metric) for metric in named), default=1)
-        return max(least, min(SPARE * needed / rate, LONGEST_S))
+        return max(least, min(max(SPARE * needed, LEAST) / rate, LONGEST_S))
+
+    def seconds_near(self, rate: float, least: float) -> float:
+        """Return how long a load near the edge is, whose late requests are counted."""
+        enough = min(NEAR / SPARE * self.seconds(rate, 0.0), NEAR_LONGEST_S)
+        return max(NEAR_TIMES * least, enough, self.seconds(rate, least))
 
 
 @dataclass(frozen=True)
@@ -248,25 +294,85 @@ class Tried:
     rising: Slope | None = None
     """How its backlog rose, where it was ended because of that."""
     alone: OneByOne = NOBODY_ASKED
-    """The same server, asked one request after the other."""
+    """The same server, which gets one request after the other."""
+    seconds: float = 0.0
+    """Measured; 0: not known."""
+    backlog: Slope | None = None
+    """How its backlog went over the whole of it; None: nothing was seen of it."""
+    beyond: Callable[[LoadMetric, float], float | None] = lambda _metric, _limit: None
+    """Counts requests later than a limit, milliseconds; None: there is no histogram."""
+    boot: int = 0
+    """Which start of the server it was."""
+    scatter: float = 0.0
+    """By which part of the rate its requests may miss it by chance."""
 
 
 def probe(tried: Tried, demands: Demands) -> Probe:
     """Return whether a rate held; a trial that says nothing of the server is for the caller to sort out before."""
     broken, untold = _by_conditions(tried, demands)
-    broken = broken or _overdone(tried)
+    overdone = _overdone(tried)
+    found = Probe(
+        tried.rate,
+        True,
+        overdone=bool(overdone),
+        boot=tried.boot,
+        seconds=tried.seconds,
+        strains=strains(tried, demands),
+    )
+    broken = broken or overdone or _not_level(tried)
     if broken:
-        return Probe(tried.rate, False, broken)
+        return replace(found, held=False, why=broken)
     if (failed := share_failed(tried.outcomes, demands.every)) > FAILING:
         anyway = wrong_anyway(tried.alone, demands.every)
         why = anyway or f"{quantity.percent(failed)} of the requests failed"
-        return Probe(tried.rate, False, why, everywhere=bool(anyway))
-    return Probe(tried.rate, None, untold) if untold else Probe(tried.rate, True)
+        return replace(found, held=False, why=why, everywhere=bool(anyway))
+    return replace(found, held=None, why=untold) if untold else found
 
 
-def fell_behind(rate: float, ended_rps: float) -> bool:
+def fell_behind(rate: float, ended_rps: float, scatter: float = 0.0) -> bool:
     """Return whether a server did not keep up with a rate, by what came to an end."""
-    return ended_rps < FELL_BEHIND * rate
+    return ended_rps < (FELL_BEHIND - scatter) * rate
+
+
+def strains(tried: Tried, demands: Demands) -> tuple[Strain, ...]:
+    """Return how much of what each condition allows was used up; nothing where one of them is no share of requests."""
+    asked = float(sum(tried.outcomes.values()))
+    found: list[Strain] = []
+    for wanted, conditions in ((True, demands.must), (False, demands.must_not)):
+        for condition in conditions:
+            for one in _parts(condition, every=wanted):
+                strain = _strain(one, tried, asked, wanted) if asked else None
+                if strain is None:
+                    return ()
+                found.append(strain)
+    if not found:
+        return ()
+    failed = share_failed(tried.outcomes, demands.every) * asked
+    return (*found, Strain("failed requests", failed, FAILING * asked))
+
+
+def _parts(condition: Condition, *, every: bool) -> Iterator[Condition]:
+    """Yield what must hold all together (of what may not hold: none of which may)."""
+    if isinstance(condition, Every if every else Some):
+        for part in condition.parts:
+            yield from _parts(part, every=every)
+    else:
+        yield condition
+
+
+def _strain(condition: Condition, tried: Tried, asked: float, wanted: bool) -> Strain | None:
+    below = {Relation.BELOW, Relation.AT_MOST} if wanted else {Relation.ABOVE, Relation.AT_LEAST}
+    if not isinstance(condition, Comparison) or condition.relation not in below:
+        return None
+    metric = condition.metric
+    if metric.percentile is not None:
+        late = tried.beyond(metric, condition.limit)
+        allowed = (1 - metric.percentile / 100) * asked
+        return None if late is None else Strain(condition.text, late, allowed, condition.limit)
+    if metric.unit is Unit.SHARE and not condition.counted and metric.name != "cpu" and condition.limit > 0:
+        share = tried.figures(metric, False).value
+        return None if share is None else Strain(condition.text, share * asked, condition.limit * asked)
+    return None
 
 
 def _by_conditions(tried: Tried, demands: Demands) -> tuple[str, str]:
@@ -286,9 +392,19 @@ def _overdone(tried: Tried) -> str:
     """Return how a rate shows to be too high, whatever the conditions."""
     if tried.rising is not None:
         return f"the backlog rose by {quantity.rate(tried.rising.per_s)}"
-    if fell_behind(tried.rate, tried.ended_rps):
+    if tried.backlog is not None and tried.backlog.rises(tried.rate):
+        return f"the backlog rose by {quantity.rate(tried.backlog.per_s)}"
+    if fell_behind(tried.rate, tried.ended_rps, tried.scatter):
         return f"only {quantity.rate(tried.ended_rps)} were answered"
     return ""
+
+
+def _not_level(tried: Tried) -> str:
+    """Return why a load that is long enough to show that its backlog is level does not."""
+    if tried.seconds < LEVEL_S or tried.backlog is None or tried.backlog.is_level(tried.rate):
+        return ""
+    per_s, error = quantity.rate(tried.backlog.per_s), quantity.rate(ONE_SIDED * tried.backlog.error)
+    return f"its backlog is not shown to stand still: it rose by {per_s} ± {error}"
 
 
 class Backlog:
@@ -299,6 +415,11 @@ class Backlog:
         self._seen: list[tuple[float, float]] = []
         self._last: tuple[int, int, int] | None = None
         self.rising: Slope | None = None
+
+    @property
+    def slope(self) -> Slope | None:
+        """Of all that was seen."""
+        return slope(self._seen)
 
     def begin(self) -> None:
         """Forget what was seen: the load is made once more."""
@@ -317,7 +438,7 @@ class Backlog:
         return self.rising is None
 
 
-# --- What bounds a contestant at its highest rate: its CPUs, its slots, or something else; by its own use of them.
+# --- The bottleneck at the highest rate.
 #
 # By Little's law the slots in use are throughput × the time a request is in the server (J. D. C. Little, «A Proof for
 # the Queuing Formula: L = λW», Operations Research 9, 1961).

@@ -2,31 +2,31 @@
 
     found = highest_rate(lambda rate: Probe(rate, held=rate < 970), RateSearch(first=100))
     found.ending, found.interval        # converged, Interval(951, 968, 985)
+    found.claim                         # what was proven at the lower end of it, where `prove` was given
 
-First the rate is doubled while it holds, or halved until it does; then all trials are near the edge (`Threshold`),
-where the same rates come up again as often as the noise demands. Sought is the rate of which half of the trials hold:
-below the interval nearly all do, above it nearly none.
+First the rate is doubled while it holds, or halved until it does. Then all loads are near the edge (`edge.Edge`), on
+several boots where the server can be booted again, until the interval is narrow. What is claimed is its lower end, and
+it is proven: by a longer load at that rate, on a boot of its own. A proof that fails lowers the claim.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from velodrome.judge.search.edge import Edge, likely_to_hold
 from velodrome.model.quantity import Interval
-from velodrome.model.search import Ending, Probe, RateFound
+from velodrome.model.search import Claim, Ending, Probe, RateFound
 
-LAPSE = 0.08
-"""Answers that have nothing to do with the rate: one in twelve, half of them wrong."""
 WIDTHS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.16)
 """How far around the threshold answers vary, as parts of the rate; all equally likely beforehand."""
 STEP = 0.0025
 """Of the grid, in logarithms of the rate: a quarter of a percent."""
 MOST_POINTS = 1_500
 CANDIDATES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
-"""Quantiles of what is known, at which the next question may be asked."""
+"""Quantiles of what is known, at which the next trial may be run."""
 
 FORECAST_SPREAD = 0.25
 """Of a forecast, in logarithms of the rate: as wrong as this it usually is."""
@@ -67,9 +67,7 @@ class Threshold:
 
     def _holds(self, rate: float) -> Floats:
         """Return the probability that a rate (its logarithm) holds, for every threshold and width."""
-        distance = (self._rates[:, None] - rate) / self._widths[None, :]
-        curve: Floats = 1.0 / (1.0 + np.exp(-np.clip(distance, -50.0, 50.0)))
-        return LAPSE / 2 + (1 - LAPSE) * curve
+        return likely_to_hold((self._rates[:, None] - rate) / self._widths[None, :])
 
     def _quantiles(self, shares: tuple[float, ...]) -> list[float]:
         sums = np.cumsum(self._known.sum(axis=1))
@@ -101,18 +99,18 @@ def _entropy(joint: Floats) -> float:
     return float(-(positive * np.log(positive / total)).sum())
 
 
-# --- The highest rate at which a condition holds.
-
 FIRST = 0.5
 """Of what a closed loop got, the rate that is tried first: it surely holds, if any near does."""
-ROOM = 4.0
+ROOM = 1.8
 """The edge is looked for so many times beyond what was tried: the first answers may have been wrong."""
-NEAR = 3
-"""So many trials on either side of the edge must have said so before it is believed, none further from it than"""
-NEARBY = 2.0
-"""times the tolerance."""
+FAR = 2.5
+"""Rates that many times the edge or more say nothing of where exactly it is."""
 LEAST_TRIALS = 2
 """A rate that ends the search by itself, the lowest or the highest, is tried so often."""
+PROOFS = 4
+"""So many rates are tried to be proven at most, each lower than the one before."""
+LOWER = 0.93
+"""After a proof that failed, the next rate is no more than this part of it."""
 
 
 @dataclass(frozen=True)
@@ -122,43 +120,71 @@ class RateSearch:
     first: float
     lowest: float = 1.0
     highest: float = 1e7
-    tolerance: float = 0.05
-    """The interval is to be no wider than this part of the rate."""
+    tolerance: float = 0.1
+    """Half the interval is to be no wider than this part of the rate."""
     most: int = 40
-    """Trials."""
+    """Loads, proofs not counted."""
+    boots: int = 3
+    """At least, where the server can be booted again."""
+    loads: int = 4
+    """Near the edge, on each boot."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How loads are made."""
+
+    look: Callable[[float], Probe]
+    """A short load: is a rate far too high, or far too low?"""
+    near: Callable[[float], Probe]
+    """A load near the edge."""
+    reboot: Callable[[], None] | None = None
+    """Boot the server again before the next load; None: it is somebody else's."""
+    prove: Callable[[float], Probe] | None = None
+    """A long load at the rate that is to be claimed; None: nothing is claimed."""
 
 
 @dataclass
 class _Search:
-    measure: Callable[[float], Probe]
-    asked: RateSearch
+    measuring: Measuring
+    limits: RateSearch
     probes: list[Probe] = field(default_factory=list)
     ceiling: float = 0.0
     """From here on the generator is the limit; 0: not met yet."""
+    edge: Edge | None = None
+    spoilt: int = 0
+    """Loads near the edge that decided nothing."""
+    fresh: bool = False
+    """Whether the server was booted again and has not been loaded since."""
 
     def run(self) -> RateFound:
         ended = self._bracket()
-        return ended if ended is not None else self._narrow()
+        found = ended if ended is not None else self._narrow()
+        prove = self.measuring.prove
+        if prove is None or found.interval is None or found.ending not in PROVABLE:
+            return found
+        return replace(found, claim=self._proven(found.interval.low, prove))
 
-    def _try(self, rate: float) -> Probe:
-        probe = self.measure(rate)
+    def _try(self, rate: float, measure: Callable[[float], Probe]) -> Probe:
+        probe = measure(rate)
         self.probes.append(probe)
         return probe
 
     def _spent(self) -> bool:
-        return len(self.probes) >= self.asked.most
+        return len(self.probes) >= self.limits.most
 
     def _ended(self, ending: Ending, because: str, interval: Interval | None = None) -> RateFound:
-        return RateFound(ending, interval, because, tuple(self.probes))
+        boots = len({probe.boot for probe in self._conclusive()})
+        return RateFound(ending, interval, because, tuple(self.probes), boots)
 
-    def _told(self) -> list[Probe]:
+    def _conclusive(self) -> list[Probe]:
         return [probe for probe in self.probes if probe.held is not None and not probe.spoilt]
 
     def _bracket(self) -> RateFound | None:
         """Double or halve until one rate held and a higher one did not; None when that is so."""
-        rate = min(max(self.asked.first, self.asked.lowest), self.asked.highest)
+        rate = min(max(self.limits.first, self.limits.lowest), self.limits.highest)
         while not self._spent():
-            probe = self._try(rate)
+            probe = self._try(rate, self.measuring.look)
             if probe.everywhere:
                 return self._ended(Ending.NEVER, probe.why)
             if probe.held is None and not probe.spoilt:
@@ -170,13 +196,13 @@ class _Search:
                 continue
             if probe.spoilt:
                 self.ceiling = min(self.ceiling or rate, rate)
-            held = [one.rate for one in self._told() if one.held]
-            broken = [one.rate for one in self._told() if not one.held]
+            held = [one.rate for one in self._conclusive() if one.held]
+            broken = [one.rate for one in self._conclusive() if not one.held]
             if held and broken and max(held) < max(broken):
                 return None
             following = self._following(held, broken)
             if following is None:
-                return self._edge(held)
+                return self._at_the_end(held)
             rate = following
         return self._ended(
             Ending.CANNOT, f"{len(self.probes)} trials were not enough to find where it begins to break"
@@ -189,19 +215,19 @@ class _Search:
         """Return the rate to try next, None when there is none beyond those tried."""
         if held:
             best = max(held)
-            above = min(self.ceiling or self.asked.highest, self.asked.highest)
+            above = min(self.ceiling or self.limits.highest, self.limits.highest)
             if not self.ceiling and best < above:
                 return min(best * 2, above)
             middle = math.sqrt(best * above)
-            if self.ceiling and above / best > 1 + self.asked.tolerance:
+            if self.ceiling and above / best > 1 + self.limits.tolerance / 2:
                 return middle
             return best if self._tried(best) < LEAST_TRIALS else None
         worst = min([*broken, *([self.ceiling] if self.ceiling else [])])
-        if worst > self.asked.lowest:
-            return max(worst / 2, self.asked.lowest)
-        return self.asked.lowest if self._tried(self.asked.lowest) < LEAST_TRIALS else None
+        if worst > self.limits.lowest:
+            return max(worst / 2, self.limits.lowest)
+        return self.limits.lowest if self._tried(self.limits.lowest) < LEAST_TRIALS else None
 
-    def _edge(self, held: list[float]) -> RateFound:
+    def _at_the_end(self, held: list[float]) -> RateFound:
         """Return what is known when nothing more can be tried on one side."""
         if held:
             best = max(held)
@@ -216,48 +242,103 @@ class _Search:
         return self._ended(Ending.NEVER, last.why)
 
     def _narrow(self) -> RateFound:
-        known = self._known()
-        spoilt = 0
+        """Load near the edge, so often on each boot, until the interval is narrow."""
+        self.edge = self._known()
+        reboot = self.measuring.reboot
+        boots = 1
         while True:
-            found = known.interval()
-            if found.high <= found.low * (1 + self.asked.tolerance) and self._is_backed(found.mid):
+            for _ in range(self.limits.loads):
+                if (ended := self._near()) is not None:
+                    return ended
+            found = self._interval()
+            wide = math.log(found.high / found.low) / 2 > math.log(1 + self.limits.tolerance)
+            if not wide and (reboot is None or boots >= self.limits.boots):
                 return self._ended(Ending.CONVERGED, "", found)
-            if self._spent():
-                return self._ended(
-                    Ending.SPENT, f"{len(self.probes)} trials were spent: they vary too much", found
-                )
-            probe = self._try(known.next())
-            if probe.everywhere:
-                return self._ended(Ending.NEVER, probe.why)
-            if probe.spoilt or probe.held is None:
-                spoilt += 1
-                if spoilt > LEAST_TRIALS + 1:
-                    return self._ended(Ending.CANNOT, probe.spoilt or probe.why, found)
-                continue
-            known.learn(probe.rate, probe.held)
-            if found.high >= known.high * 0.9 or found.low <= known.low * 1.1:
-                known = self._known()
+            if len(self.probes) + self.limits.loads > self.limits.most and (
+                reboot is None or boots >= self.limits.boots
+            ):
+                why = f"{len(self.probes)} loads on {_boots(boots)} were spent: they vary too much"
+                return self._ended(Ending.SPENT, why, found)
+            if reboot is not None:
+                reboot()
+                self.fresh = True
+                boots += 1
 
-    def _is_backed(self, edge: float) -> bool:
-        """Whether enough trials close by, on either side, were as the edge says."""
-        room = 1 + NEARBY * self.asked.tolerance
-        below = sum(bool(one.held) for one in self._told() if edge / room <= one.rate <= edge)
-        above = sum(not one.held for one in self._told() if edge <= one.rate <= edge * room)
-        return min(below, above) >= NEAR
+    def _near(self) -> RateFound | None:
+        """Make one load near the edge; return what ended the search, None: nothing did."""
+        assert self.edge is not None
+        rate = self.edge.next(self._boot())
+        if self.ceiling and rate >= self.ceiling:
+            rate = math.sqrt(self.ceiling * max(self.edge.low, 0.9 * self.ceiling))
+        probe = self._try(min(max(rate, self.limits.lowest), self.limits.highest), self.measuring.near)
+        self.fresh = False
+        if probe.everywhere:
+            return self._ended(Ending.NEVER, probe.why)
+        if probe.spoilt or probe.held is None:
+            self.spoilt += 1
+            if self.spoilt > LEAST_TRIALS + 1:
+                return self._ended(Ending.CANNOT, probe.spoilt or probe.why, self._interval())
+            return None
+        self.edge.learn(probe)
+        found = self._interval()
+        if found.high >= self.edge.high * 0.95 or found.low <= self.edge.low * 1.05:
+            self.edge = self._known()
+        return None
 
-    def _known(self) -> Threshold:
-        told = self._told()
-        rates = [probe.rate for probe in told]
-        low, high = (
-            max(min(rates) / ROOM, self.asked.lowest / 2),
-            min(max(rates) * ROOM, self.asked.highest * 2),
+    def _interval(self) -> Interval:
+        """Return what is known of boots in general; of a server that cannot be booted again, of the one there is."""
+        assert self.edge is not None
+        return self.edge.interval() if self.measuring.reboot is not None else self.edge.of_boot(self._boot())
+
+    def _boot(self) -> int:
+        """Return the boot that the next load is on, as far as is known."""
+        return -1 if self.fresh else self.probes[-1].boot
+
+    def _known(self) -> Edge:
+        """Return what all loads say so far; those far from the edge only that it lies between them."""
+        conclusive = self._conclusive()
+        highest = max(one.rate for one in conclusive if one.held)
+        lowest = min(one.rate for one in conclusive if not one.held)
+        # An answer may have been wrong: then the two overlap.
+        low, high = sorted((highest, lowest))
+        known = Edge(
+            max(low / ROOM, self.limits.lowest / 2), max(min(high * ROOM, self.limits.highest * 2), low * 1.1)
         )
-        known = Threshold(low, high)
-        for probe in told:
-            known.learn(probe.rate, bool(probe.held))
+        for probe in conclusive:
+            if low / FAR < probe.rate < high * FAR:
+                known.learn(probe)
         return known
 
+    def _proven(self, claim: float, prove: Callable[[float], Probe]) -> Claim:
+        """Load at the rate that is to be claimed, each time on a fresh boot, and lower it where that does not hold."""
+        proofs: list[Probe] = []
+        rate = claim
+        while len(proofs) < PROOFS:
+            if self.measuring.reboot is not None:
+                self.measuring.reboot()
+            probe = prove(rate)
+            proofs.append(probe)
+            if probe.held:
+                return Claim(rate, True, tuple(proofs))
+            if probe.spoilt or probe.held is None:
+                continue
+            lower = rate * LOWER
+            if self.edge is not None:
+                self.edge.learn(probe)
+                lower = min(lower, self._interval().low)
+            rate = max(lower, self.limits.lowest)
+        return Claim(rate, False, tuple(proofs))
 
-def highest_rate(measure: Callable[[float], Probe], asked: RateSearch) -> RateFound:
-    """Search the highest rate at which the trials of `measure` hold. Whatever `measure` raises ends the search."""
-    return _Search(measure, asked).run()
+
+PROVABLE = (Ending.CONVERGED, Ending.SPENT, Ending.BEYOND)
+"""Endings with a rate that can be claimed."""
+
+
+def _boots(number: int) -> str:
+    return f"{number} boot{'' if number == 1 else 's'}"
+
+
+def highest_rate(measure: Measuring | Callable[[float], Probe], limits: RateSearch) -> RateFound:
+    """Search the highest rate at which the loads of `measure` hold. Whatever it raises ends the search."""
+    measuring = measure if isinstance(measure, Measuring) else Measuring(measure, measure)
+    return _Search(measuring, limits).run()

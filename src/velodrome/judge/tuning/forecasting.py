@@ -22,8 +22,8 @@ from velodrome.model.tuning import (
     Forecast,
     Goal,
     Looked,
+    Observation,
     Reason,
-    Told,
     Tuned,
 )
 
@@ -37,7 +37,7 @@ SHARED = 0.35
 """Of a process's memory that another worker of the same server adds, at least; forked ones share the rest."""
 
 
-def crowd(candidate: Candidate, alone: Told) -> int:
+def crowd(candidate: Candidate, alone: Observation) -> int:
     """Return how many connections show what it can do: enough to keep a CPU busy while most of them wait.
 
     A request costs less the busier a server is, so that what it took alone is too much.
@@ -47,7 +47,7 @@ def crowd(candidate: Candidate, alone: Told) -> int:
     return max(LEAST_CROWD, min(round(CROWDED * in_work), held, MOST_CROWD))
 
 
-def looked(candidate: Candidate, alone: Told, loaded: Told, cpus: int) -> Looked | None:
+def looked(candidate: Candidate, alone: Observation, loaded: Observation, cpus: int) -> Looked | None:
     """Return what two loads of one candidate say of its stack; None where they say nothing."""
     if not alone.mean_ms or not loaded.cpu_us or loaded.throughput_rps <= 0:
         return None
@@ -82,7 +82,7 @@ def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
     return min(able, key=lambda one: (one.slots or 0, one.label), default=None)
 
 
-def seen_with_few(look: Looked, candidate: Candidate, loaded: Told) -> Looked:
+def seen_with_few(look: Looked, candidate: Candidate, loaded: Observation) -> Looked:
     """Return a look with what a load of fewer slots said."""
     if candidate.slots_each is None or not loaded.cpu_us or loaded.spoilt or loaded.failed:
         return look
@@ -122,7 +122,7 @@ def _memory(look: Looked, processes: int) -> float | None:
     return each * (1 + SHARED * (processes - 1)) if processes >= look.processes else each * processes
 
 
-# --- What would change a recommendation: a slower third party, or a higher rate; from the model the race measured by.
+# What would change a recommendation: a slower third party, or a higher rate; from the model of the race.
 #
 # Each candidate is taken to reach the same part of what arithmetic allows it as it did when it was measured; one that
 # was not, the part that others of its stack reached. Then the wait of a request is made longer, and the rate higher.
@@ -175,7 +175,7 @@ def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reas
     if tuned.goal is Goal.CAPACITY:
         if best.value is not None and best.forecast is not None:
             most = best.value.high
-            # A first look in a slow moment forecasts less than was measured since: then arithmetic tells nothing.
+            # A first look in a slow moment forecasts less than was measured since: then arithmetic bounds nothing.
             higher = best.forecast.rps > most
             allows = f"; arithmetic allows this one {best.forecast.arithmetic}" if higher else ""
             yield Reason("rate", most, "", f"above {quantity.rate(most)} none of these carries it{allows}")
@@ -230,15 +230,18 @@ def _ms(value: float) -> str:
     return f"{quantity.milliseconds(value)} ms"
 
 
-# --- Whether a server's memory rises with every request, and by how much.
+# Whether a server's memory rises with every request, and by how much.
 #
 # A server that was just started grows for a while: threads are made, caches and arenas fill. So the second half of a
 # load is looked at, and memory leaks where the slope of a straight line through it is clear of its own error (as in
-# `judge/search/backlog.py`) and worth telling: one that would not double in a day of this is none.
+# `judge/search/holding.py`) and worth telling: one that would not double in a day of this is none. A cache that fills
+# looks the same for a while, but slows down: only what is seen for long, and as steep in the end, is said to go on.
 
 SURE = 5.0
 """Standard errors below the slope: of seven values, so few as eight seconds have, one in a thousand is that far off."""
 DAY_S = 86_400.0
+LONG_S, AS_STEEP = 25.0, 0.8
+"""Memory that goes on rising does so for so many seconds, and its second half is so steep at least as the first."""
 LEAST_BYTES = 64.0
 """A request. Less is the noise of an allocator's pages."""
 
@@ -249,6 +252,10 @@ class Leak:
 
     bytes_per_request: float
     at_rps: float
+    seen_s: float = 0.0
+    """For so long it was seen to."""
+    goes_on: bool = False
+    """Whether that is `LONG_S` at least, and it rose no slower in the end."""
 
     def seconds_to(self, limit_bytes: int, now_bytes: int, rate: float) -> float:
         """Return how long it takes at a rate until the limit is reached; 0: it is."""
@@ -268,4 +275,10 @@ def leak(measured: Measurement) -> Leak | None:
     doubles_s = late[-1].rss_bytes / found.per_s if found.per_s > 0 else DAY_S
     if surely <= 0 or each < LEAST_BYTES or doubles_s > DAY_S:
         return None
-    return Leak(each, rate)
+    seen_s = late[-1].at_s - late[0].at_s
+    halves = [
+        slope([(one.at_s, float(one.rss_bytes)) for one in half])
+        for half in (late[: len(late) // 2], late[len(late) // 2 :])
+    ]
+    first, second = (half.per_s if half is not None else 0.0 for half in halves)
+    return Leak(each, rate, seen_s, goes_on=seen_s >= LONG_S and second >= AS_STEEP * first > 0)

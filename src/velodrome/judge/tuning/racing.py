@@ -5,24 +5,29 @@
 Each stack is looked at shortly, which gives the app's own CPU and wait a request; arithmetic then says what each
 candidate can do at most. In the first lap each that may still win is asked once or twice, the most promising first, at
 a rate a little above what the leader does: most of them break there and are out. In the following laps the strongest
-of those left and the leader are measured in turn, longer each time, until nobody's interval reaches clearly above the
-leader's; none is out before its interval says so. That is successive halving (K. Jamieson and A. Talwalkar,
-«Non-stochastic Best Arm Identification and Hyperparameter Optimization», AISTATS 2016) with the stopping rule of LUCB
-(S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
+of those left and the leader are measured in turn, each visit on a server that is started for it and warmed up, longer
+each time, until nobody's interval reaches clearly above the leader. The leader is who does most by the lower end of
+its interval, so that nobody leads because of a few lucky loads. That is successive halving (K. Jamieson and A.
+Talwalkar, «Non-stochastic Best Arm Identification and Hyperparameter Optimization», AISTATS 2016) with the stopping
+rule of LUCB (S. Kalyanakrishnan and others, «PAC Subset Selection in Stochastic Multi-armed Bandits», ICML 2012).
+
+At the end the leader and the next are confirmed: measured in turn on starts of their own. Only these loads are in the
+intervals that are reported of the two, because those they were chosen by flatter (`knowing.py`).
+
+Whatever is known is made of loads alone (`Field.take`): loads that are stored, taken in again in their order, come to
+the same.
 """
 
-import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 from velodrome.judge.search.holding import ALONE_S
-from velodrome.judge.search.rate import Threshold
-from velodrome.judge.statistics import student_t
 from velodrome.judge.tuning.forecasting import crowd, enough, forecast, looked, seen_with_few
+from velodrome.judge.tuning.knowing import LEAST_BOOTS, REPORTED, Confirmed, Costs, Known, Rates, Spread
 from velodrome.model import quantity
+from velodrome.model.measurement import Purpose
 from velodrome.model.quantity import Interval
+from velodrome.model.trial import Contestant
 from velodrome.model.tuning import (
     Ask,
     Candidate,
@@ -31,149 +36,11 @@ from velodrome.model.tuning import (
     Forecast,
     Goal,
     Looked,
-    Told,
+    Observation,
     Tuned,
     TuneEnding,
     Wanted,
 )
-
-EXPECTED = 0.9
-"""Of what arithmetic allows: queues take the rest."""
-DOWN, UP = 60.0, 1.6
-"""Between a forecast divided by the one and times the other the highest rate is looked for."""
-STEP = 1.15
-"""What is asked next is no further from the estimate: a forecast is seldom so wrong that more would pay."""
-NO_MORE = 1.06
-"""Times what an overdone server did: more it cannot do at any rate."""
-SPREAD, SPREAD_WORTH = 0.04, 4
-"""What repeats differ by, and how many of them that is worth."""
-UNMEASURED = 3.0
-"""Times a forecast of cost, upwards and downwards: an interval of what was not measured."""
-
-
-class Known(Protocol):
-    """What is known of one candidate; `interval` is always of «the more the better»."""
-
-    @property
-    def interval(self) -> Interval:
-        """With 95 %."""
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether it has held at all, or carries the rate; None: it is not told yet."""
-
-    def learn(self, told: Told) -> None:
-        """Take a load in."""
-
-
-class Rates:
-    """The highest rate that holds."""
-
-    def __init__(self, forecast: float) -> None:
-        self._forecast = forecast
-        self._range = (forecast / DOWN, forecast * UP)
-        self._answers: list[tuple[float, bool]] = []
-        self._threshold = Threshold(*self._range, expected=EXPECTED * forecast)
-        self._interval: Interval | None = None
-
-    @property
-    def interval(self) -> Interval:
-        """With 95 %."""
-        if self._interval is None:
-            self._interval = self._threshold.interval()
-        return self._interval
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether any rate has held."""
-        held = [held for _, held in self._answers]
-        return any(held) if held else None
-
-    @property
-    def highest_held(self) -> float:
-        """The highest rate that held; 0: none."""
-        return max((rate for rate, held in self._answers if held), default=0.0)
-
-    def learn(self, told: Told) -> None:
-        """Take a rate in that held or broke."""
-        if told.held is None or not told.ask.rate:
-            return
-        self._learn(told.ask.rate, told.held)
-        if not told.held and told.overdone and 0 < told.throughput_rps * NO_MORE < told.ask.rate:
-            self._learn(told.throughput_rps * NO_MORE, False)
-
-    def next(self) -> float:
-        """Return the rate whose answer tells most."""
-        mid = self.interval.mid
-        return min(max(self._threshold.next(), mid / STEP), mid * STEP)
-
-    def _learn(self, rate: float, held: bool) -> None:
-        self._answers.append((rate, held))
-        self._threshold.learn(rate, held)
-        self._interval = None
-        low, high = self._range
-        found = self.interval
-        if found.high >= high * 0.9 or found.low <= low * 1.1:
-            # The forecast was wrong: look further out, around what did hold where that is more.
-            self._range = (low / 8, high * 8) if found.low <= low * 1.1 else (low, high * 8)
-            self._threshold = Threshold(
-                *self._range, expected=max(EXPECTED * self._forecast, self.highest_held)
-            )
-            for one in self._answers:
-                self._threshold.learn(*one)
-            self._interval = None
-
-
-class Costs:
-    """What a request costs at one rate; its interval is of one over the cost, so that more is better."""
-
-    def __init__(self, forecast: float) -> None:
-        self._forecast = forecast
-        self._logs: list[float] = []
-        self._held: list[bool] = []
-
-    @property
-    def interval(self) -> Interval:
-        """With 95 %; of one over the cost."""
-        cost = self.cost
-        return Interval(1 / cost.high, 1 / cost.mid, 1 / cost.low)
-
-    @property
-    def cost(self) -> Interval:
-        """With 95 %."""
-        count = len(self._logs)
-        if not count:
-            return Interval(self._forecast / UNMEASURED, self._forecast, self._forecast * UNMEASURED)
-        mean = math.fsum(self._logs) / count
-        squares = math.fsum((one - mean) ** 2 for one in self._logs)
-        freedom = SPREAD_WORTH + count - 1
-        spread = math.sqrt((SPREAD_WORTH * SPREAD**2 + squares) / freedom)
-        half = student_t(freedom) * spread / math.sqrt(count)
-        return Interval(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether it carries the rate: more loads held than broke."""
-        if not self._held:
-            return None
-        return sum(self._held) > len(self._held) / 2
-
-    @property
-    def broken(self) -> int:
-        """Loads that broke."""
-        return self._held.count(False)
-
-    def learn(self, told: Told) -> None:
-        """Take in whether the rate held."""
-        if told.held is not None:
-            self._held.append(told.held)
-
-    def pay(self, cost: float) -> None:
-        """Take in what it cost while it held."""
-        self._logs.append(math.log(max(cost, 1e-12)))
-
-
-# --- One candidate in a race among settings: its forecast, what is known of it, and why it is out, if it is.
 
 SLACK = 1.3
 """A forecast is from one short look and may be wrong by so much before arithmetic alone puts anybody out."""
@@ -191,6 +58,7 @@ class Arm:
     candidate: Candidate
     forecast: Forecast
     known: Known
+    """By the loads of the race."""
     memory_limit: int | None = None
     trials: int = 0
     spoilt: int = 0
@@ -201,29 +69,33 @@ class Arm:
     broke: str = ""
     """What broke last."""
     capped: str = ""
-    """Why no more can be told of it: the generator was the limit, again and again."""
+    """Why no more can be learnt of it: the generator was the limit, again and again."""
     plain: "Arm | None" = None
     """The one that this differs from in what decides nothing while a server keeps up, such as a backlog."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Its knobs that are no counts: the loop."""
+    confirmed: Confirmed | Costs | None = None
+    """By the loads that were made after it was chosen; None: there are none."""
+    spread: Spread | None = None
+    """By what starts differ in cost, of all candidates together; None: the goal is capacity."""
 
     @property
     def upper(self) -> float:
         """No more than this can be expected of it."""
         if isinstance(self.known, Costs):
-            return self.known.interval.high
+            return self.known.interval().high
         measured = self.known.holds is not None
-        return min(self.known.interval.high, self.forecast.rps * (SLACK if not measured else SLACK**2))
+        return min(self.known.interval().high, self.forecast.rps * (SLACK if not measured else SLACK**2))
 
     @property
     def lower(self) -> float:
         """At least this."""
-        return self.known.interval.low
+        return self.known.interval().low
 
     @property
     def mid(self) -> float:
         """The estimate."""
-        return self.known.interval.mid
+        return self.known.interval().mid
 
     @property
     def running(self) -> bool:
@@ -234,36 +106,62 @@ class Arm:
         """Never ask it again."""
         self.out, self.why = fate, why
 
-    def take(self, told: Told, goal: Goal) -> None:
+    def take(self, observed: Observation, goal: Goal) -> None:
         """Take a load in."""
         self.trials += 1
-        if told.failed:
-            self.put_out(Fate.FAILED, told.failed)
+        if observed.failed:
+            self.put_out(Fate.FAILED, observed.failed)
             return
-        if told.spoilt or (told.ask.rate and told.held is None):
+        if observed.spoilt or (observed.ask.rate and observed.held is None):
             self.spoilt += 1
             if self.spoilt >= SPOILT:
-                self.capped = told.spoilt or told.why
+                self.capped = observed.spoilt or observed.why
                 if not self.known.holds:
                     self.put_out(Fate.FAILED, self.capped)
             return
-        self._weigh(told)
-        self.known.learn(told)
-        self.broke = told.why or self.broke
-        if isinstance(self.known, Costs):
-            cost = told.cpu_us if goal is Goal.CPU else told.memory_bytes
-            if told.held and cost:
-                self.known.pay(cost)
-            if self.known.holds is False and self.known.broken > 1:
+        self._weigh(observed)
+        known = self._confirming() if observed.ask.purpose is Purpose.CONFIRM else self.known
+        known.learn(observed)
+        self.broke = observed.why or self.broke
+        if isinstance(known, Costs):
+            cost = observed.cpu_us if goal is Goal.CPU else observed.memory_bytes
+            if observed.held and cost:
+                known.pay(cost, observed.boot)
+            if known.holds is False and known.broken > 1:
                 self.put_out(Fate.CANNOT, self.broke)
 
-    def _weigh(self, told: Told) -> None:
+    def _confirming(self) -> Confirmed | Costs:
+        if self.confirmed is None:
+            if isinstance(self.known, Costs) and self.spread is not None:
+                self.confirmed = Costs(self.known.cost().mid, self.spread)
+            else:
+                self.confirmed = Confirmed(self.mid)
+        return self.confirmed
+
+    @property
+    def ever_held(self) -> bool:
+        """Whether any rate has held, or it carries the one that is wanted."""
+        return bool(self.known.holds or (self.confirmed is not None and self.confirmed.holds))
+
+    @property
+    def starts(self) -> int:
+        """Starts of its server that confirm it."""
+        return self.confirmed.boots if self.confirmed is not None else 0
+
+    @property
+    def reported(self) -> Interval:
+        """What is reported of it, more being better: of the loads that confirm it, where they are enough."""
+        if self.confirmed is not None and self.starts >= LEAST_BOOTS:
+            return self.confirmed.interval(REPORTED)
+        return self.known.interval(REPORTED)
+
+    def _weigh(self, observed: Observation) -> None:
         """Look at its memory: one that leaks has not always had so much."""
-        self.grew_bytes = told.grew_bytes or self.grew_bytes
-        if told.memory_bytes is None:
+        self.grew_bytes = observed.grew_bytes or self.grew_bytes
+        if observed.memory_bytes is None:
             return
         least_or_most = min if self.grew_bytes else max
-        self.memory_bytes = least_or_most(self.memory_bytes or told.memory_bytes, told.memory_bytes)
+        self.memory_bytes = least_or_most(self.memory_bytes or observed.memory_bytes, observed.memory_bytes)
         if self.memory_limit is not None and self.memory_bytes > self.memory_limit:
             had, limit = quantity.memory(self.memory_bytes), quantity.memory(self.memory_limit)
             self.put_out(Fate.TOO_BIG, f"it had {had}, and the limit is {limit}")
@@ -280,12 +178,13 @@ class Arm:
         )
 
     def entry(self, fate: Fate, why: str) -> Entry:
-        """Return what is told of it at the end."""
+        """Return what is reported of it at the end."""
         value: Interval | None = None
-        if self.trials and isinstance(self.known, Rates) and self.known.holds:
-            value = self.known.interval
-        elif isinstance(self.known, Costs) and self.known.holds:
-            value = self.known.cost
+        if self.trials and self.ever_held:
+            found = self.reported
+            cost = isinstance(self.known, Costs)
+            value = Interval(1 / found.high, 1 / found.mid, 1 / found.low) if cost else found
+        boots = self.starts if self.starts >= LEAST_BOOTS else self.known.boots
         return Entry(
             self.candidate,
             fate,
@@ -295,71 +194,219 @@ class Arm:
             self.memory_bytes,
             self.grew_bytes,
             self.forecast,
+            boots,
         )
 
 
-def arm(candidate: Candidate, forecast: Forecast, look: Looked, goal: Goal, memory: int | None) -> Arm:
+def arm(candidate: Candidate, forecast: Forecast, look: Looked, wanted: Wanted, spread: Spread) -> Arm:
     """Return a candidate that has not been measured yet."""
     known: Known
-    match goal:
+    match wanted.goal:
         case Goal.CAPACITY:
             known = Rates(forecast.rps)
         case Goal.CPU:
-            known = Costs(look.costs_us(candidate.slots_each))
+            known = Costs(look.costs_us(candidate.slots_each), spread)
         case _:
-            known = Costs(forecast.memory_bytes or look.memory_bytes or 1.0)
+            known = Costs(forecast.memory_bytes or look.memory_bytes or 1.0, spread)
     texts = {knob: value for knob, value in candidate.contestant.knobs.items() if isinstance(value, str)}
-    return Arm(candidate, forecast, known, memory, texts=texts)
+    return Arm(candidate, forecast, known, wanted.memory_bytes, texts=texts, spread=spread)
 
-
-# --- What is told at the end of a race among settings: who is best, who is next, and what became of the others.
 
 CHEAPER, NEARLY = 0.8, 0.98
 """A candidate with so much of the leader's memory that does so much of what the leader does is preferred."""
-
-VARIES = 1.3
+VARIES = 1.5
 """Between the ends of the best one's interval: wider, and nothing is settled."""
+INDIFFERENT = 0.03
+"""Better by less than this is not better: repeats on a small machine differ by it."""
+FIRST = 0.8
+"""Of a forecast, the rate that is tried first while nobody leads."""
+UNSEEN = 1.6
+"""Times what a look lets expect of a stack, an open loop may show: none is out before it was tried once."""
+LOW = 0.05
+"""Of a forecast, the rate that must hold if any does."""
+LOOK_S = 1.0
+UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
+USUAL = {Goal.CPU: 0.06, Goal.MEMORY: 0.03}
+"""What starts of one server differ by in cost on a machine that nothing is known of yet (docs/method.md)."""
+MORE_BOOTS = 5
+"""Starts of the best that confirm it, if the budget allows; `LEAST_BOOTS` of the next."""
 
 
-@dataclass(frozen=True)
-class Finish:
-    """All there is at the end."""
+@dataclass
+class _Sight:
+    """The look at one stack, as far as it has come."""
 
-    goal: Goal
-    arms: Sequence[Arm]
-    lost: Sequence[Entry]
-    """Candidates of stacks that could not be looked at."""
-    looks: Mapping[str, Looked]
-    trials: int
-    candidates: int
+    alone: Observation | None = None
+    loaded: Observation | None = None
+    look: Looked | None = None
 
-    def tuned(self, leader: Arm | None, spent: str, late: str = "") -> Tuned:
-        """Return what came of the race; `spent` says what ended it while others might still be better.
 
-        `late` says it where there was no time to try all of them.
+class Field:
+    """All candidates of a search, and what its loads say of them."""
+
+    def __init__(self, grid: Sequence[Candidate], wanted: Wanted) -> None:
+        self.grid, self.wanted = list(grid), wanted
+        self.arms: list[Arm] = []
+        self.lost: list[Entry] = []
+        """Candidates of stacks that could not be looked at."""
+        self.looks: dict[str, Looked] = {}
+        self.trials = self.asked = self.raced = 0
+        """Loads; of these, at a rate; and those before anybody was confirmed."""
+        self._sights: dict[str, _Sight] = {}
+        self._spread = Spread(USUAL.get(wanted.goal, 0.0))
+
+    # --- taking loads in
+
+    def take(self, candidate: Candidate, observed: Observation) -> None:
+        """Take a load in."""
+        self.trials += 1
+        self.raced += observed.ask.purpose is not Purpose.CONFIRM
+        if observed.ask.connections:
+            self._see(candidate, observed)
+            return
+        self.asked += 1
+        one = self.arm_of(candidate)
+        one.take(observed, self.wanted.goal)
+        if observed.everywhere:
+            stack = candidate.contestant.stack
+            for other in (each for each in self.arms if each.candidate.contestant.stack == stack):
+                other.put_out(Fate.CANNOT, observed.why)
+            return
+        low = observed.ask.rate < FIRST * one.forecast.rps and isinstance(one.known, Rates)
+        if self.leader is None and low and one.known.holds is False and one.out is None:
+            one.put_out(Fate.CANNOT, f"even at {quantity.rate(observed.ask.rate)} {one.broke}")
+
+    @property
+    def unseen(self) -> list[str]:
+        """Stacks that are not looked at yet, in the order of the grid."""
+        seen = {*self.looks, *(one.candidate.contestant.stack for one in self.lost)}
+        return [one for one in dict.fromkeys(each.contestant.stack for each in self.grid) if one not in seen]
+
+    def next_look(self, stack: str) -> tuple[Candidate, Ask] | None:
+        """Return what a look at a stack takes next: the smallest alone, then by many, then by many with few slots.
+
+        None: it is done.
         """
-        best = self._preferred(leader)
-        second = next(iter(behind(self.arms, best)), None)
-        entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost]
-        rank = list(Fate)
-        entries.sort(key=lambda one: (rank.index(one.fate), -self._worth(one)))
-        if best is None:
-            ending, why = self._nobody()
-            if late and ending is TuneEnding.NEVER:
-                ending, why = TuneEnding.CANNOT, f"after {late} no rate had held: {why}"
+        if stack not in self.unseen:
+            return None
+        sight, one = self._sights.get(stack, _Sight()), self._smallest(stack)
+        if sight.alone is None:
+            return one, Ask(ALONE_S, connections=1, purpose=Purpose.ALONE)
+        if sight.look is None:
+            return one, Ask(LOOK_S, connections=crowd(one, sight.alone), purpose=Purpose.CLOSED)
+        few = self._few(stack, sight.look)
+        assert few is not None, "else it were seen"
+        return few, Ask(LOOK_S, connections=crowd(few, sight.alone), purpose=Purpose.CLOSED)
+
+    def _see(self, candidate: Candidate, observed: Observation) -> None:
+        stack = candidate.contestant.stack
+        sight = self._sights.setdefault(stack, _Sight())
+        if sight.alone is None:
+            sight.alone = observed
+            if observed.everywhere:
+                self.lose([stack], Fate.CANNOT, observed.why)
+            elif observed.failed or observed.spoilt:
+                self._compare(stack, sight, observed)
+        elif sight.look is None:
+            self._compare(stack, sight, observed)
         else:
-            why = f"after {spent} others may be as good" if spent else _unsure(best)
-            ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
-        return Tuned(self.goal, ending, why, tuple(entries), dict(self.looks), self.trials, self.candidates)
+            self._enter_all(stack, seen_with_few(sight.look, candidate, observed))
 
-    def _worth(self, entry: Entry) -> float:
-        if entry.value is None:
-            return entry.forecast.rps / 1e12 if entry.forecast else 0.0
-        return entry.value.mid if self.goal is Goal.CAPACITY else 1 / entry.value.mid
+    def _compare(self, stack: str, sight: _Sight, loaded: Observation) -> None:
+        assert sight.alone is not None
+        sight.loaded = loaded
+        sight.look = looked(self._smallest(stack), sight.alone, loaded, self.wanted.cpus)
+        if sight.look is None or loaded.failed:
+            why = loaded.failed or loaded.spoilt or "it answered nothing right"
+            self.lose([stack], Fate.FAILED, why)
+        elif self._few(stack, sight.look) is None:
+            self._enter_all(stack, sight.look)
 
-    def _preferred(self, leader: Arm | None) -> Arm | None:
-        """Return the leader, or who does nearly as much with clearly less memory."""
-        if leader is None or leader.memory_bytes is None or self.goal is Goal.MEMORY:
+    def _smallest(self, stack: str) -> Candidate:
+        return min(self._of(stack), key=lambda each: (each.processes, -(each.slots or 0)))
+
+    def _few(self, stack: str, look: Looked) -> Candidate | None:
+        return enough(self._of(stack), look)
+
+    def _of(self, stack: str) -> list[Candidate]:
+        return [one for one in self.grid if one.contestant.stack == stack]
+
+    def _enter_all(self, stack: str, look: Looked) -> None:
+        self.looks[stack] = look
+        for each in self._of(stack):
+            self.enter(each)
+
+    def enter(self, candidate: Candidate, plain: Arm | None = None) -> Arm:
+        """Add a candidate of a stack that was looked at; `plain` is who it differs from in what decides nothing."""
+        look = self.looks[candidate.contestant.stack]
+        found = forecast(candidate, look, self.wanted.cpus)
+        limit = self.wanted.memory_bytes
+        entered = arm(candidate, found, look, self.wanted, self._spread)
+        entered.plain = plain
+        self.arms.append(entered)
+        if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
+            about = quantity.memory(found.memory_bytes)
+            entered.put_out(Fate.TOO_BIG, f"at least {about} for {candidate.processes} processes")
+        elif found.rps * SLACK < self.wanted.rate:
+            entered.put_out(Fate.BY_ARITHMETIC, f"it cannot carry the rate: {found.arithmetic}")
+        return entered
+
+    def arm_of(self, candidate: Candidate) -> Arm:
+        """Return what is known of a candidate; one that is not of the grid is a neighbour of the one it is most like.
+
+        Raises KeyError for one whose stack was not looked at.
+        """
+        by_contestant = {one.candidate.contestant.label: one for one in self.arms}
+        label = candidate.contestant.label
+        if label in by_contestant:
+            return by_contestant[label]
+        knobs = candidate.contestant.knobs.items()
+        near = [one for one in self.arms if one.candidate.contestant.stack == candidate.contestant.stack]
+        near = [one for one in near if one.candidate.contestant.knobs.items() <= knobs]
+        plain = max(near, key=lambda one: len(one.candidate.contestant.knobs), default=None)
+        if candidate not in self.grid:
+            self.grid.append(candidate)
+        return self.enter(candidate, plain)
+
+    def lose(self, stacks: Sequence[str], fate: Fate, why: str) -> None:
+        """Put out all candidates of stacks that could not be looked at."""
+        self.lost += self._entries(stacks, fate, why)
+
+    def _entries(self, stacks: Sequence[str], fate: Fate, why: str) -> list[Entry]:
+        lost = [one for one in self.grid if one.contestant.stack in stacks]
+        return [Entry(one, fate, why, 0, None, None, None, None) for one in lost]
+
+    def candidate_of(self, contestant: Contestant) -> Candidate:
+        """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
+        for one in self.grid:
+            if one.contestant == contestant:
+                return one
+        knobs = contestant.knobs.items()
+        near = [one for one in self.grid if one.contestant.stack == contestant.stack]
+        near = [one for one in near if one.contestant.knobs.items() <= knobs]
+        if not near:
+            raise KeyError(contestant.label)
+        plain = max(near, key=lambda one: len(one.contestant.knobs))
+        return replace(plain, contestant=contestant)
+
+    # --- who is ahead
+
+    @property
+    def leader(self) -> Arm | None:
+        """Who does most at least, by the lower end of the interval: nobody leads by a few lucky loads."""
+        running = [one for one in self.arms if one.running and one.known.holds]
+        best = max(running, key=lambda one: one.known.interval(REPORTED).low, default=None)
+        plain = best.plain if best is not None else None
+        if best is None or plain is None or plain.out is not None:
+            return best
+        # What it differs in decides nothing, unless it clearly does.
+        return best if best.lower > plain.known.interval().high else plain
+
+    @property
+    def preferred(self) -> Arm | None:
+        """The leader, or who does nearly as much with clearly less memory."""
+        leader = self.leader
+        if leader is None or leader.memory_bytes is None or self.wanted.goal is Goal.MEMORY:
             return leader
         limit = CHEAPER * leader.memory_bytes
         nearly = [
@@ -375,13 +422,97 @@ class Finish:
         ]
         return min(nearly, key=lambda one: one.memory_bytes or 0, default=leader)
 
+    @property
+    def finalists(self) -> list[Arm]:
+        """Who is confirmed: the preferred one and the next."""
+        first = self.preferred
+        return [first, *behind(self.arms, first)[:1]] if first is not None else []
+
+    @property
+    def best(self) -> Arm | None:
+        """Who is recommended: the finalist that does most at least, by the loads that confirm it."""
+        finalists = self.finalists
+        if len(finalists) < 2 or any(one.starts < LEAST_BOOTS for one in finalists):
+            return finalists[0] if finalists else None
+        first, second = finalists
+        return second if second.reported.low > first.reported.low * (1 + INDIFFERENT) else first
+
+    def next_to_confirm(self) -> Arm | None:
+        """Return which finalist is measured next: in turn, each first in every second round; None: all is done."""
+        finalists = self.finalists
+        if not finalists:
+            return None
+        first, *rest = finalists
+        if not rest or (first.starts >= LEAST_BOOTS and rest[0].starts >= LEAST_BOOTS):
+            best = self.best or first
+            return best if best.starts < MORE_BOOTS else None
+        second = rest[0]
+        if first.starts == second.starts:
+            return first if first.starts % 2 == 0 else second
+        return min(first, second, key=lambda one: one.starts)
+
+    def contends(self, one: Arm) -> bool:
+        """Whether it may be clearly better than the leader."""
+        leader = self.leader
+        if one.out is not None or one is leader or one.capped:
+            return False
+        stack = one.candidate.contestant.stack
+        seen = any(other.trials for other in self.arms if other.candidate.contestant.stack == stack)
+        upper = one.upper if seen else one.upper * UNSEEN
+        return leader is None or upper > leader.mid * (1 + INDIFFERENT)
+
+    def rivals(self) -> Iterator[Arm]:
+        """Yield who may be measured: who was, and whoever is like one that is as good as the leader."""
+        leader = self.leader
+        good = [one for one in self.arms if one.running and (leader is None or one.upper >= leader.lower)]
+        for one in self.arms:
+            if one.trials or any(one.is_like(other) for other in good):
+                yield one
+
+    # --- the end
+
+    def tuned(self, out_of_time: bool = False) -> Tuned:
+        """Return what came of the race; `out_of_time`: no more could be measured."""
+        unseen = self.unseen
+        late = bool(unseen)
+        others = self._entries(unseen, Fate.UNTRIED, UNSEEN_WHY)
+        ended = self._ended(out_of_time or late)
+        spent = ended if late or any(self.contends(rival) for rival in self.rivals()) else ""
+        untried = late or any(one.out is None for one in self.arms)
+        best = self.best
+        second = next((one for one in self.finalists if one is not best and one.ever_held), None)
+        entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost, *others]
+        rank = list(Fate)
+        entries.sort(key=lambda one: (rank.index(one.fate), -self._worth(one)))
+        if best is None:
+            ending, why = self._nobody()
+            if untried and (out_of_time or late) and ending is TuneEnding.NEVER:
+                ending, why = TuneEnding.CANNOT, f"after {ended} no rate had held: {why}"
+        else:
+            why = _unsure(best) or (f"after {spent} others may be as good" if spent else "")
+            ending = TuneEnding.SPENT if why else TuneEnding.SETTLED
+        return Tuned(
+            self.wanted.goal, ending, why, tuple(entries), dict(self.looks), self.trials, len(self.grid)
+        )
+
+    def _ended(self, out_of_time: bool) -> str:
+        """Return what it was that was spent."""
+        if out_of_time or self.raced < self.wanted.most:
+            return f"{self.trials} loads in the time there was (more, --budget, may settle it)"
+        return f"{self.trials} loads, all that may be made (fewer stacks, --stack, need fewer),"
+
+    def _worth(self, entry: Entry) -> float:
+        if entry.value is None:
+            return entry.forecast.rps / 1e12 if entry.forecast else 0.0
+        return entry.value.low if self.wanted.goal is Goal.CAPACITY else 1 / entry.value.high
+
     def _entry(self, one: Arm, best: Arm | None, second: Arm | None) -> Entry:
         if one is best or one is second:
             return one.entry(Fate.BEST if one is best else Fate.RUNNER_UP, "")
         if one.out is not None:
             return one.entry(one.out, one.why)
         if one.trials:
-            lower = best is not None and one.known.interval.high < best.lower
+            lower = best is not None and one.known.interval().high < best.lower
             return one.entry(Fate.BEHIND if lower else Fate.EVEN, one.broke)
         if best is not None and one.upper <= best.mid:
             return one.entry(Fate.BY_ARITHMETIC, one.forecast.arithmetic)
@@ -406,138 +537,80 @@ def _unsure(best: Arm) -> str:
     """Return why the best one's own figure is not to be relied on; empty: it is."""
     if best.capped:
         return best.capped
-    if best.known.interval.high > VARIES * best.known.interval.low:
-        return "from load to load the best one holds different rates: this machine is too restless for the condition"
+    if best.starts < LEAST_BOOTS:
+        had = f"{best.starts} start{'' if best.starts == 1 else 's'}"
+        return f"of the best one's server {had} could be measured after it was chosen, and {LEAST_BOOTS} are needed"
+    if best.reported.high > VARIES * best.reported.low:
+        return "from start to start the best one holds different rates: this machine is too restless"
     return ""
 
 
-def behind(arms: Sequence[Arm], best: Arm | None, *, held: bool = True) -> list[Arm]:
+def behind(arms: Sequence[Arm], best: Arm | None) -> list[Arm]:
     """Return those that are next, best first: of other stacks before those of its own.
 
-    `held`: only those that have held a rate; others were asked for what the leader does, and broke.
+    Others were tried at what the leader does, and may have broke there and held nothing yet.
     """
-    others = [one for one in arms if one.running and one is not best and (one.known.holds or not held)]
+    others = [one for one in arms if one.running and one is not best]
+    able = [one for one in others if one.known.holds or isinstance(one.known, Rates)]
     stack = best.candidate.contestant.stack if best else ""
-    return sorted(others, key=lambda one: (one.candidate.contestant.stack == stack, -one.mid))
+    return sorted(able, key=lambda one: (one.candidate.contestant.stack == stack, -one.mid))
 
 
-# --- The race among settings: who is measured next, how long, and when it is enough.
-
-INDIFFERENT = 0.03
-"""Better by less than this is not better: repeats on a small machine differ by it."""
-FIRST = 0.8
-"""Of a forecast, the rate that is asked first while nobody leads."""
-UNSEEN = 1.6
-"""Times what a look lets expect of a stack, an open loop may show: none is out before it was asked once."""
-LOW = 0.05
-"""Of a forecast, the rate that must hold if any does."""
-LOOK_S = 1.0
 SETTLED = 1.08
-"""The ends of the leader's interval are no further apart at the end, if the budget allows."""
-SETTLING, KEPT = 10, 6
-"""Loads that the two best may take for that, each; and how many are kept for it."""
+"""The ends of the leader's interval are no further apart at the end of a race, if the budget allows."""
 LEAST_ASKED = 3
 """While no rate has held, so many loads at a rate are made however late it is: without them there is no answer."""
-UNSEEN_WHY = "its stack was not looked at: the time (--budget) or the loads were spent"
+MOST_VISITS = 3 * MORE_BOOTS
+"""Starts that are made to confirm, also where some of them come to nothing."""
+CONFIRMING = 4
+"""Loads of one start that find the highest rate it holds."""
+CONFIRMING_COST = 2
+"""Loads of one start that find what a request costs."""
+CONFIRM_S = 3.0
+"""Of each of them, where there is time."""
 
 
-Measure = Callable[[Candidate, Ask], Told]
+Measure = Callable[[Candidate, Ask], Observation]
 
 
 @dataclass
 class _Race:
     measure: Measure
-    grid: list[Candidate]
+    field: Field
     wanted: Wanted
     goes_on: Callable[[], bool]
     refine: Callable[[Candidate], Sequence[Candidate]]
     looks_on: Callable[[], bool]
-    arms: list[Arm] = field(default_factory=list)
-    lost: list[Entry] = field(default_factory=list)
-    """Candidates of stacks that could not be looked at."""
-    looks: dict[str, Looked] = field(default_factory=dict)
-    trials: int = 0
-    asked: int = 0
-    """Of these, loads at a rate."""
-    late: bool = False
-    """Whether there was no time to look at every stack."""
+    confirms: Callable[[], float]
 
-    def run(self) -> Tuned:
-        unseen = list(dict.fromkeys(one.contestant.stack for one in self.grid))
-        while unseen and (not self.looks or self.looks_on()):
-            self._look(unseen.pop(0))
+    def run(self) -> None:
+        while self.field.unseen and (not self.field.looks or self.looks_on()):
+            self._look(self.field.unseen[0])
         self._first_lap()
         self._laps()
-        while unseen and not self._spent(KEPT):
+        while self.field.unseen and not self._spent():
             # Those raced already left more time than was kept for them.
-            self._look(unseen.pop(0))
+            self._look(self.field.unseen[0])
             self._first_lap()
             self._laps()
-        self.late = bool(unseen)
-        self._lose(unseen, Fate.UNTRIED, UNSEEN_WHY)
         self._refine()
-        spent = self._ended() if self._settle() or self.late else ""
-        told = Finish(self.wanted.goal, self.arms, self.lost, self.looks, self.trials, len(self.grid))
-        untried = self.late or any(one.out is None for one in self.arms)
-        late = self._ended() if untried and self._is_out_of_time() else ""
-        return told.tuned(self._leader, spent, late)
+        self._laps()
+        self._confirm()
 
     # --- looking and asking
 
     def _look(self, stack: str) -> None:
-        """Load the smallest of a stack twice, alone and by many; by many with fewer slots too, if they may do."""
-        candidates = [one for one in self.grid if one.contestant.stack == stack]
-        one = min(candidates, key=lambda each: (each.processes, -(each.slots or 0)))
-        alone = self._measured(one, Ask(ALONE_S, connections=1))
-        loaded = alone
-        if alone.everywhere:
-            self._lose([stack], Fate.CANNOT, alone.why)
-            return
-        if not (alone.failed or alone.spoilt):
-            loaded = self._measured(one, Ask(LOOK_S, connections=crowd(one, alone)))
-        look = looked(one, alone, loaded, self.wanted.cpus)
-        if look is None or loaded.failed:
-            self._lose([stack], Fate.FAILED, loaded.failed or loaded.spoilt or "it answered nothing right")
-            return
-        if (few := enough(candidates, look)) is not None:
-            look = seen_with_few(look, few, self._measured(few, Ask(LOOK_S, connections=crowd(few, alone))))
-        self.looks[stack] = look
-        for each in candidates:
-            self._enter(each, look)
+        while (step := self.field.next_look(stack)) is not None:
+            self._measured(*step)
 
-    def _lose(self, stacks: Sequence[str], fate: Fate, why: str) -> None:
-        lost = [one for one in self.grid if one.contestant.stack in stacks]
-        self.lost += [Entry(one, fate, why, 0, None, None, None, None) for one in lost]
+    def _measured(self, candidate: Candidate, ask: Ask) -> Observation:
+        observed = self.measure(candidate, ask)
+        self.field.take(candidate, observed)
+        return observed
 
-    def _enter(self, candidate: Candidate, look: Looked) -> Arm:
-        found = forecast(candidate, look, self.wanted.cpus)
-        limit = self.wanted.memory_bytes
-        entered = arm(candidate, found, look, self.wanted.goal, limit)
-        self.arms.append(entered)
-        if limit is not None and found.memory_bytes is not None and found.memory_bytes > limit:
-            about = quantity.memory(found.memory_bytes)
-            entered.put_out(Fate.TOO_BIG, f"at least {about} for {candidate.processes} processes")
-        elif found.rps * SLACK < self.wanted.rate:
-            entered.put_out(Fate.BY_ARITHMETIC, f"it cannot carry the rate: {found.arithmetic}")
-        return entered
-
-    def _measured(self, candidate: Candidate, ask: Ask) -> Told:
-        self.trials += 1
-        self.asked += bool(ask.rate)
-        return self.measure(candidate, ask)
-
-    def _spent(self, spare: int = 0) -> bool:
-        late = not self.goes_on() and (self._leader is not None or self.asked >= LEAST_ASKED)
-        return late or self.trials + spare >= self.wanted.most
-
-    def _is_out_of_time(self) -> bool:
-        return self.late or not self.goes_on()
-
-    def _ended(self) -> str:
-        """Return what it was that was spent."""
-        if self._is_out_of_time():
-            return f"{self.trials} loads in the time there was (more, --budget, may settle it)"
-        return f"{self.trials} loads, all that may be made (fewer stacks, --stack, need fewer),"
+    def _spent(self) -> bool:
+        late = not self.goes_on() and (self.field.leader is not None or self.field.asked >= LEAST_ASKED)
+        return late or self.field.raced >= self.wanted.most
 
     def _promise(self, one: Arm) -> tuple[float, int, int]:
         """Sort the most promising first; of those alike the smallest, which costs least."""
@@ -546,136 +619,109 @@ class _Race:
             return -float(f"{one.forecast.rps:.2g}"), one.candidate.processes, slots
         return -float(f"{one.mid:.2g}"), one.candidate.processes, slots
 
-    @property
-    def _leader(self) -> Arm | None:
-        running = [one for one in self.arms if one.running and one.known.holds]
-        best = max(running, key=lambda one: one.mid, default=None)
-        plain = best.plain if best is not None else None
-        if best is None or plain is None or plain.out is not None:
-            return best
-        # What it differs in decides nothing, unless it clearly does.
-        return best if best.lower > plain.known.interval.high else plain
-
-    def _contends(self, one: Arm) -> bool:
-        """Whether it may be clearly better than the leader."""
-        leader = self._leader
-        if one.out is not None or one is leader or one.capped:
-            return False
-        stack = one.candidate.contestant.stack
-        seen = any(other.trials for other in self.arms if other.candidate.contestant.stack == stack)
-        upper = one.upper if seen else one.upper * UNSEEN
-        return leader is None or upper > leader.mid * (1 + INDIFFERENT)
-
-    def _ask(self, one: Arm) -> Ask:
+    def _ask(self, one: Arm, boot: int) -> Ask:
+        """Return the next load of a candidate; `boot` is its server that runs, 0: none, and one is started."""
         steps = self.wanted.seconds
-        seconds = steps[min(one.trials // 2, len(steps) - 1)]
+        seconds, fresh = steps[min(one.trials // 2, len(steps) - 1)], not boot
         if not isinstance(one.known, Rates):
-            return Ask(seconds, rate=self.wanted.rate)
-        leader = self._leader
+            return Ask(seconds, rate=self.wanted.rate, fresh=fresh)
+        leader = self.field.leader
         if leader is None:
-            return Ask(seconds, rate=one.forecast.rps * (LOW if one.known.holds is False else FIRST))
+            rate = one.forecast.rps * (LOW if one.known.holds is False else FIRST)
+            return Ask(seconds, rate=rate, fresh=fresh)
         above = leader.mid * (1 + INDIFFERENT)
-        if one is leader or one.lower > above:
-            return Ask(seconds, rate=one.known.next())
-        return Ask(seconds, rate=above)
+        rate = one.known.next(boot) if one is leader or one.lower > above else above
+        return Ask(seconds, rate=rate, fresh=fresh)
 
     def _visit(self, one: Arm, loads: int) -> None:
-        """Measure a candidate, whose server then runs, so many times, unless it is out before."""
+        """Start a candidate's server and measure it so many times, unless it is out before."""
+        boot = 0
         for _ in range(loads):
             if one.out is not None or self._spent():
                 return
-            ask = self._ask(one)
-            told = self._measured(one.candidate, ask)
-            one.take(told, self.wanted.goal)
-            if told.everywhere:
-                stack = one.candidate.contestant.stack
-                for other in (other for other in self.arms if other.candidate.contestant.stack == stack):
-                    other.put_out(Fate.CANNOT, told.why)
-                return
-            low = ask.rate < FIRST * one.forecast.rps and isinstance(one.known, Rates)
-            if self._leader is None and low and one.known.holds is False and one.out is None:
-                one.put_out(Fate.CANNOT, f"even at {quantity.rate(ask.rate)} {one.broke}")
-            if one is not self._leader and not self._contends(one):
+            boot = self._measured(one.candidate, self._ask(one, boot)).boot
+            if one is not self.field.leader and not self.field.contends(one):
                 return
 
     # --- laps
 
     def _first_lap(self) -> None:
-        measured = [one for one in self.arms if one.trials]
-        self.arms.sort(key=self._promise)
-        for one in [each for each in self.arms if not each.trials]:
-            if self._spent(KEPT):
+        measured = [one for one in self.field.arms if one.trials]
+        for one in sorted((each for each in self.field.arms if not each.trials), key=self._promise):
+            if self._spent():
                 return
-            if one.out is not None or not self._contends(one):
+            if one.out is not None or not self.field.contends(one):
                 continue
             if any(one.is_like(other) for other in measured):
                 continue
-            self._visit(one, 3 if self._leader is None else 2)
+            self._visit(one, 3 if self.field.leader is None else 2)
             if one.trials:
                 measured.append(one)
 
     def _laps(self) -> None:
         """Measure the strongest that is left, and the leader, until nobody is."""
-        while not self._spent(KEPT):
-            left = [one for one in self._rivals() if self._contends(one)]
+        while not self._spent():
+            left = [one for one in self.field.rivals() if self.field.contends(one)]
             if not left:
                 return
             self._visit(max(left, key=lambda one: one.upper), 2)
-            leader = self._leader
-            if leader is not None and not leader.capped and not self._is_narrow(leader):
-                self._visit(leader, 1)
+            leader = self.field.leader
+            if leader is not None and not leader.capped and not _is_narrow(leader):
+                self._visit(leader, 2)
 
     def _refine(self) -> None:
         """Try the leader's neighbours in what decides nothing while a server keeps up, and go on with those."""
-        leader = self._leader
-        if leader is None:
+        leader = self.field.leader
+        if leader is None or leader.plain is not None:
             return
-        look = self.looks[leader.candidate.contestant.stack]
-        near = [self._enter(one, look) for one in self.refine(leader.candidate)]
-        self.grid += [one.candidate for one in near]
-        for one in near:
-            one.plain = leader
-            if self._spent(KEPT):
+        for one in (self.field.arm_of(candidate) for candidate in self.refine(leader.candidate)):
+            if self._spent():
                 return
-            self._visit(one, 2)
+            if not one.trials:
+                self._visit(one, 2)
 
-    @staticmethod
-    def _is_narrow(one: Arm) -> bool:
-        return one.known.interval.high <= SETTLED * one.known.interval.low
+    # --- confirming
 
-    def _rivals(self) -> Iterator[Arm]:
-        """Yield who may be measured: who was, and whoever is like one that is as good as the leader."""
-        leader = self._leader
-        good = [one for one in self.arms if one.running and (leader is None or one.upper >= leader.lower)]
-        for one in self.arms:
-            if one.trials or any(one.is_like(other) for other in good):
-                yield one
+    def _confirm(self) -> None:
+        """Measure the finalists in turn, on starts that are only for that."""
+        for _ in range(MOST_VISITS):
+            one, seconds = self.field.next_to_confirm(), self.confirms()
+            if one is None or one.capped or not seconds:
+                return
+            known, boot = one.confirmed, 0
+            costs = isinstance(one.known, Costs)
+            for _ in range(CONFIRMING_COST if costs else CONFIRMING):
+                rate = self.wanted.rate
+                if not costs:
+                    rate = known.next(boot) if isinstance(known, Confirmed) else one.mid
+                ask = Ask(seconds, rate=rate, fresh=not boot, purpose=Purpose.CONFIRM)
+                boot = self._measured(one.candidate, ask).boot
+                known = one.confirmed
+                if one.out is not None or one.capped:
+                    break
 
-    def _settle(self) -> bool:
-        """Narrow the intervals of the two that are told; whoever may be better again by that is measured again.
 
-        Returns whether the race ended before that was done.
-        """
-        loads: Counter[str] = Counter()
-        while True:
-            self._laps()
-            leader = self._leader
-            wide = (
-                one
-                for one in (leader, *behind(self.arms, leader, held=False)[:1])
-                if one is not None and self._is_wide(one) and loads[one.candidate.label] < SETTLING
-            )
-            one = next(wide, None)
-            if one is None or self._spent():
-                return any(self._contends(rival) for rival in self._rivals())
-            loads[one.candidate.label] += 1
-            ask = self._ask(one)
-            if isinstance(one.known, Rates):
-                ask = Ask(ask.seconds, rate=one.known.next())
-            one.take(self._measured(one.candidate, ask), self.wanted.goal)
+def _is_narrow(one: Arm) -> bool:
+    return one.known.interval().high <= SETTLED * one.known.interval().low
 
-    def _is_wide(self, one: Arm) -> bool:
-        return one.out is None and not one.capped and not (one.known.holds and self._is_narrow(one))
+
+def race(
+    measure: Measure,
+    field: Field,
+    goes_on: Callable[[], bool] = lambda: True,
+    refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
+    *,
+    looks_on: Callable[[], bool] = lambda: True,
+    confirms: Callable[[], float] = lambda: CONFIRM_S,
+) -> None:
+    """Measure until the best of a field is found and confirmed; the field may have taken loads in already.
+
+    `goes_on` says whether there is time, `refine` who else to try once somebody leads, `looks_on` whether there is time
+    to look at one stack more, in the order of the grid: the first that can be is in any case; `confirms` how long, in
+    seconds, each load of one start more of a finalist may be; 0: there is no time for it. Whatever `measure` raises
+    ends the search.
+    """
+    _Race(measure, field, field.wanted, goes_on, refine, looks_on, confirms).run()
 
 
 def tune(
@@ -686,10 +732,9 @@ def tune(
     refine: Callable[[Candidate], Sequence[Candidate]] = lambda _: (),
     *,
     looks_on: Callable[[], bool] = lambda: True,
+    confirms: Callable[[], float] = lambda: CONFIRM_S,
 ) -> Tuned:
-    """Search the best of a grid; `goes_on` says whether there is time, `refine` who else to try once somebody leads.
-
-    `looks_on` says whether there is time to look at one stack more; they are looked at in the order of the grid, and
-    the first that can be is in any case. Whatever `measure` raises ends the search.
-    """
-    return _Race(measure, list(grid), wanted, goes_on, refine, looks_on).run()
+    """Search the best of a grid: `race` from its beginning, and what came of it."""
+    field = Field(grid, wanted)
+    race(measure, field, goes_on, refine, looks_on=looks_on, confirms=confirms)
+    return field.tuned(not goes_on())

@@ -71,7 +71,7 @@ class AppUnfitError(UsageError):
     `awaited`: calling it returns an awaitable, which only some servers can await.
     """
 
-    def __init__(self, app: str, told: str, needs: Sequence[str], *, awaited: bool = False) -> None:
+    def __init__(self, app: str, described: str, needs: Sequence[str], *, awaited: bool = False) -> None:
         if awaited:
             cure = (
                 "which must be awaited, and only ASGI and aiohttp servers can do that. Name a function that is not "
@@ -92,7 +92,7 @@ class AppUnfitError(UsageError):
                 "which servers cannot call as WSGI, as ASGI, or as an application of aiohttp or Tornado. If they can, "
                 "say how: --interface wsgi"
             )
-        super().__init__(f"{app} is {told}, {cure}")
+        super().__init__(f"{app} is {described}, {cure}")
 
 
 class AppFolderError(UsageError):

@@ -352,6 +352,18 @@ class NotTwoSidesError(UsageError):
         )
 
 
+class OtherArrivalsError(UsageError):
+    """Raised when two runs loaded one rate with different arrivals: their latency differs by that alone."""
+
+    def __init__(self, question: str, load: str, before: Sequence[str], after: Sequence[str]) -> None:
+        """`before` and `after`: what the side is called, then its arrivals."""
+        sides = [f"{name} had {' and '.join(arrivals)} arrivals" for name, *arrivals in (before, after)]
+        super().__init__(
+            f"{question} under {load}: {sides[0]}, {sides[1]}, and latency differs by that alone. Run one of them "
+            "again with the arrivals of the other"
+        )
+
+
 class CacheError(VelodromeError):
     """Raised when the cache folder cannot be found, created or written."""
 

@@ -33,7 +33,7 @@ from velodrome.plan.requests.mix import MOST, Kind, Tree
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What was asked, and how it was answered."""
+    """A request, and how it was answered."""
 
     method: str
     target: str
@@ -129,7 +129,7 @@ LONGEST = 64
 
 
 def epoch_seconds(value: object) -> int | None:
-    """Return the second, or None for what tells no time."""
+    """Return the second, or None for what has no time."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -266,13 +266,13 @@ MOST_UNREADABLE = 64_000_000
 
 @dataclass(frozen=True)
 class AccessLog:
-    """What a log tells of what is asked, and how often."""
+    """The requests that a log lists, and their rates."""
 
     requests: tuple[Request, ...]
-    """The mix, the most frequent first; a weight is how often it was asked."""
-    told: int
+    """The mix, the most frequent first; a weight is how often the log has it."""
+    logged: int
     """Requests in the log, those left out among them; the rates are theirs."""
-    asked: int
+    covered: int
     """Of these, how many the mix stands for."""
     seconds: int
     """From the first to the last; 0: the log has no times."""
@@ -288,8 +288,8 @@ class AccessLog:
     """Requests of the mix whose targets are some of many, drawn at random."""
 
     def sentences(self) -> Iterator[str]:
-        """Yield what it tells, and what is left out of the mix."""
-        count = f"{self.told:,} requests"
+        """Yield sentences on its rates, and on what is left out of the mix."""
+        count = f"{self.logged:,} requests"
         if self.mean_rps is None or self.peak_rps is None:
             yield f"{count}; the log says no times, so there are no rates"
         else:
@@ -305,13 +305,13 @@ class AccessLog:
         if self.drawn:
             yield f"of {self.drawn} of the requests {MOST} targets, drawn at random, stand for all that were asked for"
         for one in self.left_out:
-            yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.told:.1%}): {one.why}"
+            yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.logged:.1%}): {one.why}"
         if self.unreadable:
             yield f"left out: {self.unreadable:,} lines that are of no form of access log that is known"
 
 
 def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
-    """Return what the log at `path` tells of requests with these methods.
+    """Return what the log at `path` has of requests with these methods.
 
     Raises AccessLogError for a file that cannot be read, is no access log, or leaves nothing to ask, and TooLargeError
     for one that grows too much when it is unpacked.
@@ -321,11 +321,11 @@ def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
         with ExitStack() as opened:
             for line in _lines(path, opened):
                 reading.add(line)
-                if not reading.told and reading.unreadable_bytes > MOST_UNREADABLE:
+                if not reading.logged and reading.unreadable_bytes > MOST_UNREADABLE:
                     break
     except (OSError, EOFError, zlib.error) as error:
         # A log that is being packed or was cut off has a beginning.
-        if not reading.told:
+        if not reading.logged:
             raise AccessLogError(str(path), f"it cannot be read: {_why(error)}") from error
         reading.left_out["the rest of the file", f"it breaks off: {_why(error)}"] += 1
     return reading.conclude(path)
@@ -378,7 +378,7 @@ def _why(error: Exception) -> str:
 @dataclass
 class _Reading:
     methods: frozenset[str]
-    told: int = 0
+    logged: int = 0
     unreadable: int = 0
     unreadable_bytes: int = 0
     tree: Tree = field(default_factory=Tree)
@@ -391,7 +391,7 @@ class _Reading:
             self.unreadable += 1
             self.unreadable_bytes += len(text)
             return
-        self.told += 1
+        self.logged += 1
         self.rates.add(line.second)
         why = self._why_not(line) or self._keep(line)
         if why is not None:
@@ -419,8 +419,8 @@ class _Reading:
         return None
 
     def conclude(self, path: Path) -> AccessLog:
-        if not self.told:
-            raise AccessLogError(str(path), _nothing_told(self.unreadable))
+        if not self.logged:
+            raise AccessLogError(str(path), _nothing_readable(self.unreadable))
         kinds = sorted(self.tree.all(), key=lambda found: (-found[2].sample.seen, *found[:2]))
         # Where the memory for samples was used up before its first, nothing is known to ask.
         kept = [found for found in kinds if found[2].sample.kept]
@@ -436,8 +436,8 @@ class _Reading:
         requests = _named(kept)
         return AccessLog(
             requests=requests,
-            told=self.told,
-            asked=sum(kind.sample.seen for _, _, kind in kept),
+            logged=self.logged,
+            covered=sum(kind.sample.seen for _, _, kind in kept),
             seconds=self.rates.seconds,
             mean_rps=self.rates.mean_rps,
             peak_rps=self.rates.peak_rps,
@@ -451,7 +451,7 @@ class _Reading:
 KNOWN = (*ALL, "CONNECT", "TRACE")
 
 
-def _nothing_told(unreadable: int) -> str:
+def _nothing_readable(unreadable: int) -> str:
     if not unreadable:
         return "it is empty"
     return (

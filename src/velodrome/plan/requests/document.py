@@ -137,8 +137,8 @@ class _Reader:
         size = len(event.value)
         self._budget.take(1, size)
         value = _plain(event)
-        told = self._anchored(event)
-        told.value, told.whole, told.nodes, told.size = value, True, 1, size
+        repeated = self._anchored(event)
+        repeated.value, repeated.whole, repeated.nodes, repeated.size = value, True, 1, size
         if self._open and self._open[-1].wants_name:
             inside = self._open[-1]
             inside.name = _name(value)
@@ -165,34 +165,34 @@ class _Reader:
             for one in reversed(done.merged):
                 done.value.update(one)
             done.value.update(own)
-        told = done.of
-        told.value, told.whole, told.depth = done.value, True, done.deepest + 1
-        told.nodes = done.before[0] - self._budget.values
-        told.size = done.before[1] - self._budget.size
-        self._add(done.value, told.depth, event)
+        repeated = done.of
+        repeated.value, repeated.whole, repeated.depth = done.value, True, done.deepest + 1
+        repeated.nodes = done.before[0] - self._budget.values
+        repeated.size = done.before[1] - self._budget.size
+        self._add(done.value, repeated.depth, event)
 
     def _alias(self, event: Any) -> None:
-        told = self._anchors.get(event.anchor)
-        if told is None:
+        repeated = self._anchors.get(event.anchor)
+        if repeated is None:
             raise ValueError(f"{_line(event)}: nothing is called *{_short(event.anchor)}")
-        if not told.whole:
+        if not repeated.whole:
             raise ValueError(f"{_line(event)}: *{_short(event.anchor)} holds itself")
-        self._budget.take(told.nodes, told.size)
-        if len(self._open) + told.depth > MOST_DEPTH:
+        self._budget.take(repeated.nodes, repeated.size)
+        if len(self._open) + repeated.depth > MOST_DEPTH:
             raise ValueError(f"{_line(event)}: it is nested too deeply")
-        if told.depth:
+        if repeated.depth:
             self._see_no_name(event)
         if self._open and self._open[-1].wants_name:
-            self._open[-1].name = _name(told.value)
+            self._open[-1].name = _name(repeated.value)
         else:
-            self._add(told.value, told.depth, event)
+            self._add(repeated.value, repeated.depth, event)
 
     def _anchored(self, event: Any) -> _Repeated:
         """Return where to note what begins here, under its anchor if it has one."""
-        told = _Repeated()
+        repeated = _Repeated()
         if event.anchor is not None:
-            self._anchors[event.anchor] = told
-        return told
+            self._anchors[event.anchor] = repeated
+        return repeated
 
     def _see_no_name(self, event: Any) -> None:
         if self._open and self._open[-1].wants_name:
@@ -321,7 +321,7 @@ def short(text: str) -> str:
 
 
 class UnfillableError(Exception):
-    """Raised for what cannot be filled in; the text is the reason, as told of what is left out."""
+    """Raised for what cannot be filled in; the text is the reason, as shown for what is left out."""
 
     def __init__(self, why: str) -> None:
         super().__init__(short(why))

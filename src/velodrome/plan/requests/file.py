@@ -161,9 +161,9 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
 
 
-def file_text(requests: Sequence[Request], told: Sequence[str] = ()) -> str:
+def file_text(requests: Sequence[Request], comments: Sequence[str] = ()) -> str:
     """Return a file, with sentences before it as comments. Bodies have to be text."""
-    head = "".join(f"# {_one_line(sentence)}\n" for sentence in told)
+    head = "".join(f"# {_one_line(sentence)}\n" for sentence in comments)
     return "\n".join([*([head] if head else []), *("\n".join(_lines(one)) + "\n" for one in requests)])
 
 

@@ -36,8 +36,8 @@ def read_line(text: str, folder: Path = Path()) -> Request:
 
     Raises RequestLineError for text that is none, UsageError for a file that cannot be read.
     """
-    asked, status = _expected(text)
-    method, rest = _method(text, asked)
+    request, status = _expected(text)
+    method, rest = _method(text, request)
     path_found = _PATH.match(rest)
     path = path_found[0] if path_found else ""
     said = rest[len(path) :].strip()
@@ -82,18 +82,18 @@ def _expected(text: str) -> tuple[str, int | None]:
     return text[: arrow.start()].strip(), int(arrow[1])
 
 
-def _method(text: str, asked: str) -> tuple[str, str]:
+def _method(text: str, request: str) -> tuple[str, str]:
     """Return the method, and what stands behind it."""
-    if asked.startswith("/"):
-        return "GET", asked
-    if "://" in asked.split("{", 1)[0]:
+    if request.startswith("/"):
+        return "GET", request
+    if "://" in request.split("{", 1)[0]:
         raise RequestLineError(
             text, "give the path alone, without host: the app is served on a port of its own"
         )
-    found = _METHOD.match(asked)
+    found = _METHOD.match(request)
     if found is None:
-        raise RequestLineError(text, "a path begins with /" if asked else "nothing is asked")
-    method, rest = found[1].upper(), asked[found.end() :]
+        raise RequestLineError(text, "a path begins with /" if request else "nothing is asked")
+    method, rest = found[1].upper(), request[found.end() :]
     if method not in ALL:
         raise RequestLineError(text, f"'{found[1]}' is no method; there are {', '.join(ALL)}")
     if not rest.startswith("/"):
@@ -105,7 +105,7 @@ Header = tuple[str, str]
 
 
 def read_headers(texts: Sequence[str]) -> tuple[Header, ...]:
-    """Return headers told as `Name: value`. Raises HeaderError, which tells no value."""
+    """Return headers written as `Name: value`. Raises HeaderError, which shows no value."""
     found = []
     for text in texts:
         name, colon, value = text.partition(":")
@@ -118,7 +118,7 @@ def read_headers(texts: Sequence[str]) -> tuple[Header, ...]:
 def lines_of(path: Path) -> tuple[str, ...]:
     """Return the headers in a file, a line each as `Name: value`; blank lines and those that begin with # are none.
 
-    Raises HeaderFileError, which tells no value.
+    Raises HeaderFileError, which shows no value.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -161,7 +161,7 @@ def with_headers(requests: Sequence[Request], headers: Sequence[Header]) -> tupl
 
 
 MOST = 500
-"""Each is told by itself in results, with two histograms of its own."""
+"""Each is shown by itself in results, with two histograms of its own."""
 GRAPHIC = "".join(chr(code) for code in range(33, 127))
 FRAMING = ("content-length", "transfer-encoding", "connection", "expect", "upgrade")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -86,7 +86,7 @@ _PLAIN = "".join(chr(code) for code in range(33, 127) if chr(code) not in '"#<>\
 def target(text: str) -> str | None:
     """Return path and query as they are sent again, or None for what is no path.
 
-    `text` is as the log has it: nginx writes bytes as `\\x22`, Apache as `\\"`; a proxy is told whole URLs.
+    `text` is as the log has it: nginx writes bytes as `\\x22`, Apache as `\\"`; a proxy gets whole URLs.
     """
     if "\\" in text:
         text = _ESCAPED.sub(_unescaped, text)
@@ -112,9 +112,9 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 """As the engine writes one: 007 is a word."""
 
 
-def around_number(asked: str) -> tuple[str, int, str] | None:
+def around_number(target: str) -> tuple[str, int, str] | None:
     """Return the only number of a target with what stands around it, or None where it has none or more that differs."""
-    path, mark, query = asked.partition("?")
+    path, mark, query = target.partition("?")
     if mark:
         name, equals, value = query.partition("=")
         found = [value] if equals and "&" not in query and not _ids(path) else []
@@ -136,19 +136,19 @@ def _ids(path: str) -> list[str]:
     return [name for name in path.split("/") if _ID.fullmatch(name)]
 
 
-def shape(asked: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def shape(target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the path, with `*` for what differs, and those of the query."""
-    path, _, query = asked.partition("?")
+    path, _, query = target.partition("?")
     names = path[1:].split("/", DEEPEST)
     shaped = tuple(ANY if _ID.fullmatch(name) else name for name in names)
     return shaped, tuple(pair.partition("=")[0] for pair in query.split("&")) if query else ()
 
 
 MOST_NAMES = 50
-"""Of one place in paths; an app with more routes there than that is asked the same paths, told as one kind."""
+"""Of one place in paths; an app with more routes there than that gets the same paths, shown as one kind."""
 MOST_KINDS = 10_000
 MOST_NUMBERS = 50_000
-"""Different ones of one kind that are looked at to tell whether they are a plain range."""
+"""Different ones of one kind that are looked at to see whether they are a plain range."""
 NUMBER_BYTES = 100
 """What one of them takes in a set, about."""
 
@@ -160,14 +160,14 @@ class Kind:
     sample: Sample
     statuses: Counter[int] = field(default_factory=Counter)
     numbers: set[int] | None = field(default_factory=set)
-    """All numbers asked for; None: they are too many, or it is not one number that differs."""
+    """All numbers requested; None: they are too many, or it is not one number that differs."""
 
-    def add(self, asked: str, status: int) -> None:
+    def add(self, target: str, status: int) -> None:
         """Count a request."""
         self.statuses[status] += 1
-        self.sample.add(asked)
+        self.sample.add(target)
         if self.numbers is not None:
-            self._note(self.numbers, around_number(asked))
+            self._note(self.numbers, around_number(target))
 
     def _note(self, numbers: set[int], found: tuple[str, int, str] | None) -> None:
         if found is None:
@@ -187,7 +187,7 @@ class Kind:
 
 @dataclass
 class Place:
-    """A place in paths: what stands behind it by name, and what was asked at it by the names of its query."""
+    """A place in paths: what stands behind it by name, and the requests to it by the names of its query."""
 
     behind: dict[str, "Place"] = field(default_factory=dict)
     asked: dict[tuple[str, ...], Kind] = field(default_factory=dict)
@@ -223,7 +223,7 @@ class Place:
 
 @dataclass
 class Tree:
-    """All that was asked, by method."""
+    """All requests, by method."""
 
     budget: Budget = field(default_factory=Budget)
     chance: random.Random = field(default_factory=lambda: random.Random(4711))
@@ -231,9 +231,9 @@ class Tree:
     methods: dict[str, Place] = field(default_factory=dict)
     kinds: int = 0
 
-    def add(self, method: str, asked: str, status: int) -> bool:
+    def add(self, method: str, target: str, status: int) -> bool:
         """Count a request; False when there are too many kinds for another."""
-        path, query = shape(asked)
+        path, query = shape(target)
         place = self.methods.setdefault(method, Place())
         for name in path:
             further = self._behind(place, name)
@@ -246,7 +246,7 @@ class Tree:
                 return False
             self.kinds += 1
             kind = place.asked[query] = Kind(Sample(self.budget, self.chance))
-        kind.add(asked, status)
+        kind.add(target, status)
         return True
 
     def _behind(self, place: Place, name: str) -> Place | None:
@@ -261,7 +261,7 @@ class Tree:
         return place.behind[name]
 
     def all(self) -> Iterator[tuple[str, str, Kind]]:
-        """Yield method, shape (`/users/*?page=*`) and what was asked of it."""
+        """Yield method, shape (`/users/*?page=*`) and the requests to it."""
         for method, root in self.methods.items():
             for shape, kind in _kinds(root, ""):
                 yield method, shape, kind
@@ -277,7 +277,7 @@ def _kinds(place: Place, path: str) -> Iterator[tuple[str, Kind]]:
 
 FEWEST_OF_A_RANGE = 10
 DENSE = 0.5
-"""Share of the numbers between the least and the greatest that were asked for, from which all are taken to exist."""
+"""Share of the numbers between the least and the greatest that were requested, from which all are taken to exist."""
 FEW = 10
 """So many different words are written in as few copies as have about their shares."""
 COPIES = 20
@@ -297,7 +297,7 @@ def path(kind: Kind) -> str:
         before, _, behind = found
         return f"{before}{{{{random {min(kind.numbers)}..{max(kind.numbers)}}}}}{behind}"
     before, behind = _shared(kept)
-    words = [asked[len(before) : len(asked) - len(behind)] for asked in kept]
+    words = [target[len(before) : len(target) - len(behind)] for target in kept]
     return f"{before}{{{{pick {'|'.join(_in_order(_by_share(words)))}}}}}{behind}"
 
 
@@ -311,7 +311,7 @@ def _shared(kept: Sequence[str]) -> tuple[str, str]:
     """Return what all begin with and what all end with, whole names each."""
     before = _beginning(kept)
     begin = max(before.rfind(mark) for mark in "/?&=") + 1
-    rests = [asked[begin:][::-1] for asked in kept]
+    rests = [target[begin:][::-1] for target in kept]
     behind = _beginning(rests)[::-1]
     first = _BOUNDARY.search(behind)
     return before[:begin], behind[first.start() :] if first else ""

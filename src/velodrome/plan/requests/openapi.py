@@ -40,14 +40,14 @@ MOST_TOLD = 500
 
 @dataclass(frozen=True)
 class OpenApi:
-    """What a document tells of what can be asked."""
+    """The requests that a document describes."""
 
     title: str
     requests: tuple[Request, ...]
     left_out: tuple[LeftOut, ...]
 
     def sentences(self) -> Iterator[str]:
-        """Yield what it tells, and what is left out of the mix."""
+        """Yield sentences on the mix, and on what is left out of it."""
         whole = len(self.requests) + len(self.left_out)
         yield f"{len(self.requests)} of {whole} operations, each as often as the others"
         for one in self.left_out[:MOST_TOLD]:
@@ -57,7 +57,7 @@ class OpenApi:
 
 
 def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
-    """Return what the document at `path` tells of operations with these methods.
+    """Return what the document at `path` has of operations with these methods.
 
     Raises OpenApiError for a file that cannot be read, is no such document, or leaves nothing to ask, and TooLargeError
     for one that is, or stands for, more than is read.
@@ -131,7 +131,7 @@ class Operation:
     method: str
     path: str
     """With `{name}` for what a parameter fills in."""
-    told: Node
+    node: Node
     around: Node
     """What is said of all operations of the path."""
 
@@ -156,10 +156,10 @@ class Operation:
             )
         if self._is_endless():
             raise UnfillableError("it answers with a stream of events, which has no end")
-        filled = fill(self.references, self.around.get("parameters"), self.told.get("parameters"))
+        filled = fill(self.references, self.around.get("parameters"), self.node.get("parameters"))
         body = None
         if self.method not in ("GET", "HEAD"):
-            body = body_of(self.references, self.told, filled)
+            body = body_of(self.references, self.node, filled)
         headers = [*filled.headers, *([("Content-Type", body[0])] if body else [])]
         path = self._base() + self._filled(filled.path)
         request = Request(
@@ -194,7 +194,7 @@ class Operation:
         if isinstance(root.get("basePath"), str):
             self.references.take(1, len(root["basePath"]))
             return str(root["basePath"]).rstrip("/")
-        servers: Any = self.told.get("servers") or self.around.get("servers") or root.get("servers")
+        servers: Any = self.node.get("servers") or self.around.get("servers") or root.get("servers")
         server = self.references.node(servers[0]) if isinstance(servers, list) and servers else {}
         variables = self.references.node(server.get("variables"))
 
@@ -213,21 +213,25 @@ class Operation:
 
     def _needed_security(self) -> str:
         """Return the names of what authorizes, unless the operation can do without."""
-        told = self.told.get("security", self.references.root.get("security"))
-        self.references.take(len(told) if isinstance(told, list) else 1)
-        ways = [way for way in told if isinstance(way, Mapping)] if isinstance(told, list) else []
+        security = self.node.get("security", self.references.root.get("security"))
+        self.references.take(len(security) if isinstance(security, list) else 1)
+        ways = [way for way in security if isinstance(way, Mapping)] if isinstance(security, list) else []
         if not ways or any(not way for way in ways):
             return ""
         return " and ".join(islice(ways[0], 10))
 
     def _responses(self) -> dict[str, Any]:
-        found = self.told.get("responses")
+        found = self.node.get("responses")
         self.references.take(len(found) if isinstance(found, Mapping) else 1)
-        return {str(status): told for status, told in found.items()} if isinstance(found, Mapping) else {}
+        return (
+            {str(status): response for status, response in found.items()}
+            if isinstance(found, Mapping)
+            else {}
+        )
 
     def _is_endless(self) -> bool:
-        for status, told in self._responses().items():
-            content = self.references.node(told).get("content")
+        for status, response in self._responses().items():
+            content = self.references.node(response).get("content")
             if status.startswith("2") and isinstance(content, Mapping) and content:
                 self.references.take(len(content))
                 return all(str(kind).startswith("text/event-stream") for kind in content)
@@ -236,7 +240,7 @@ class Operation:
     def _status(self) -> int | None:
         """Return the first right status, a redirection where it does nothing else; None: any 2xx."""
         for right in ("2", "3"):
-            found = [told for told in self._responses() if re.fullmatch(rf"{right}([0-9][0-9]|XX)", told)]
+            found = [code for code in self._responses() if re.fullmatch(rf"{right}([0-9][0-9]|XX)", code)]
             if found:
                 return int(found[0]) if found[0].isdecimal() else None
         return None
@@ -245,10 +249,10 @@ class Operation:
 def operations_of(references: References) -> Iterator[Operation]:
     """Yield the operations in their order."""
     paths = references.root.get("paths")
-    for path, told in paths.items() if isinstance(paths, Mapping) else ():
+    for path, item in paths.items() if isinstance(paths, Mapping) else ():
         try:
             references.begin()
-            around = references.node(told)
+            around = references.node(item)
         except UnfillableError:
             around = {}
         for method in OPERATIONS:
@@ -257,7 +261,7 @@ def operations_of(references: References) -> Iterator[Operation]:
 
 
 UNSAID = ("accept", "content-type", "authorization", "cookie")
-"""Headers that a document may not tell as parameters (OpenAPI 3.1.0, section 4.8.12.2), and one made of others."""
+"""Headers that a document may not list as parameters (OpenAPI 3.1.0, section 4.8.12.2), and one made of others."""
 
 
 @dataclass
@@ -268,17 +272,17 @@ class Filled:
     query: list[str] = field(default_factory=list)
     headers: list[tuple[str, str]] = field(default_factory=list)
     form: dict[str, Any] = field(default_factory=dict)
-    """Of a form, as Swagger 2 tells it."""
+    """Of a form, as Swagger 2 writes it."""
     body: Node | None = None
-    """The body as a parameter, as Swagger 2 tells it."""
+    """The body as a parameter, as Swagger 2 writes it."""
 
 
 def fill(references: References, *lists: object) -> Filled:
     """Fill in parameters; one of a later list is in the place of one of an earlier. Raises UnfillableError."""
     found: dict[tuple[str, str], Node] = {}
     for one in lists:
-        for told in one if isinstance(one, list) else []:
-            node = references.node(told)
+        for parameter in one if isinstance(one, list) else []:
+            node = references.node(parameter)
             where, name = plain(node.get("in")), plain(node.get("name"))
             references.take(1, len(name))
             found[where, name] = node
@@ -316,10 +320,10 @@ def _texts(references: References, node: Node, name: str, *, needed: bool) -> It
         return
     if not needed and "example" not in schema and "examples" not in schema:
         return
-    told = [*said(schema)][:1] or choices(schema) or [*_least(references, schema)]
-    if not told:
+    values = [*said(schema)][:1] or choices(schema) or [*_least(references, schema)]
+    if not values:
         raise UnfillableError(f"parameter {name} has no example, default, enum or minimum")
-    for value in told:
+    for value in values:
         yield _parts(references.take_whole(value), name)
 
 
@@ -339,8 +343,8 @@ def _example(references: References, node: Node) -> Any:
     examples = node.get("examples")
     if isinstance(examples, Mapping):
         for one in examples.values():
-            if "value" in (told := references.node(one)):
-                return told["value"]
+            if "value" in (example := references.node(one)):
+                return example["value"]
     return None
 
 
@@ -359,8 +363,8 @@ def _least(references: References, schema: Node) -> Iterator[Any]:
             parts = schema.get(name)
             for part in parts if isinstance(parts, list) else []:
                 node = references.node(part)
-                if told := [*said(node)][:1] or choices(node):
-                    yield from told
+                if values := [*said(node)][:1] or choices(node):
+                    yield from values
                     return
 
 
@@ -402,14 +406,14 @@ def body_of(references: References, operation: Node, filled: Filled) -> Body | N
         return _written("application/json", Filling(references).value(schema, "body"))
     if filled.form:
         return _written(FORM, filled.form)
-    told = references.node(operation.get("requestBody"))
-    content = told.get("content")
+    request_body = references.node(operation.get("requestBody"))
+    content = request_body.get("content")
     if not isinstance(content, Mapping) or not content:
         return None
     references.take(len(content))
     kind = next((name for name in content if _is_json(name)), FORM if FORM in content else None)
     if kind is None:
-        if told.get("required") is True:
+        if request_body.get("required") is True:
             raise UnfillableError(f"its body is {next(iter(content))}; JSON and forms are written")
         return None
     media = references.node(content[kind])
@@ -427,8 +431,8 @@ def _value(references: References, media: Node) -> Any:
     examples = media.get("examples")
     if isinstance(examples, Mapping):
         for one in examples.values():
-            if "value" in (told := references.node(one)):
-                return references.take_whole(told["value"])
+            if "value" in (example := references.node(one)):
+                return references.take_whole(example["value"])
     return Filling(references).value(media.get("schema", {}), "body")
 
 
@@ -437,7 +441,7 @@ def _written(kind: str, value: Any) -> Body:
         if not isinstance(value, dict):
             raise UnfillableError("its body is a form and no object")
         return kind, urlencode(value, doseq=True, safe="{}", errors="replace").encode()
-    # An example of an object may be told as its text.
+    # An example of an object may be given as its text.
     text = value if isinstance(value, str) and value[:1] in ("{", "[") else json.dumps(value)
     return kind, text.encode(errors="replace")
 
@@ -464,7 +468,7 @@ FORMATS: Mapping[str, str] = {
 
 
 def said(schema: Node) -> Iterator[Any]:
-    """Yield the values that the schema itself tells, the one most meant first."""
+    """Yield the values that the schema itself gives, the one most meant first."""
     if "example" in schema:
         yield schema["example"]
     examples = schema.get("examples")
@@ -581,10 +585,10 @@ class Filling:
         required = {one: None for one in self._charged(_list(node, "required")) if isinstance(one, str)}
         found = {}
         for key, schema in properties.items():
-            told = self._references.node(schema)
-            if told.get("readOnly") is True:
+            property_schema = self._references.node(schema)
+            if property_schema.get("readOnly") is True:
                 continue
-            if key in required or "example" in told or "examples" in told:
+            if key in required or "example" in property_schema or "examples" in property_schema:
                 self._references.take(0, len(key))
                 found[key] = self.value(schema, f"{name}.{short(key)}", depth + 1)
         for key in required:

@@ -18,12 +18,12 @@ from velodrome.plan.requests.lines import SAFE
 from velodrome.plan.untrusted import See, refuse
 
 ROOT = Request("GET /")
-"""What is asked where nothing is said."""
+"""The requests where nothing is said."""
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked, and sentences on where it comes from and what is not."""
+    """The requests, and sentences on where they come from and what is left out."""
 
     requests: tuple[Request, ...]
     told: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ def of(
     *,
     see: See = refuse,
 ) -> Asking:
-    """Return what is asked; `GET /` where nothing is given. Files of bodies in `lines` are looked for here.
+    """Return the requests; `GET /` where nothing is given. Files of bodies in `lines` are looked for here.
 
     `see` decides on the files that `file` names and that are not beside it.
     Raises TwoSourcesError where more than one of them is given, and what each of their readers raises.

@@ -40,12 +40,12 @@ def around(
     variables: Mapping[str, str],
     longest_s: float = LONGEST_S,
     *,
-    told: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[str, ...]]:
     """Run one command before the block and one after it, however it ends; empty ones are none.
 
     The one after runs also when the one before is interrupted (KeyboardInterrupt), and not when it fails by itself.
-    It runs to its end, or to its limit, whatever signals come; the third interrupt of all ends it. `told` hears of it
+    It runs to its end, or to its limit, whatever signals come; the third interrupt of all ends it. `tell` hears of it
     where the block was interrupted. `variables` count before those of our own environment. Raises CommandFailedError
     when one fails or does not end in time; of the one after the block only where the block itself did not raise.
     Raises TeardownInterruptedError.
@@ -55,7 +55,7 @@ def around(
     def say(text: str) -> None:
         # A terminal that has gone, or a signal within a print, must not end what is to run to its end.
         with suppress(OSError, ValueError, RuntimeError):
-            told(text)
+            tell(text)
 
     def tear_down(because: BaseException) -> None:
         if interrupts() and teardown:
@@ -86,21 +86,21 @@ def around(
 
 @contextmanager
 def _uninterrupted(
-    command: str, told: Callable[[str], None], because: BaseException | None = None
+    command: str, tell: Callable[[str], None], because: BaseException | None = None
 ) -> Iterator[None]:
     """Let no signal end the block but the one of number `BREAKS_AT`, counted from the first of all.
 
     `because`: what ended the race. Raises TeardownInterruptedError.
     """
 
-    def hear(number: int) -> None:
+    def on_signal(number: int) -> None:
         left = BREAKS_AT - number
         if left > 0 and command:
-            told(f"--teardown still runs; {left} more interrupt{'s' if left > 1 else ''} would end it")
+            tell(f"--teardown still runs; {left} more interrupt{'s' if left > 1 else ''} would end it")
 
     ended = False
     try:
-        with undisturbed(BREAKS_AT, hear):
+        with undisturbed(BREAKS_AT, on_signal):
             try:
                 yield
             except KeyboardInterrupt:
@@ -124,10 +124,10 @@ def _run(
     with scratch.held("command") as folder:
         hand_over(folder)
         ended = folder / "ended"
-        told = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
+        variables = {**env, "VELODROME_COMMAND": command, "VELODROME_ENDED": str(ended)}
         order = Order(
             (SHELL, "-c", HELD),
-            told,
+            variables,
             cwd,
             stop_everyone=True,
             orphan_deadline_s=STOP_S,

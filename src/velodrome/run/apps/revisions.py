@@ -13,12 +13,12 @@ Killed outright, it leaves a folder behind; the next one takes it away.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from velodrome.model.errors import GitError, RevisionError
+from velodrome.model.errors import GitError, NotFromRevisionError, RevisionError
 from velodrome.run.account import current_process, current_variables, hand_over
 from velodrome.run.supervision import scratch
 from velodrome.run.supervision.undisturbed import undisturbed
@@ -62,9 +62,15 @@ class Revision:
     elsewhere: tuple[str, ...]
     """Where the repository is checked out for its user: what is imported from there is of no revision."""
 
+    def refuse_others(self, app: str, files: Iterable[str]) -> None:
+        """Raise NotFromRevisionError for a file that an app imports from elsewhere; empty: it cannot be told."""
+        for file in filter(None, files):
+            if self.root not in Path(file).parents:
+                raise NotFromRevisionError(app, self.name, file)
+
 
 @contextmanager
-def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]]:
+def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, ...]]:
     """Check revisions out, whose app is in the folder `cwd` of its repository.
 
     Raises GitError where there is no repository or no git, RevisionError for what is none.
@@ -73,13 +79,13 @@ def checked_out(cwd: str, asked: Sequence[str]) -> Iterator[tuple[Revision, ...]
     inside = os.path.relpath(os.path.realpath(cwd), top)
     if inside.split(os.sep)[0] == os.pardir:
         raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
-    commits = [_commit(cwd, one) for one in asked]
+    commits = [_commit(cwd, one) for one in revisions]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
     both = scratch.made(KIND)
     hand_over(both)
     try:
         found = []
-        for name, commit, side in zip(asked, commits, SIDES, strict=True):
+        for name, commit, side in zip(revisions, commits, SIDES, strict=True):
             root = both / side
             _borrow(top, root, commit)
             _write_files(top, root, name, commit)

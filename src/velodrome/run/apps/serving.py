@@ -1,4 +1,4 @@
-"""How a server is told a user's own app: what it loads, in which folder, with which variables."""
+"""How a server is given a user's own app: what it loads, in which folder, with which variables."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ MADE_HERE = {
 """Forms that servers cannot load by themselves, or only some, each by a switch of its own; and what loads them here."""
 
 
-def told(app: App, interface: str) -> str:
-    """Return the `module:attribute` that a server of an interface is told."""
+def import_target(app: App, interface: str) -> str:
+    """Return the `module:attribute` that a server of an interface loads."""
     return MADE_HERE.get(app.form) or app.told(interface)
 
 
@@ -56,7 +56,7 @@ def serving(
     }
     return replace(
         plain,
-        app=told(app, interface),
+        app=import_target(app, interface),
         packages=environment.packages,
         cwd=app.cwd,
         variables=variables,

@@ -39,8 +39,8 @@ PATIENCE_S = 5.0
 class Idle:
     """Connections that are held."""
 
-    def __init__(self, child: python.Child, asked: int, opened: int) -> None:
-        self._child, self._asked, self._opened = child, asked, opened
+    def __init__(self, child: python.Child, wanted: int, opened: int) -> None:
+        self._child, self._asked, self._opened = child, wanted, opened
         self._accepted: int | None = None
 
     @property
@@ -59,8 +59,8 @@ class Idle:
 
     def facts(self) -> IdleFacts:
         """Return how many are open now. Raises IdleError when the process that held them is gone."""
-        told = _told(self._child, b"now\n", PATIENCE_S)
-        return IdleFacts(self._asked, self._opened, self._accepted, told["still_open"])
+        answer = _reply(self._child, b"now\n", PATIENCE_S)
+        return IdleFacts(self._asked, self._opened, self._accepted, answer["still_open"])
 
 
 def accepted(port: int) -> int | None:
@@ -93,8 +93,8 @@ def held(
     address = address_of(host, allow)
     with python.start_own(MODULE, cpus=cpus) as child:
         work = {"host": address, "port": port, "count": count, "open_s": open_s}
-        told = _told(child, json.dumps(work).encode() + b"\n", open_s + PATIENCE_S)
-        idle = Idle(child, count, told["opened"])
+        answer = _reply(child, json.dumps(work).encode() + b"\n", open_s + PATIENCE_S)
+        idle = Idle(child, count, answer["opened"])
         if _is_loopback(address) or server is not None:
             with entered(server):
                 idle.await_accepted(port)
@@ -142,7 +142,7 @@ def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
-def _told(child: python.Child, line: bytes, patience_s: float) -> Mapping[str, Any]:
+def _reply(child: python.Child, line: bytes, patience_s: float) -> Mapping[str, Any]:
     """Send a line and return the answer. Raises IdleError when none comes in time."""
     try:
         child.input.write(line)

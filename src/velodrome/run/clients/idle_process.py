@@ -89,9 +89,9 @@ def begin(host: str, port: int) -> socket.socket | None:
 def is_open(connection: socket.socket) -> bool:
     """Whether the server has neither ended nor reset a connection."""
     if LEFT:
-        asked = select.poll()
-        asked.register(connection, LEFT)
-        return not asked.poll(0)
+        poll = select.poll()
+        poll.register(connection, LEFT)
+        return not poll.poll(0)
     try:
         return connection.recv(1, socket.MSG_PEEK) != b""
     except BlockingIOError:

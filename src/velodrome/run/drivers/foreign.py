@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from velodrome.model import secrets
+from velodrome.model.bottleneck import generator_fault
 from velodrome.model.errors import (
     DriverError,
     DriverFailedError,
@@ -162,11 +163,11 @@ class Report:
 
 def _check(latency: Latency) -> None:
     """Raise ValueError unless percentiles are durations that rise."""
-    told = {field.name: getattr(latency, field.name) for field in fields(latency)}
-    for name, value in told.items():
+    values = {field.name: getattr(latency, field.name) for field in fields(latency)}
+    for name, value in values.items():
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise ValueError(f"its latency at {name} is {value}")
-    known = [told[name] for name in RISING if told[name] is not None]
+    known = [values[name] for name in RISING if values[name] is not None]
     if any(high < low for low, high in pairwise(known)):
         raise ValueError("its percentiles do not rise")
 
@@ -465,8 +466,6 @@ def first_unfit(*found: Unfit | None) -> Unfit | None:
     return next((one for one in found if one is not None), None)
 
 
-SATURATED = 0.95
-"""Of the CPU time it could have had: beyond, the figures are its own. As the engine says of itself."""
 MOSTLY = 0.5
 """Share of failed requests from which a rate is one of failures."""
 
@@ -503,10 +502,10 @@ class ForeignDriver:
         warmed = self._warm_up(found, load, target, on_event)
         words = self.dialect.words(load, target)
         finished = self._spawn(found, words, load, on_event, measured=True)
-        told = understand(self.dialect, found.version, finished, load)
-        _mostly_right(self.name, told)
-        facts = self._facts(load, target, finished, told)
-        notes = (*warmed, *words.notes, *told.notes)
+        report = understand(self.dialect, found.version, finished, load)
+        _mostly_right(self.name, report)
+        facts = self._facts(load, target, finished, report)
+        notes = (*warmed, *words.notes, *report.notes)
         return replace(facts, driver_version=found.version, driver_notes=notes)
 
     def _warm_up(self, found: Found, load: Load, target: Target, on_event: OnEvent) -> tuple[str, ...]:
@@ -534,16 +533,16 @@ class ForeignDriver:
             raise DriverFailedError(self.name, finished.status, finished.last_lines, hint)
         return finished
 
-    def _facts(self, load: Load, target: Target, finished: Finished, told: Report) -> LoadFacts:
+    def _facts(self, load: Load, target: Target, finished: Finished, report: Report) -> LoadFacts:
         threads = self.dialect.threads(load, len(self.cpus) or os.cpu_count() or 1)
         return LoadFacts(
-            requests=told.requests,
-            ok=told.ok,
-            duration_s=told.duration_s,
-            throughput_rps=told.throughput_rps,
-            outcomes=told.outcomes,
-            due=told.due,
-            sent=told.sent,
+            requests=report.requests,
+            ok=report.ok,
+            duration_s=report.duration_s,
+            throughput_rps=report.throughput_rps,
+            outcomes=report.outcomes,
+            due=report.due,
+            sent=report.sent,
             lag=UNTOLD,
             connections_asked=load.pace.connections,
             connections_opened=None,
@@ -556,15 +555,16 @@ class ForeignDriver:
             generator_transport="",
             generator_saturated=saturated(finished, threads),
             engine_flags=(),
-            series=told.series,
-            hdr_due=told.hdr_due,
-            hdr_sent=told.hdr_sent,
-            examples=told.examples,
+            series=report.series,
+            hdr_due=report.hdr_due,
+            hdr_sent=report.hdr_sent,
+            examples=report.examples,
             generator_threads=threads,
+            generator_ran_s=finished.wall_s,
             driver=self.name,
             driver_command=finished.argv,
             latency_is=self.dialect.latency_is,
-            latency_corrected=told.corrected,
+            latency_corrected=report.corrected,
             checks=self.dialect.checks(target),
             blind=self.dialect.blind(target),
         )
@@ -582,7 +582,7 @@ def generator(dialect: Dialect) -> Generator:
 
 def saturated(finished: Finished, threads: int) -> bool:
     """Return whether a tool that can use so many CPUs used them up, from its start to its end."""
-    return finished.cpu_s >= SATURATED * finished.wall_s * threads
+    return generator_fault(finished.cpu_s / max(finished.wall_s * threads, 1e-9)) is not None
 
 
 def understand(dialect: Dialect, version: str, finished: Finished, load: Load) -> Report:
@@ -595,8 +595,8 @@ def understand(dialect: Dialect, version: str, finished: Finished, load: Load) -
         raise DriverOutputError(dialect.tool.name, version, what, finished.last_lines) from error
 
 
-def _mostly_right(name: str, told: Report) -> None:
-    if not told.requests:
-        raise NothingAskedError(name, told.duration_s)
-    if told.failed > MOSTLY * told.requests:
-        raise MostlyFailedError(name, told.failed, told.requests, told.examples)
+def _mostly_right(name: str, report: Report) -> None:
+    if not report.requests:
+        raise NothingAskedError(name, report.duration_s)
+    if report.failed > MOSTLY * report.requests:
+        raise MostlyFailedError(name, report.failed, report.requests, report.examples)

@@ -43,17 +43,17 @@ class Held:
         self.lock = threading.Lock()
 
     def fork(self) -> tuple[int, int]:
-        """Fork; return where to write `go` to, and where a refused exec is told."""
+        """Fork; return where to write `go` to, and where a refused exec is reported."""
         wait, go = os.pipe()
-        told, tell = os.pipe()
+        failed, report = os.pipe()
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(go)
-            self._become(wait, tell, parent)
+            self._become(wait, report, parent)
         os.close(wait)
-        os.close(tell)
-        return go, told
+        os.close(report)
+        return go, failed
 
     def _become(self, wait: int, tell: int, parent: int) -> NoReturn:
         """In the child: end with the parent, wait for `go`, and execute."""
@@ -148,7 +148,7 @@ def main() -> int:
 
 
 def _hold(held: Held) -> int:
-    go, told = held.fork()
+    go, failed = held.fork()
     channel = Channel(held)
     say(event="started", pid=held.pid)
     if channel.line() != b"go":
@@ -156,7 +156,7 @@ def _hold(held: Held) -> int:
     began_ns = time.monotonic_ns()
     os.write(go, b"g")
     os.close(go)
-    with os.fdopen(told, "rb") as pipe:
+    with os.fdopen(failed, "rb") as pipe:
         trouble = pipe.read()
     if trouble:
         held.reap()

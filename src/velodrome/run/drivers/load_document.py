@@ -1,19 +1,23 @@
 """The documents of the engine: parts of the specification it takes, and the report it gives (`velodrome/load/1`)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from velodrome.model.app import Content, Request
 from velodrome.model.load import Step
-from velodrome.model.measurement import Latency, LoadFacts, LoadSecond, LoadStep
+from velodrome.model.load_document import SCHEMA, LoadDocument, Percentiles, Second
+from velodrome.model.load_document import Fairness as FairnessReport
+from velodrome.model.load_document import Step as StepReport
+from velodrome.model.measurement import Fairness, Latency, LoadFacts, LoadSecond, LoadStep
 
-SCHEMA = "velodrome/load/1"
 
-
-def facts_of(document: Mapping[str, Any]) -> LoadFacts:
-    """Return the facts of a load. Raises KeyError, TypeError or ValueError on anything else."""
-    if document["schema"] != SCHEMA:
-        raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
+def facts_of(plain: Mapping[str, Any]) -> LoadFacts:
+    """Return the facts of a load. Raises KeyError, TypeError or ValueError on anything but a load's document."""
+    if plain["schema"] != SCHEMA:
+        raise ValueError(f"schema is {plain['schema']!r}, not {SCHEMA!r}")
+    # So the type checker sees that every field which is read is in the published schema.
+    document = cast(LoadDocument, plain)
+    deliveries, first = document["deliveries"], document["first_message_ms"]
     connections, generator = document["connections"], document["generator"]
     return LoadFacts(
         requests=document["requests"],
@@ -40,31 +44,37 @@ def facts_of(document: Mapping[str, Any]) -> LoadFacts:
         hdr_sent=document["hdr"]["sent"],
         examples=tuple(f"{example['outcome']}: {example['text']}" for example in document["examples"]),
         answered_before_read=document["answered_before_read"],
-        resent=document.get("resent"),
-        steps=tuple(_step(step) for step in document.get("steps", ())),
-        first_due=_first(document, "due"),
-        first_sent=_first(document, "sent"),
+        resent=plain.get("resent"),
+        steps=tuple(_step(step) for step in plain.get("steps", ())),
+        first_due=None if first is None else _latency(first["due"]),
+        first_sent=None if first is None else _latency(first["sent"]),
         at_once=document["load"]["at_once"],
-        deliveries=None if document["deliveries"] is None else document["deliveries"]["count"],
-        delivery_due=_delivery(document, "due"),
-        delivery_sent=_delivery(document, "sent"),
+        deliveries=None if deliveries is None else deliveries["count"],
+        delivery_due=None if deliveries is None else _latency(deliveries["latency_ms"]["due"]),
+        delivery_sent=None if deliveries is None else _latency(deliveries["latency_ms"]["sent"]),
         streams_without_room=document["streams"]["without_room"],
+        fairness=_fairness(document.get("fairness")),
         generator_threads=generator["threads"],
         generator_debug=generator["debug"],
     )
 
 
-def _first(document: Mapping[str, Any], since: str) -> Latency | None:
-    rows = document["first_message_ms"]
-    return None if rows is None else _latency(rows[since])
+def _fairness(row: FairnessReport | None) -> Fairness | None:
+    if row is None:
+        return None
+    return Fairness(
+        connections=row["connections"],
+        answers=row["answers"],
+        least=row["least"],
+        most=row["most"],
+        jain=row["jain"],
+        jain_short_term=row["jain_short_term"],
+        mean_ms=row["mean_ms"],
+        median_connection_ms=row["median_connection_ms"],
+    )
 
 
-def _delivery(document: Mapping[str, Any], since: str) -> Latency | None:
-    rows = document["deliveries"]
-    return None if rows is None else _latency(rows["latency_ms"][since])
-
-
-def _latency(row: Mapping[str, float | None]) -> Latency:
+def _latency(row: Percentiles) -> Latency:
     return Latency(
         mean=row["mean"],
         p50=row["p50"],
@@ -77,7 +87,7 @@ def _latency(row: Mapping[str, float | None]) -> Latency:
     )
 
 
-def _step(row: Mapping[str, Any]) -> LoadStep:
+def _step(row: StepReport) -> LoadStep:
     return LoadStep(
         at_s=row["at_s"],
         duration_s=row["duration_s"],
@@ -92,7 +102,7 @@ def _step(row: Mapping[str, Any]) -> LoadStep:
     )
 
 
-def _second(row: Mapping[str, Any]) -> LoadSecond:
+def _second(row: Second) -> LoadSecond:
     return LoadSecond(
         at_s=row["at_s"],
         requests=row["requests"],

@@ -6,9 +6,9 @@ The span a trial is judged by begins and ends with the engine's `measuring` and 
 import json
 import selectors
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from typing import IO, Any
+from typing import IO
 
 from velodrome.model import secrets
 from velodrome.model.errors import DriverError, DriverTimedOutError, EngineError, LoadRefusedError, UsageError
@@ -16,6 +16,7 @@ from velodrome.model.load import Closed, Load, Open, Schedule
 from velodrome.model.measurement import LoadFacts
 from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import OWN, Found, Generator, LoadEvent, OnEvent, Target
+from velodrome.run.engine import LoadSpec
 from velodrome.run.supervision import python
 
 MODULE = "velodrome.run.drivers.engine_process"
@@ -82,44 +83,42 @@ class VelodromeDriver:
 
     def _ask(self, engine: python.Child, load: Load, target: Target) -> None:
         """Send the work. A process that died before reading it is told by its exit status later."""
-        spec = json.dumps(self.spec(load, target)).encode()
-        call = target.call
-        body = target.body if call is None else call.sent
-        expected = target.expect_body if call is None else call.expected
-        if target.chat is not None:
-            expected = None  # a message is its own right answer
-        sizes = f"{len(spec)} {len(body)} {-1 if expected is None else len(expected)}\n"
-        engine.send(sizes.encode() + spec + body + (expected or b""))
+        spec = self.spec(load, target)
+        head, expected = spec.json().encode(), spec.expect_body
+        sizes = f"{len(head)} {len(spec.body)} {-1 if expected is None else len(expected)}\n"
+        engine.send(sizes.encode() + head + spec.body + (expected or b""))
 
-    def spec(self, load: Load, target: Target) -> Mapping[str, Any]:
-        """Return what `_native.load` takes (docs/architecture.md)."""
-        return {
-            "url": target.url,
-            "grpc": None if target.call is None else target.call.spec,
-            "websocket": None if target.chat is None else target.chat.spec(load),
-            "connections": load.pace.connections,
-            "streams": load.streams,
-            "threads": self._threads(load, target),
-            "duration_s": load.duration_s if load.requests is None else None,
-            "requests": load.requests,
-            "warmup_s": load.warmup_s,
-            "rate": load.pace.rate if isinstance(load.pace, Open) else None,
-            "schedule": load_document.schedule_document(load.pace.steps)
-            if isinstance(load.pace, Schedule)
-            else [],
-            "arrivals": "constant" if isinstance(load.pace, Closed) else load.pace.arrivals,
-            "seed": self.seed,
-            "keepalive": load.keepalive,
-            "method": target.method,
-            "headers": [list(header) for header in target.headers],
-            "timeout_s": load.timeout_s,
-            "drain_s": load.drain_s,
-            "expect_status": target.expect_status,
-            "mix": load_document.mix_document(target.mix),
-            "template": any(request.has_templates for request in target.mix),
-            "transport": self.transport,
-            "allow_target": list(target.allow),
-        }
+    def spec(self, load: Load, target: Target) -> LoadSpec:
+        """Return what the engine is to do."""
+        pace, call, chat = load.pace, target.call, target.chat
+        right = target.expect_body if call is None else call.expected
+        return LoadSpec(
+            url=target.url,
+            grpc=None if call is None else call.spec,
+            websocket=None if chat is None else chat.spec(load),
+            connections=pace.connections,
+            streams=load.streams,
+            threads=self._threads(load, target),
+            duration_s=load.duration_s if load.requests is None else None,
+            requests=load.requests,
+            warmup_s=load.warmup_s,
+            rate=pace.rate if isinstance(pace, Open) else None,
+            schedule=load_document.schedule_document(pace.steps) if isinstance(pace, Schedule) else (),
+            arrivals=LoadSpec.arrivals if isinstance(pace, Closed) else pace.arrivals,
+            seed=self.seed,
+            keepalive=load.keepalive,
+            method=target.method,
+            headers=target.headers,
+            body=target.body if call is None else call.sent,
+            expect_body=None if chat is not None else right,  # a message is its own correct response
+            timeout_s=load.timeout_s,
+            drain_s=load.drain_s,
+            expect_status=target.expect_status,
+            mix=load_document.mix_document(target.mix),
+            template=any(request.has_templates for request in target.mix),
+            transport=self.transport,
+            allow_target=target.allow,
+        )
 
     def _threads(self, load: Load, target: Target) -> int:
         # A room is heard by one thread: what one member says, all have to hear.

@@ -150,14 +150,14 @@ def _latency(text: str) -> Latency:
 
 
 def _examples(connect: int, broken: int, unsent: int, late: int, bad: int) -> tuple[str, ...]:
-    told = {
+    errors = {
         "refused: connections could not be made": connect,
         "reset: answers could not be read": broken,
         "reset: requests could not be written": unsent,
         "timeout: answers came after the time-out": late,
         "bad_status: answers had a status of 400 or more": bad,
     }
-    most_first = sorted((times, text) for text, times in told.items() if times)[::-1]
+    most_first = sorted((times, text) for text, times in errors.items() if times)[::-1]
     return tuple(f"{text}, {times} times" for times, text in most_first)
 
 

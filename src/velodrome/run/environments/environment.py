@@ -67,7 +67,7 @@ class Environment:
 
 def environment_for(
     stack: Stack,
-    asked: str | None = None,
+    wanted_python: str | None = None,
     packages: Mapping[str, str] = AS_PINNED,
     served: Recipe | None = None,
 ) -> Environment:
@@ -77,10 +77,12 @@ def environment_for(
     clients are in it as well. Where no lock covers the result, it is resolved anew. Safe to be called by many
     processes and threads at once. Raises EnvironmentFailedError, InterpreterNotFoundError or UvMissingError.
     """
-    why = _cannot(stack, asked, packages)
+    why = _cannot(stack, wanted_python, packages)
     if why is not None:
         raise EnvironmentFailedError(stack.name, *why)
-    return _of(stack.name, with_versions(catalog.requires(stack, served), packages), find_interpreter(asked))
+    return _of(
+        stack.name, with_versions(catalog.requires(stack, served), packages), find_interpreter(wanted_python)
+    )
 
 
 def for_client(client: Client) -> Environment:
@@ -102,7 +104,7 @@ def _of(whose: str, requires: tuple[str, ...], interpreter: Interpreter) -> Envi
     )
 
 
-def available(stack: Stack, asked: str | None = None) -> str | None:
+def available(stack: Stack, wanted_python: str | None = None) -> str | None:
     """Return why a stack cannot run here, with the cure, or None if it can. Installs nothing.
 
     None is no promise for a stack that has no environment yet: its packages may not be had.
@@ -112,15 +114,15 @@ def available(stack: Stack, asked: str | None = None) -> str | None:
         find_uv()
     except UvMissingError as error:
         return str(error)
-    return cannot_run(stack, asked) or _sentence(_failed_before(stack, asked))
+    return cannot_run(stack, wanted_python) or _sentence(_failed_before(stack, wanted_python))
 
 
-def cannot_run(stack: Stack, asked: str | None = None) -> str | None:
+def cannot_run(stack: Stack, wanted_python: str | None = None) -> str | None:
     """Return why a stack cannot run on this system and interpreter, whatever is tried, or None.
 
     Raises InterpreterNotFoundError.
     """
-    return _sentence(_cannot(stack, asked))
+    return _sentence(_cannot(stack, wanted_python))
 
 
 def _sentence(why: tuple[str, str] | None) -> str | None:
@@ -128,7 +130,7 @@ def _sentence(why: tuple[str, str] | None) -> str | None:
 
 
 def _cannot(
-    stack: Stack, asked: str | None, packages: Mapping[str, str] = AS_PINNED
+    stack: Stack, wanted_python: str | None, packages: Mapping[str, str] = AS_PINNED
 ) -> tuple[str, str] | None:
     if sys.platform not in stack.systems:
         return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
@@ -137,7 +139,7 @@ def _cannot(
     except plugins.NoSuchNameError as error:
         reason = f"cannot be loaded ({error.error})" if error.error else "does not exist"
         return f"its interface '{stack.interface}' {reason}", f"one of: {', '.join(error.known)}"
-    interpreter = find_interpreter(asked)
+    interpreter = find_interpreter(wanted_python)
     # What a stack says is for the versions it pins; older ones ran on older interpreters.
     needed = GUEST_PYTHON if packages else stack.python
     if interpreter.minor < needed:
@@ -146,8 +148,8 @@ def _cannot(
     return None
 
 
-def _failed_before(stack: Stack, asked: str | None) -> tuple[str, str] | None:
-    interpreter = find_interpreter(asked)
+def _failed_before(stack: Stack, wanted_python: str | None) -> tuple[str, str] | None:
+    interpreter = find_interpreter(wanted_python)
     requires = catalog.requires(stack)
     key = _key(requires, lock.covering(requires, interpreter.minor), interpreter)
     try:
@@ -164,10 +166,10 @@ def _key(requires: tuple[str, ...], locked: Path | None, interpreter: Interprete
 
 
 def _ready(home: Path) -> Environment | None:
-    told = installing.read_record(home)
-    if told is None:
+    record = installing.read_record(home)
+    if record is None:
         return None
-    return Environment(installing.python_of(home), told["version"], told["packages"], told["locked"])
+    return Environment(installing.python_of(home), record["version"], record["packages"], record["locked"])
 
 
 def _make(
@@ -220,11 +222,11 @@ def _once(environment: Environment, guest_tree: Path) -> str:
         begun = python.guest(environment.python, guest_tree, TURN_MODULE, env={"PYTHONNOUSERSITE": "1"})
         answered = python.guest_answer(begun, TURN_PATIENCE_S)
         answered.check_returncode()
-        told = answered.stdout.strip()
-        float(told)
+        printed = answered.stdout.strip()
+        float(printed)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise CalibrationError(str(environment.python), str(error)) from error
-    return told
+    return printed
 
 
 OVERLAY_LAYOUT = 2
@@ -303,10 +305,10 @@ def _key_overlay(missing: Sequence[str], has: Theirs, allow_sdist: bool) -> str:
 
 
 def _ready_overlay(home: Path, has: Theirs) -> Environment | None:
-    told = installing.read_record(home)
-    if told is None:
+    record = installing.read_record(home)
+    if record is None:
         return None
-    packages = {**told["installed"], **has.packages}
+    packages = {**record["installed"], **has.packages}
     return Environment(
         installing.python_of(home), has.interpreter.version, dict(sorted(packages.items())), locked=False
     )
@@ -379,11 +381,11 @@ def _resolved(stack: Stack, site: Site, missing: Sequence[str], has: Theirs) -> 
 
 def _compiled(site: Site, wanted: Sequence[str], bounds: Sequence[str], how: Sequence[str]) -> str:
     # From files: a requirement that begins with a dash must not become an option.
-    asked, bound = site.folder / "wanted.txt", site.folder / "bounds.txt"
-    asked.write_text("".join(f"{line}\n" for line in wanted))
+    requirements, bound = site.folder / "wanted.txt", site.folder / "bounds.txt"
+    requirements.write_text("".join(f"{line}\n" for line in wanted))
     bound.write_text("".join(f"{line}\n" for line in bounds))
     plain = ("--no-header", "--no-annotate")
-    return site.uv("pip", "compile", *plain, site.python, *how, f"--constraints={bound}", str(asked))
+    return site.uv("pip", "compile", *plain, site.python, *how, f"--constraints={bound}", str(requirements))
 
 
 def _lay_over(home: Path, has: Theirs) -> None:

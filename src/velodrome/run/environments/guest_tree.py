@@ -115,10 +115,10 @@ def _differences(kept: Kept) -> tuple[str, ...]:
         if not tree_changed(home):
             return ()
         return ("it holds other files than it was made of",) if cache.remove(kept) else (IN_USE,)
-    told = installing.record_of(home)
-    if told is None:
+    record = installing.record_of(home)
+    if record is None:
         return ()  # made by an older velodrome, or not to its end: nobody takes it for whole
-    found = tuple(installing.differences(home, told, hashes=True))
+    found = tuple(installing.differences(home, record, hashes=True))
     if found:
         (home / installing.RECORD).unlink(missing_ok=True)
     return found

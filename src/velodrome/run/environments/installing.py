@@ -141,13 +141,13 @@ def installer_environment(builds: bool) -> dict[str, str]:
 
 def limit_s() -> float:
     """Return how long one run of uv may take. Raises BadOptionError for a limit that cannot be read."""
-    told = os.environ.get(LIMIT)
-    if not told:
+    text = os.environ.get(LIMIT)
+    if not text:
         return LONGEST_S
     try:
-        return amounts.seconds(told)
+        return amounts.seconds(text)
     except ValueError as error:
-        raise BadOptionError(LIMIT, told, str(error)) from error
+        raise BadOptionError(LIMIT, text, str(error)) from error
 
 
 def run_uv(arguments: Sequence[str], cwd: Path, *, builds: bool = True, keeps: Sequence[int] = ()) -> Said:
@@ -187,34 +187,34 @@ def python_of(home: Path) -> Path:
 
 def read_record(home: Path) -> dict[str, Any] | None:
     """Return the record of a whole environment; None: it is not there, not whole, or its interpreter is gone."""
-    told = record_of(home)
-    if told is None or not os.access(python_of(home), os.X_OK):
+    record = record_of(home)
+    if record is None or not os.access(python_of(home), os.X_OK):
         return None
-    return told if next(differences(home, told), None) is None else None
+    return record if next(differences(home, record), None) is None else None
 
 
 def record_of(home: Path) -> dict[str, Any] | None:
     """Return what an environment says of itself, whether that is still so or not."""
     try:
-        told = json.loads((home / RECORD).read_bytes())
+        record = json.loads((home / RECORD).read_bytes())
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) and isinstance(told.get(FILES), dict) else None
+    return record if isinstance(record, dict) and isinstance(record.get(FILES), dict) else None
 
 
 def damage(home: Path) -> str:
     """Return why an environment that is there cannot be used; empty: it can, or there is none."""
-    told = record_of(home)
-    if told is None:
+    record = record_of(home)
+    if record is None:
         return f"it has no readable {RECORD}" if home.exists() else ""
     if not os.access(python_of(home), os.X_OK):
         return "the interpreter it was made of is gone"
-    return next(differences(home, told), "")
+    return next(differences(home, record), "")
 
 
-def differences(home: Path, told: Mapping[str, Any], hashes: bool = False) -> Iterator[str]:
+def differences(home: Path, record: Mapping[str, Any], hashes: bool = False) -> Iterator[str]:
     """Yield each file that is not as the record says, with what differs; `hashes`: read them all."""
-    for name, was in told[FILES].items():
+    for name, was in record[FILES].items():
         path = f"{home}/{name}"
         try:
             found = os.lstat(path)
@@ -233,14 +233,14 @@ def differences(home: Path, told: Mapping[str, Any], hashes: bool = False) -> It
             yield f"{name} cannot be read: {error.strerror}"
 
 
-def write_record(home: Path, told: Mapping[str, Any]) -> None:
+def write_record(home: Path, record: Mapping[str, Any]) -> None:
     """Call an environment whole, and say what is in it: after this, a power cut takes nothing of it. Raises OSError."""
-    whole = json.dumps({**told, FILES: _files(home)})
+    whole = json.dumps({**record, FILES: _files(home)})
     sync(home)  # before there is a record that says they are whole
-    with open(home / RECORD, "w", encoding="utf-8") as record:
-        record.write(whole)
-        record.flush()
-        os.fsync(record.fileno())
+    with open(home / RECORD, "w", encoding="utf-8") as file:
+        file.write(whole)
+        file.flush()
+        os.fsync(file.fileno())
     sync_folder(home)
 
 
@@ -409,9 +409,9 @@ def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str,
     site.folder.mkdir()
     hand_over(site.folder)
     try:
-        told = make(site)
+        facts = make(site)
         take_back(site.folder)  # what it was recorded with, no app changes
-        write_record(site.folder, {**told, "whose": whose})
+        write_record(site.folder, {**facts, "whose": whose})
         if home.exists():
             old = home.with_name(f".old-{home.name}-{secrets.token_hex(4)}")
             home.rename(old)
@@ -428,12 +428,12 @@ def _make(home: Path, whose: str, lock: int, make: Callable[[Site], Mapping[str,
 def _held(path: Path, whose: str) -> Iterator[int]:
     """Keep others from making the same environment; wait for one that does, and say for whom."""
     began = time.monotonic()
-    told = ""
+    named = ""
     while (number := cache.locked(path)) is None:
         holder = _holder(path)
         waited = time.monotonic() - began
-        if holder and holder != told and waited > SOON_S:
-            told = holder
+        if holder and holder != named and waited > SOON_S:
+            named = holder
             tell(f"waiting for {holder}")
         if waited > limit_s():
             reason = (

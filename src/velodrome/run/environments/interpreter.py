@@ -71,27 +71,27 @@ def quiet_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in FOREIGN}
 
 
-def find_interpreter(asked: str | None = None) -> Interpreter:
+def find_interpreter(wanted: str | None = None) -> Interpreter:
     """Return the interpreter meant by a path, a version such as `3.12`, or None: the one velodrome runs on.
 
     It is run once, as whom servers run as. Raises InterpreterNotFoundError.
     """
-    return _found(asked, acting())
+    return _found(wanted, acting())
 
 
 @functools.cache
-def _found(asked: str | None, _account: Account | None) -> Interpreter:
-    if asked is None:
-        return _ask(sys.executable, sys.executable)
-    if os.sep in asked:
-        return _ask(asked, asked)
-    for candidate in (_by_uv(asked), _by_pyenv(asked)):
+def _found(wanted: str | None, _account: Account | None) -> Interpreter:
+    if wanted is None:
+        return _queried(sys.executable, sys.executable)
+    if os.sep in wanted:
+        return _queried(wanted, wanted)
+    for candidate in (_by_uv(wanted), _by_pyenv(wanted)):
         if candidate is not None:
-            return _ask(candidate, asked)
-    raise InterpreterNotFoundError(asked, "there is none of that version on this machine")
+            return _queried(candidate, wanted)
+    raise InterpreterNotFoundError(wanted, "there is none of that version on this machine")
 
 
-def _ask(path: str, asked: str) -> Interpreter:
+def _queried(path: str, wanted: str) -> Interpreter:
     try:
         with refusals():  # which are no fault of what was asked for
             said = subprocess.run(
@@ -104,14 +104,14 @@ def _ask(path: str, asked: str) -> Interpreter:
                 **current_process(),
             )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InterpreterNotFoundError(asked, _why(path, error)) from error
+        raise InterpreterNotFoundError(wanted, _why(path, error)) from error
     if said.returncode != 0:
         last = said.stderr.strip().splitlines()[-1:] or [f"exit status {said.returncode}"]
-        raise InterpreterNotFoundError(asked, f"it does not run ({last[0]})")
+        raise InterpreterNotFoundError(wanted, f"it does not run ({last[0]})")
     try:
         executable, version, minor, implementation = json.loads(said.stdout)
     except ValueError as error:
-        raise InterpreterNotFoundError(asked, "it does not behave like a Python interpreter") from error
+        raise InterpreterNotFoundError(wanted, "it does not behave like a Python interpreter") from error
     return Interpreter(Path(executable), version, (minor[0], minor[1]), implementation)
 
 
@@ -178,10 +178,12 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
         with refusals():  # which are no fault of what was asked for
             said = guest_answer(begun, LONGEST_S)
         said.check_returncode()
-        told = json.loads(said.stdout.splitlines()[-1])  # something that a .pth file starts may print as well
+        answer = json.loads(
+            said.stdout.splitlines()[-1]
+        )  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterNotFoundError(python, f"it does not tell what is installed ({error})") from error
-    return Theirs(find_interpreter(python), told["packages"], tuple(told["folders"]))
+    return Theirs(find_interpreter(python), answer["packages"], tuple(answer["folders"]))
 
 
 def bytecode(python: str, cwd: str = "") -> Path:

@@ -97,7 +97,7 @@ def _step(connection: socket.socket, knock: Knock, request: bytes, now_s: float)
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: velodrome\r\nConnection: close\r\n\r\n"
 SHOWN = ("tcp_abort_on_overflow", "tcp_syncookies")
-"""Settings of net.ipv4 that decide; told with the facts."""
+"""Settings of net.ipv4 that decide; reported with the facts."""
 COUNTED = {
     "overflows": ("ListenOverflows", "server"),
     "drops": ("ListenDrops", "server"),
@@ -133,7 +133,7 @@ def run(settings: Mapping[str, Setting], lab: Lab) -> Outcome:
         for backlog in backlogs:
             tried = _tried(_length(backlog), settings, made, site, lab)
             facts |= _facts(backlog, tried)
-            said.append(f"queue {backlog}: {_told(facts, backlog, float(settings['patience_s']))}")  # type: ignore[arg-type]
+            said.append(f"queue {backlog}: {_sentence(facts, backlog, float(settings['patience_s']))}")  # type: ignore[arg-type]
     sentence = f"{settings['bursts']} bursts of {settings['burst']} connections; {'; '.join(said)}."
     return Outcome(facts, sentence)
 
@@ -212,7 +212,7 @@ def _facts(backlog: str, tried: Tried) -> dict[str, Fact]:
     return facts
 
 
-def _told(facts: Mapping[str, Fact], backlog: str, patience_s: float) -> str:
+def _sentence(facts: Mapping[str, Fact], backlog: str, patience_s: float) -> str:
     def of(name: str) -> str:
         value = facts[f"{name}.{backlog}"]
         return "?" if value is None else f"{value:g}"

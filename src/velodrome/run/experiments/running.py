@@ -53,8 +53,8 @@ def run_experiment(experiment: Experiment, lab: Lab, kind: Kind | None = None) -
         return Finding(experiment, started_at, failed=faults.sentence(error), last_lines=lines)
     if said and "outcome" in said:
         outcome = said["outcome"]
-        told = (outcome["facts"], outcome["sentence"])
-        return Finding(experiment, started_at, *told, last_lines=tuple(outcome["last_lines"]))
+        found = (outcome["facts"], outcome["sentence"])
+        return Finding(experiment, started_at, *found, last_lines=tuple(outcome["last_lines"]))
     if said:
         last = tuple(said.get("last_lines", ())) or lines
         return Finding(experiment, started_at, failed=said["failed"], last_lines=last)
@@ -118,7 +118,7 @@ def main() -> int:
         kind: Kind = import_module(plain["module"]).experiment
         with acting_as(account_for(plain["user"]) if plain["user"] else None):
             found = kind.run(_settings(plain["settings"]), _lab(plain))
-        answer: dict[str, Any] = {"outcome": _told(found)}
+        answer: dict[str, Any] = {"outcome": _document(found)}
     except VelodromeError as error:
         answer = {"failed": error.sentence, "last_lines": error.last_lines}
     except Exception as error:
@@ -146,7 +146,7 @@ def _lab(plain: Mapping[str, Any]) -> Lab:
     )
 
 
-def _told(found: Outcome) -> dict[str, Any]:
+def _document(found: Outcome) -> dict[str, Any]:
     return asdict(found) | {"facts": {name: _plain(fact) for name, fact in found.facts.items()}}
 
 

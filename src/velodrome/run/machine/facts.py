@@ -6,25 +6,29 @@ Server, generator and third party run apart where there are enough CPUs; where t
     2 CPUs   server on the first; generator and third party on the second
     more     generator and third party get a quarter and an eighth (at least one each), the server the rest
 
-`Limits.cpus` gives the server another number, or all; what is then too few for the others is shared.
+`Limits.cpus` gives the server another number, or all; what is then too few for the others is shared. Where it is more
+than there are, the server has all.
+
+Every load ends with a look at the CPUs, so what only `facts` needs is imported by it.
 """
+
+from __future__ import annotations
 
 import os
 import platform
-import pwd
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from velodrome.model.errors import LimitError
 from velodrome.model.load import Limits
 from velodrome.model.measurement import Placement
-from velodrome.model.results import Machine
-from velodrome.run.account import acting
+
+if TYPE_CHECKING:
+    from velodrome.model.results import Machine
 
 UNLIMITED = Limits()
 CPU_FOLDER = Path("/sys/devices/system/cpu")
@@ -52,7 +56,7 @@ def cores(cpus: Sequence[int], folder: Path = CPU_FOLDER) -> Mapping[int, int]:
 def place(
     cpus: Sequence[int], limits: Limits = UNLIMITED, core_of: Mapping[int, int] | None = None
 ) -> Placement:
-    """Share out `cpus`. Raises LimitError when the server is to have more than there are.
+    """Share out `cpus`. Raises LimitError when the server is to have none.
 
     Hardware threads of one core go to the same party where that is possible; a core that is split is told:
     two threads of a core take turns at the same execution units.
@@ -61,16 +65,14 @@ def place(
     order = sorted(cpus, key=lambda cpu: (core_of.get(cpu, cpu), cpu))
     count = len(order)
     asked = count if limits.cpus == "all" else limits.cpus
-    if asked is not None and not 1 <= asked <= count:
+    if asked is not None and asked < 1:
         listed = ", ".join(map(str, sorted(cpus)))
         raise LimitError(
-            f"cpus = {asked}",
-            f"velodrome may use {count} ({listed})",
-            f"Give a number from 1 to {count}, or start velodrome with a wider affinity",
+            f"cpus = {asked}", f"velodrome may use {count} ({listed})", "Give a number from 1 on"
         )
     load = max(1, count // 4)
     upstream = max(1, count // 8) if count > 2 else 0
-    server = asked if asked is not None else max(1, count - load - upstream)
+    server = min(asked, count) if asked is not None else max(1, count - load - upstream)
     spare = order[server:]
     load_cpus = spare[:load] or order[-load:]
     upstream_cpus = spare[load : load + upstream] or load_cpus
@@ -81,8 +83,14 @@ def place(
         upstream_cpus=tuple(upstream_cpus),
         shared=bool(set(server_cpus) & set(load_cpus)),
         enforced_by="nothing",
-        notes=tuple(_notes(server_cpus, load_cpus, upstream_cpus, core_of)),
+        notes=(*_too_few(asked, count), *_notes(server_cpus, load_cpus, upstream_cpus, core_of)),
     )
+
+
+def _too_few(asked: int | None, count: int) -> tuple[str, ...]:
+    if asked is None or asked <= count:
+        return ()
+    return (f"the answer is for {asked} CPUs, and the server has all {count} there are here",)
 
 
 def _notes(
@@ -138,6 +146,8 @@ def _quota_of(folder: Path) -> float | None:
 
 def facts() -> Machine:
     """Return what is known; None for what the system does not tell. Takes a few milliseconds."""
+    import psutil  # noqa: PLC0415 - see the module
+
     usable = usable_cpus()
     return {
         "system": platform.system(),
@@ -163,6 +173,10 @@ def facts() -> Machine:
 
 def _user() -> str:
     """Return whom servers run as: never more than a name, or a number without one."""
+    import pwd  # noqa: PLC0415 - see the module
+
+    from velodrome.run.account import acting  # noqa: PLC0415
+
     account = acting()
     if account is not None:
         return account.name

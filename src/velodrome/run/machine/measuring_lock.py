@@ -76,7 +76,7 @@ def _taken(path: Path, wait_s: float | None, on_wait: Callable[[str], None] | No
     """Return a descriptor that holds the lock; another file may take its place meanwhile."""
     until = None if wait_s is None else time.monotonic() + wait_s
     began = time.monotonic()
-    told = False
+    reported = False
     while True:
         number = _opened(path)
         try:
@@ -90,9 +90,9 @@ def _taken(path: Path, wait_s: float | None, on_wait: Callable[[str], None] | No
             os.close(number)
             if until is not None and time.monotonic() >= until:
                 raise BusyError(holder, time.monotonic() - began) from None
-            if on_wait is not None and not told:
+            if on_wait is not None and not reported:
                 on_wait(holder)
-                told = True
+                reported = True
             time.sleep(POLL_SECONDS)
         except BaseException:
             os.close(number)
@@ -161,9 +161,9 @@ def _is_there(path: Path, number: int) -> bool:
 def _holder(number: int) -> str:
     """Return who holds the lock: as the file says, unless the kernel knows of another process."""
     said = os.pread(number, LONGEST, 0).decode(errors="replace").strip()
-    told = SAID.fullmatch(said)
+    named = SAID.fullmatch(said)
     pid = _pid_of_holder(os.fstat(number))
-    if pid and not (told and told[1] == str(pid)):
+    if pid and not (named and named[1] == str(pid)):
         return f"process {pid}{_of_user(pid)}"
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said)
 

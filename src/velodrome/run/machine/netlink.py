@@ -228,8 +228,8 @@ def _socket(message: bytes) -> TcpSocket:
     (port,) = struct.unpack_from("!H", message, 4)
     raw = message[8:12] if family == socket.AF_INET else message[8:24]
     receive, send, _uid, inode = struct.unpack_from("=IIII", message, 56)
-    told = dict(attributes(message[_FIXED_BYTES:])).get(INET_DIAG_SKMEMINFO, b"")
+    memory = dict(attributes(message[_FIXED_BYTES:])).get(INET_DIAG_SKMEMINFO, b"")
     drops = None
-    if len(told) >= 4 * (SK_MEMINFO_DROPS + 1):
-        (drops,) = struct.unpack_from("=I", told, 4 * SK_MEMINFO_DROPS)
+    if len(memory) >= 4 * (SK_MEMINFO_DROPS + 1):
+        (drops,) = struct.unpack_from("=I", memory, 4 * SK_MEMINFO_DROPS)
     return TcpSocket(socket.inet_ntop(family, raw), port, inode, receive, send, drops)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from velodrome.model.measurement import HostFacts, QueueFacts
+from velodrome.model.measurement import CpuLosses, HostFacts, QueueFacts
 from velodrome.run.machine import netlink
 
 Number = TypeVar("Number", int, float)
@@ -25,6 +25,15 @@ apart.
 
 Processes = Mapping[tuple[int, int], tuple[str, float]]
 """(process id, start) -> (name, CPU seconds with those of children that have ended)."""
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """One CPU, or all of them together, since the machine started; seconds of CPU."""
+
+    busy_s: float
+    """Went to anything but idling, waiting for disks, and other machines."""
+    steal_s: float
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,8 @@ class Counters:
     processes: Processes | None = None
     closed_unread: int | None = None
     """Connections of this network namespace that were closed with data unread in them."""
+    cpus: Mapping[int, CpuTimes] | None = None
+    """Each CPU by itself, by its number."""
 
 
 def read() -> Counters:
@@ -49,10 +60,12 @@ def read() -> Counters:
     at_ns = time.monotonic_ns()
     if sys.platform != "linux":
         return Counters(at_ns)
-    busy, steal = _cpu()
+    cpus = _cpus()
+    every = cpus.pop(ALL, None)
+    busy, steal = (every.busy_s, every.steal_s) if every else (None, None)
     tcp = tcp_counters()
     overflows, unread = tcp.get("ListenOverflows"), tcp.get("TCPAbortOnClose")
-    return Counters(at_ns, busy, steal, overflows, _swapped(), _processes(), unread)
+    return Counters(at_ns, busy, steal, overflows, _swapped(), _processes(), unread, cpus or None)
 
 
 def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Collection[int]) -> HostFacts:
@@ -76,6 +89,28 @@ def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Col
         swapped_bytes=_difference(before.swapped_bytes, after.swapped_bytes),
         closed_unread=_difference(before.closed_unread, after.closed_unread),
     )
+
+
+def losses(
+    before: Counters, after: Counters, cpus: Collection[int], known_cpu_s: float, other_cpu_s: float | None
+) -> CpuLosses | None:
+    """Return what these CPUs lost between two readings; None where the machine does not tell of each.
+
+    `known_cpu_s` is what the trial's own processes used that may run on them; one that may run elsewhere as well is
+    counted as if it had been here all the time, so that nothing of the trial is taken for others. `other_cpu_s` is
+    what others used of the whole machine, and no more than that can have been here.
+    """
+    if (
+        before.cpus is None
+        or after.cpus is None
+        or not cpus
+        or not before.cpus.keys() & after.cpus.keys() >= {*cpus}
+    ):
+        return None
+    busy = sum(after.cpus[cpu].busy_s - before.cpus[cpu].busy_s for cpu in cpus)
+    stolen = sum(after.cpus[cpu].steal_s - before.cpus[cpu].steal_s for cpu in cpus)
+    other = None if other_cpu_s is None else min(max(0.0, busy - known_cpu_s), other_cpu_s)
+    return CpuLosses(tuple(sorted(cpus)), max(0.0, stolen), other)
 
 
 class ListenQueue:
@@ -127,13 +162,25 @@ def _difference(before: Number | None, after: Number | None) -> Number | None:
     return max(after - before, after - after)  # never below zero, and of the same type
 
 
-def _cpu() -> tuple[float | None, float | None]:
+ALL = -1
+"""Stands for all CPUs together among their numbers."""
+
+
+def _cpus() -> dict[int, CpuTimes]:
+    """Return each CPU that is on, and `ALL` together; nothing where the kernel does not tell."""
+    found = {}
     try:
         with open("/proc/stat") as file:
-            user, nice, system, _idle, _wait, irq, softirq, steal = map(int, file.readline().split()[1:9])
+            for line in file:
+                name, *fields = line.split()
+                if not name.startswith("cpu"):
+                    break
+                user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields[:8])
+                busy = user + nice + system + irq + softirq
+                found[int(name[3:] or ALL)] = CpuTimes(busy * _TICK_S, steal * _TICK_S)
     except (OSError, ValueError):
-        return None, None
-    return (user + nice + system + irq + softirq) * _TICK_S, steal * _TICK_S
+        return {}
+    return found
 
 
 def tcp_counters() -> dict[str, int]:

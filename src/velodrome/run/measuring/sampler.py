@@ -15,12 +15,19 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from velodrome.model.measurement import HostFacts, QueueFacts, ServerFacts, ServerSample, WorkerUse
+from velodrome.model.measurement import (
+    CpuLosses,
+    HostFacts,
+    QueueFacts,
+    ServerFacts,
+    ServerSample,
+    WorkerUse,
+)
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.link import Namespace, entered
 from velodrome.run.measuring import kernel, listeners, usage
@@ -46,6 +53,8 @@ class Moment:
     switches: Switches
     beside: Mapping[str, TreeUse] = field(default_factory=dict)
     """Process trees of databases, by name."""
+    allowed: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """CPUs that the first process of server and database, engine, upstream and velodrome may run on, by process id."""
 
     @property
     def late_s(self) -> float:
@@ -116,18 +125,44 @@ def span_cpu(begin: Moment, end: Moment) -> tuple[float, float]:
     return total * missed, user * missed
 
 
-def host_over(begin: Moment, end: Moment, server_cpu_s: float) -> HostFacts:
-    """Return what the rest of the machine did over the span."""
-    companions = sum(
-        max(0.0, cpu_s - begin.companions_cpu_s.get(pid, 0.0)) for pid, cpu_s in end.companions_cpu_s.items()
-    )
-    beside = sum(max(0.0, end.beside[name].cpu_s - use.cpu_s) for name, use in begin.beside.items())
+def host_over(
+    begin: Moment, end: Moment, used: Mapping[int, float], server: int, generator: int | None
+) -> HostFacts:
+    """Return what the rest of the machine did over the span.
+
+    `used` are the CPU seconds of everything that belongs to the trial, by its first process, among them `server` and
+    `generator`.
+    """
     trees = (begin.use, end.use, *begin.beside.values(), *end.beside.values())
-    known = {process.pid for use in trees for process in use.processes}
-    known_cpu_s = server_cpu_s + companions + beside + end.host_cpu_s - begin.host_cpu_s
-    return host_facts(
-        begin.counters, end.counters, known_cpu_s, known | set(end.companions_cpu_s) | {os.getpid()}
-    )
+    known = {process.pid for use in trees for process in use.processes} | set(used)
+    facts = host_facts(begin.counters, end.counters, sum(used.values()), known)
+    allowed = {**end.allowed, **begin.allowed}
+
+    def lost(by: int | None) -> CpuLosses | None:
+        cpus = allowed.get(by, frozenset()) if by is not None else frozenset()
+        here = sum(cpu_s for pid, cpu_s in used.items() if cpus & allowed.get(pid, cpus))
+        return kernel.losses(begin.counters, end.counters, cpus, here, facts.other_cpu_s)
+
+    return replace(facts, server_cpus=lost(server), load_cpus=lost(generator))
+
+
+def _used_over(begin: Moment, end: Moment, roots: Mapping[str, int]) -> dict[int, float]:
+    """Return CPU seconds of everything beside the server, by its first process; `roots` are those of databases."""
+    used = {
+        pid: max(0.0, cpu_s - begin.companions_cpu_s.get(pid, 0.0))
+        for pid, cpu_s in end.companions_cpu_s.items()
+    }
+    for name, use in begin.beside.items():
+        used[roots[name]] = max(0.0, end.beside[name].cpu_s - use.cpu_s)
+    return used | {os.getpid(): end.host_cpu_s - begin.host_cpu_s}
+
+
+def _allowed(pid: int) -> frozenset[int] | None:
+    """Return the CPUs that a process may run on; None where that is not told."""
+    try:
+        return frozenset(os.sched_getaffinity(pid)) if hasattr(os, "sched_getaffinity") else None
+    except OSError:
+        return None
 
 
 def server_over(
@@ -208,7 +243,9 @@ class Sampler:
         self._reader = usage.of(root, group)
         self._queue = kernel.ListenQueue(port)
         self._companions: set[int] = set()
+        self._generator: int | None = None
         self._trees: dict[str, usage.Reader] = {}
+        self._roots: dict[str, int] = {}
         self._rest = Rest(root, tuple(process.pid for process in self._reader.use().processes), None, {})
         self._begin: Moment | None = None
         self._end: Moment | None = None
@@ -250,11 +287,12 @@ class Sampler:
 
     def accompany_tree(self, name: str, root: int) -> None:
         """Do not take this process and its descendants for other load, and tell what CPU they used: a database."""
-        self._trees[name] = usage.of(root)
+        self._trees[name], self._roots[name] = usage.of(root), root
 
     def on(self, event: LoadEvent) -> bool:
         """Take note of a driver's event; always True, so that it can be a driver's `on_event` by itself."""
         if event.kind == "started":
+            self._generator = event.facts["pid"]
             self.accompany(event.facts["pid"])
         elif event.kind == "measuring":
             self.begin(event.facts["monotonic_ns"])
@@ -301,10 +339,11 @@ class Sampler:
             begin, end, self._samples, connections=self._connections, pss_bytes=pss_bytes, boot_s=boot_s
         )
         now = {process.pid for process in end.use.processes}
+        used = _used_over(begin, end, self._roots) | {self.root: server.cpu_s}
         return Sampled(
             server=server,
             queue=queue,
-            host=host_over(begin, end, server.cpu_s),
+            host=host_over(begin, end, used, self.root, self._generator),
             rest=self._rest,
             root_alive=self.root in now,
             gone=tuple(pid for pid in self._rest.processes if pid not in now),
@@ -341,7 +380,10 @@ class Sampler:
                 continue
         beside = {name: reader.use() for name, reader in self._trees.items()}
         switches = self._reader.switches(process.pid for process in use.processes)
-        return Moment(due_ns, use, kernel.read(), companions, time.process_time(), switches, beside)
+        counters, own_s = kernel.read(), time.process_time()
+        ours = (self.root, *companions, *self._roots.values(), os.getpid())
+        allowed = {pid: cpus for pid in ours if (cpus := _allowed(pid)) is not None}
+        return Moment(due_ns, use, counters, companions, own_s, switches, beside, allowed)
 
     def _run(self) -> None:
         """Sample from the beginning of the span to its end."""

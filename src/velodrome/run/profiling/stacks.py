@@ -126,12 +126,12 @@ def stacks_of(text: str, line_of: LineOf, handler_waits: bool, ticks: int) -> di
 
 def _lines(text: str) -> Iterator[Seen]:
     for number, line in enumerate(text.splitlines(), 1):
-        told, _, count = line.rpartition(" ")
-        processes = _PROCESS.findall(told)
-        if not told or not count.isdecimal() or not processes:
+        stack_text, _, count = line.rpartition(" ")
+        processes = _PROCESS.findall(stack_text)
+        if not stack_text or not count.isdecimal() or not processes:
             raise ValueError(f"line {number} of the profile is '{line[:60]}'")
         # The command line of a process may hold anything but the end of its own quotation before a frame.
-        head, quoted, rest = told.rpartition('";')
+        head, quoted, rest = stack_text.rpartition('";')
         texts = [text for text in (rest if quoted and head else "").split(";") if text]
         thread = _THREAD.match(texts[0]) if texts else None
         frames = tuple(_frames(texts[1:] if thread else texts, number))

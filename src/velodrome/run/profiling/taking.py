@@ -38,7 +38,7 @@ from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.profiling.stacks import speedscope_document, stacks_of
 from velodrome.run.racing.plan import planned, seed_of
 from velodrome.run.racing.session import Booted, ImpossibleError, boot
-from velodrome.run.validity import OTHER_TOLD
+from velodrome.run.validity.lab import OTHER_TOLD, most_lost
 
 OUTPUT = "stacks.raw"
 RATE_HZ = 100
@@ -110,9 +110,9 @@ def _refusal(finished: Finished) -> ProfilerError:
     said = finished.errors + finished.output
     if "Permission Denied" in said or "Operation not permitted" in said or "EPERM" in said:
         scope = PTRACE_SCOPE.read_text().strip() if PTRACE_SCOPE.exists() else ""
-        told = f" (kernel.yama.ptrace_scope is {scope})" if scope not in ("", "0") else ""
+        why = f" (kernel.yama.ptrace_scope is {scope})" if scope not in ("", "0") else ""
         return ProfilerError(
-            f"it is not permitted to trace the server{told}",
+            f"it is not permitted to trace the server{why}",
             "Run velodrome as root, in a container with --cap-add SYS_PTRACE, or set "
             "kernel.yama.ptrace_scope to 0",
         )
@@ -172,7 +172,7 @@ def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
         notes=tuple(_notes(sampled)),
     )
     try:
-        return _told(taken, recording, folder, blocking=booted.server.serving.stack.concurrency in BLOCKING)
+        return _stored(taken, recording, folder, blocking=booted.server.serving.stack.concurrency in BLOCKING)
     except ValueError as error:
         return replace(none, failed=f"what {recording.version} wrote cannot be read: {error}")
     except OSError as error:
@@ -180,10 +180,10 @@ def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
 
 
 def _notes(sampled: Sampled) -> Iterator[str]:
-    others = (sampled.host.other_cpu_s or 0.0) / max(sampled.span_s * (os.cpu_count() or 1), 1e-9)
+    others, whose = most_lost(sampled, os.cpu_count() or 1, lambda lost: lost.other_cpu_s)
     if others >= OTHER_TOLD:
         yield (
-            f"Other programs used {others * 100:.0f} % of this machine's CPU while it was taken: a server that "
+            f"Other programs used {others * 100:.0f} % of {whose} while it was taken: a server that "
             "waits for a CPU looks busy, so it idles more than this tells."
         )
 
@@ -263,7 +263,7 @@ def _record(trial: Trial, booted: Booted, lab: Lab, path: str) -> tuple[LoadFact
         return facts, sampler, spy.result()
 
 
-def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
+def _stored(taken: Profile, recording: Recording, folder: Path, blocking: bool) -> Profile:
     """Write the stacks down and return the profile with what they tell. Raises ValueError for no stacks."""
     ticks = round(taken.seconds * taken.rate_hz)
     stacks = stacks_of(recording.text, linecache.getline, blocking and _waits(taken.trial.recipe), ticks)
@@ -284,6 +284,7 @@ def _told(taken: Profile, recording: Recording, folder: Path, blocking: bool) ->
         depth_max=shape.depth_max,
         share_by_package=shape.by_package,
         share_by_part=shape.by_part,
+        share_by_function=shape.by_function,
         collapsed=collapsed,
         speedscope=scoped,
     )

@@ -202,14 +202,22 @@ class RunPlan:
     """Run before the sessions."""
     profiles: tuple[Trial, ...] = ()
     """Taken after the sessions."""
+    adaptive: tuple[str, ...] = ()
+    """What is measured after the sessions and depends on what they show: a sentence for each step."""
     budget_s: float | None = None
-    """No block begins that would end after it; None: no budget."""
+    """No block, or load of a search, begins that would end after it; None: no budget."""
     cpus: tuple[int, ...] = ()
     """Those that velodrome may use."""
     lock: str = ""
     """File that keeps the machine from another velodrome meanwhile."""
     user: str = ""
     """Whom servers run as; empty: as velodrome does."""
+    look: tuple[PlannedSession, ...] = ()
+    """Run before the others, to find what these are to be."""
+    look_finds: tuple[str, ...] = ()
+    """What is not known before the look, and how it follows from it."""
+    look_adds_s: float = 0.0
+    """Seconds that it adds to the sessions."""
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -219,7 +227,7 @@ class RunPlan:
     @property
     def seconds(self) -> float:
         """How long the sessions should take one after the other; environments and experiments not included."""
-        return sum(one.seconds for one in self.sessions)
+        return sum(one.seconds for one in (*self.look, *self.sessions)) + self.look_adds_s
 
     def lines(self) -> list[str]:
         """Return it as text, line by line, for people."""
@@ -229,14 +237,22 @@ class RunPlan:
             _many(len(self.trials), "load"),
             _many(len(blocks), "block"),
         ]
-        found = [f"{self.what}: {', '.join(counted)}, about {quantity.duration(self.seconds)}"]
+        first = "first " if self.adaptive else ""
+        found = [f"{self.what}: {first}{', '.join(counted)}, about {quantity.duration(self.seconds)}"]
         if self.budget_s is not None:
-            budget = quantity.duration(self.budget_s)
-            found.append(f"budget {budget}: no block begins that would end after it")
+            found.append(f"budget {quantity.duration(self.budget_s)}: nothing begins that would end after it")
         found.append(f"CPUs {_cpus(self.cpus)}; lock {self.lock}; servers run as {self.user or 'this user'}")
         found += ["", "environments, made first, two at a time:"]
         found += [f"  {_environment(one)}" for one in self.environments]
         found += [f"experiment {one.name}" for one in self.experiments]
+        if self.look:
+            length = quantity.duration(sum(one.seconds for one in self.look))
+            loads = " and ".join(dict.fromkeys(_brief(trial) for one in self.look for trial in one.trials))
+            found += [
+                "",
+                f"first a look: {_many(len(self.look), 'server session')} of {loads}, about {length}",
+            ]
+            found += [f"  it finds {one}" for one in self.look_finds]
         places = {one.where() for one in self.sessions}
         if len(places) == 1:
             found += ["", f"each session: {self.sessions[0].where()}"]
@@ -253,6 +269,9 @@ class RunPlan:
         if self.profiles:
             found += ["", f"then {_many(len(self.profiles), 'profile')}:"]
             found += [f"  {trial.cell}: {trial.load.label}" for trial in self.profiles]
+        if self.adaptive:
+            found += ["", "then, depending on what these show:"]
+            found += [f"  {number}. {step}" for number, step in enumerate(self.adaptive, 1)]
         return found
 
     def document(self) -> dict[str, Any]:
@@ -267,8 +286,11 @@ class RunPlan:
             "user": self.user or None,
             "environments": [one.document() for one in self.environments],
             "experiments": [one.name for one in self.experiments],
+            "look": [one.document() for one in self.look],
+            "look_finds": list(self.look_finds),
             "sessions": [one.document() for one in self.sessions],
             "profiles": [trial.key for trial in self.profiles],
+            "adaptive": list(self.adaptive),
         }
 
 
@@ -310,11 +332,12 @@ def plan_of(
     *,
     experiments: Sequence[Experiment] = (),
     profiles: Sequence[Trial] = (),
+    adaptive: Sequence[str] = (),
     budget_s: float | None = None,
 ) -> RunPlan:
     """Return the plan of sessions in this order. Starts nothing; raises LimitError for limits that cannot be held.
 
-    `estimate_s` says how many seconds a session should take.
+    `estimate_s` says how many seconds a session should take; `adaptive` is what follows the sessions, as sentences.
     """
     estimate_s = estimate_s or rough_s
     every = tuple(sessions)
@@ -326,6 +349,7 @@ def plan_of(
         tuple(dict.fromkeys(_environments(every, experiments, profiles, lab))),
         tuple(experiments),
         tuple(profiles),
+        tuple(adaptive),
         budget_s,
         lab.cpus,
         str(measuring_lock.lock_file()),

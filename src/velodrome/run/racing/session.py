@@ -48,6 +48,7 @@ from velodrome.model.measurement import (
     Placement,
     Severity,
     UpstreamFacts,
+    shared_share,
 )
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
@@ -354,6 +355,9 @@ def _measured(trial: Trial, booted: Booted, lab: Lab, also: OnEvent | None, star
         load_cpus=len(booted.placed.load_cpus),
         beside_cpus=len(booted.placed.upstream_cpus),
         beside_load=bool(set(booted.placed.upstream_cpus) & set(booted.placed.load_cpus)),
+        shared_share=shared_share(
+            booted.placed, facts, watch.upstream, sum(sampled.beside_cpu_s.values()), watch.link
+        ),
         form=booted.form,
         wait_ms=trial.recipe.wait_ms,
         workers=server.serving.workers,

@@ -24,9 +24,9 @@ from velodrome.model.study import Study
 NAME = "results.jsonl"
 BEGINNING = b'{"schema":"' + results.SCHEMA.encode()
 
-FREE = ("title", "sources", "claims", "tables", "blocks")
+FREE = ("title", "sources", "claims", "tables", "blocks", "until_settled", "budget_s")
 """What may change between a run and its resume: what a study says of its measurements, which none depends on, and how
-many of them there are to be."""
+many of them there are to be. Whether it runs until it is settled stays as it began, and so it is judged."""
 
 
 class Store:
@@ -176,6 +176,12 @@ def differences(begun: Header, now: Header) -> list[str]:
         f"the study's {name} changed"
         for name in before
         if name not in FREE and before[name] != after.get(name)
+    ]
+    searched, now_sought = results.plain_sought(begun.sought), results.plain_sought(now.sought)
+    found += [
+        f"the search's {name} changed"
+        for name in sorted(searched.keys() | now_sought.keys())
+        if name != "budget_s" and searched.get(name) != now_sought.get(name)
     ]
     for name in COMPARABLE:
         if begun.machine.get(name) != now.machine.get(name):

@@ -160,11 +160,11 @@ def program(*names: str, folders: Sequence[Path] = ()) -> str:
 
 
 def _order(plan: Plan, users: Sequence[str], folder: Path, cpus: tuple[int, ...]) -> Order:
-    told = {"user": _user(users), "files": dict(plan.files), "first": plan.first, "then": plan.then}
+    orders = {"user": _user(users), "files": dict(plan.files), "first": plan.first, "then": plan.then}
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return Order(
         argv=alone(str(LAUNCH)),
-        env={**kept, "LANG": "C.UTF-8", "TMPDIR": str(folder), launch.VARIABLE: json.dumps(told)},
+        env={**kept, "LANG": "C.UTF-8", "TMPDIR": str(folder), launch.VARIABLE: json.dumps(orders)},
         cwd=str(folder),
         cpus=cpus,
         rlimits={"RLIMIT_NOFILE": descriptors()},

@@ -3,7 +3,7 @@
     with stoppable():                   # Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt
         with undisturbed():             # none of them does
             ...
-        with undisturbed(breaks_at=3, told=print):      # the third does
+        with undisturbed(breaks_at=3, on_signal=print):      # the third does
             ...
 
 By handlers, not by a mask: a signal that one thread masks is given to another, and Python acts on it all the same; and
@@ -27,15 +27,15 @@ CLEANING_S = 5.0
 
 @dataclass
 class _Block:
-    """Within which signals only count; from number `breaks_at` on they break it off, if that is told."""
+    """Within which signals only count; from number `breaks_at` on they break it off, if that is set."""
 
     breaks_at: int | None
-    told: Callable[[int], None]
+    on_signal: Callable[[int], None]
 
 
 @dataclass
-class _Heard:
-    """What has come; only the main thread looks at it."""
+class _Received:
+    """Signals that came; only the main thread reads it."""
 
     count: int = 0
     first: float = 0.0
@@ -45,27 +45,27 @@ class _Heard:
     depth: int = 0
 
 
-_heard = _Heard()
+_received = _Received()
 
 
 def interrupts() -> int:
     """Return how many signals that end velodrome have come since the outermost of these blocks began."""
-    return _heard.count
+    return _received.count
 
 
-def _hear(_number: int, _frame: FrameType | None) -> None:
-    _heard.count += 1
+def _on_signal(_number: int, _frame: FrameType | None) -> None:
+    _received.count += 1
     now = time.monotonic()
-    if _heard.count == 1:
-        _heard.first = now
-    if _heard.blocks:
-        block = _heard.blocks[-1]
-        block.told(_heard.count)
-        if block.breaks_at is None or _heard.count < block.breaks_at:
+    if _received.count == 1:
+        _received.first = now
+    if _received.blocks:
+        block = _received.blocks[-1]
+        block.on_signal(_received.count)
+        if block.breaks_at is None or _received.count < block.breaks_at:
             return
-    elif 1 < _heard.count < BREAKS_AT and _heard.raised and now - _heard.first < CLEANING_S:
+    elif 1 < _received.count < BREAKS_AT and _received.raised and now - _received.first < CLEANING_S:
         return
-    _heard.raised = True
+    _received.raised = True
     raise KeyboardInterrupt
 
 
@@ -79,22 +79,22 @@ def stoppable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's affair
         return
-    if not _heard.depth:
-        _heard.count, _heard.raised = 0, False
+    if not _received.depth:
+        _received.count, _received.raised = 0, False
     before = {int(number): signal.getsignal(number) for number in SIGNALS}
-    _heard.depth += 1
+    _received.depth += 1
     try:
         ours = _take()
         yield
     finally:
-        _heard.depth -= 1
+        _received.depth -= 1
         for number in ours:
             signal.signal(number, before[number])
 
 
 def stoppable_to_the_end() -> None:
     """Make it so for the rest of this process, which has nothing else to do than what can be stopped."""
-    _heard.depth += 1
+    _received.depth += 1
     _take()
 
 
@@ -109,26 +109,28 @@ def _take() -> list[signal.Signals]:
     free = (signal.SIG_DFL, signal.default_int_handler)
     ours = [number for number in SIGNALS if signal.getsignal(number) in free]
     for number in ours:
-        signal.signal(number, _hear)
+        signal.signal(number, _on_signal)
     return ours
 
 
 @contextmanager
-def undisturbed(breaks_at: int | None = None, told: Callable[[int], None] = lambda _: None) -> Iterator[None]:
+def undisturbed(
+    breaks_at: int | None = None, on_signal: Callable[[int], None] = lambda _: None
+) -> Iterator[None]:
     """Let signals wait until the block has ended, and then raise KeyboardInterrupt if nothing else did before.
 
-    From number `breaks_at` on, counted from the first of all, they raise it at once. `told` hears each number.
+    From number `breaks_at` on, counted from the first of all, they raise it at once. `on_signal` gets each number.
     """
     with stoppable():
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        came = _heard.count
-        _heard.blocks.append(_Block(breaks_at, told))
+        came = _received.count
+        _received.blocks.append(_Block(breaks_at, on_signal))
         try:
             yield
         finally:
-            _heard.blocks.pop()
-        if _heard.count > came and not _heard.raised:
-            _heard.raised = True
+            _received.blocks.pop()
+        if _received.count > came and not _received.raised:
+            _received.raised = True
             raise KeyboardInterrupt

@@ -451,14 +451,14 @@ class Warden(Tree):
     def start(self) -> None:
         """Fork and execute; an error before the exec comes back through a pipe that the exec closes."""
         try:
-            told, tell = os.pipe()
+            reading, writing = os.pipe()
             self.child = os.fork()
         except OSError as error:
             raise RefusedError("fork", "", error.errno or 0) from error
         if self.child == 0:
-            become(self.order, tell)
-        os.close(tell)
-        with os.fdopen(told, "rb") as pipe:
+            become(self.order, writing)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
             trouble = pipe.read()
         os.close(self.order["stdio"][1])  # or the end of the tree would not end its output
         if trouble:
@@ -612,7 +612,7 @@ def give_up_root(user: dict[str, Any]) -> None:
     os.setuid(user["uid"])
 
 
-def become(order: dict[str, Any], tell: int) -> NoReturn:
+def become(order: dict[str, Any], pipe: int) -> NoReturn:
     """In the forked child: prepare and execute, or tell at which stage and why not."""
     signal.set_wakeup_fd(-1)
     for one in ("CHLD", "TERM", "INT", "HUP", "PIPE", "XFSZ"):
@@ -625,7 +625,7 @@ def become(order: dict[str, Any], tell: int) -> NoReturn:
             pass
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - no shell on purpose
     except (OSError, ValueError) as error:
-        os.write(tell, json.dumps([stage, what, getattr(error, "errno", None) or 0]).encode())
+        os.write(pipe, json.dumps([stage, what, getattr(error, "errno", None) or 0]).encode())
     os._exit(127)
 
 

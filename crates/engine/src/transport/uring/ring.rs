@@ -195,17 +195,27 @@ const SPARE_BYTES: usize = 64 * 1024;
 const SPARES: usize = 1024;
 
 impl Flights {
-    /// An empty buffer, for bytes that are to be sent.
-    pub fn spare(&mut self) -> Vec<u8> {
+    /// Takes the bytes away and leaves an empty buffer; returns the number of the flight.
+    pub fn depart(&mut self, token: Token, bytes: &mut Vec<u8>) -> u32 {
+        let empty = self.spare();
+        self.begin(token, std::mem::replace(bytes, empty))
+    }
+
+    /// Takes a copy of the bytes; returns the number of the flight.
+    pub fn copy(&mut self, token: Token, bytes: &[u8]) -> u32 {
+        let mut copy = self.spare();
+        copy.extend_from_slice(bytes);
+        self.begin(token, copy)
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Takes the bytes away and leaves an empty buffer; returns the number of the flight.
-    pub fn depart(&mut self, token: Token, bytes: &mut Vec<u8>) -> u32 {
-        let empty = self.spare.pop().unwrap_or_default();
+    fn begin(&mut self, token: Token, bytes: Vec<u8>) -> u32 {
         let flight = Some(Flight {
             token,
-            bytes: std::mem::replace(bytes, empty),
+            bytes,
             sent: 0,
         });
         match self.free.pop() {
@@ -373,6 +383,28 @@ mod label_tests {
             let (seen, same) = unlabel(label(operation, token));
             assert!(seen == operation && same == token);
         }
+    }
+}
+
+#[cfg(test)]
+mod flight_tests {
+    use super::*;
+
+    const TOKEN: Token = Token {
+        slot: 0,
+        generation: 1,
+    };
+
+    #[test]
+    fn a_copy_takes_the_memory_of_one_flight_that_is_over() {
+        let mut flights = Flights::default();
+        for number in [(); 4].map(|()| flights.copy(TOKEN, b"GET")) {
+            let landing = flights.arrive(number, 3);
+            assert!(matches!(landing, Some(Landing::Over(TOKEN))));
+        }
+        let number = flights.copy(TOKEN, b"PUT");
+        assert_eq!(flights.rest(number), Some((TOKEN, &b"PUT"[..])));
+        assert_eq!(flights.spare.len(), 3);
     }
 }
 

@@ -1,0 +1,366 @@
+"""Whether a setting that leads with the workers it raced with survives more of them.
+
+Each load is measured with the fewest workers and with more, close together in time; what differs by more than chance
+does is measured once more, and counts only if it is seen again. `next_step` says what is to be measured next,
+`checked` what all of it comes to. Thresholds stand beside their reasons.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from velodrome.guest.stack import Stack
+from velodrome.judge.field import failures
+from velodrome.judge.words import listed, sentence
+from velodrome.model import quantity
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
+from velodrome.model.results import Result
+from velodrome.model.trial import Contestant
+from velodrome.model.workers import UNEQUAL, WorkerCheck, WorkersSeen, busiest
+
+LOST = 0.7
+"""Of the throughput of one worker. Workers beyond the CPUs cost switches and caches, which is a tenth or two; spans of
+a second of two equal servers differ by 8 %, so that a loss of three tenths is over three standard deviations, twice."""
+APPEARS_MS, APPEARS = 5.0, 0.15
+"""Latency that appears at a low rate, in milliseconds and of that with one worker. Pauses of a virtual machine last 3
+to 9 ms and hit one request in a hundred, not every second or tenth; a delayed acknowledgement lasts 40 ms."""
+ENOUGH = {"p50_ms": 6, "p90_ms": 30}
+"""Requests under a load for a percentile of it: three lie beyond it."""
+ERRORS = 0.01
+"""Of the requests, more than with one worker: as a measurement is set aside for."""
+SCALES = 0.5
+"""Of what as many separate workers would give, where CPU is what limits one and there is a CPU for each."""
+BUSY = 0.85
+"""CPUs of one worker from which on CPU is what limits it."""
+BY_GENERATOR = {FlagKind.GENERATOR_SATURATED, FlagKind.CPU_SHARED}
+"""Then a rate is what the server does at least."""
+LATE = {FlagKind.GENERATOR_LAGGED, FlagKind.GENERATOR_SATURATED}
+"""Then a latency is the generator's."""
+LOST_WORKERS = {FlagKind.SERVER_DIED, FlagKind.SERVER_RESTARTED}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be measured next: one server with so many workers, and its loads in order."""
+
+    workers: int
+    again: int
+    loads: tuple[Load, ...]
+
+
+def same_setting(one: Contestant, other: Contestant) -> bool:
+    """Return whether two contestants differ in nothing but their number of workers."""
+    return _without(one) == _without(other)
+
+
+def _without(one: Contestant) -> tuple[object, ...]:
+    knobs = {name: value for name, value in one.knobs.items() if name != "workers"}
+    return one.stack, knobs, dict(one.packages), one.python
+
+
+def with_workers(one: Contestant, count: int) -> Contestant:
+    """Return the same setting with so many workers, told even where that is the default."""
+    return Contestant(one.stack, {**one.knobs, "workers": count}, one.packages, one.python)
+
+
+def next_step(
+    contestant: Contestant, counts: Sequence[int], loads: Sequence[Load], checks: Sequence[Result]
+) -> Step | None:
+    """Return what is to be measured next of a setting; None: it is settled.
+
+    `counts` are the numbers of workers, the fewest first; every other is compared with that one.
+    """
+    seen = _Seen(contestant, checks)
+    for count in counts:
+        missing = tuple(load for load in loads if not seen.has(count, load.label, 0))
+        if missing:
+            return Step(count, 0, missing)
+        if count == counts[0]:
+            continue
+        doubted = {label for one in seen.problems(counts[0], count, 0) for label in one.loads}
+        for which in (counts[0], count):
+            repeat = tuple(
+                load for load in loads if load.label in doubted and not seen.has(which, load.label, 1)
+            )
+            if repeat:
+                return Step(which, 1, repeat)
+        if any(one.disqualifies for one in seen.confirmed(counts[0], count)):
+            return None
+    return None
+
+
+def checked(
+    contestant: Contestant, stack: Stack | None, counts: Sequence[int], checks: Sequence[Result]
+) -> WorkerCheck | None:
+    """Return what the check of a contestant came to; None: nothing of it was measured."""
+    label = contestant.label
+    if stack is not None and "workers" not in stack.knobs:
+        return WorkerCheck(label, None, f"{stack.title} has no setting for the number of workers.")
+    seen = _Seen(contestant, checks)
+    if not seen.results:
+        return None
+    told = tuple(map(_told, seen.results))
+    fewest, more = counts[0], [count for count in counts[1:] if seen.count(count)]
+    confirmed = [one for count in more for one in seen.confirmed(fewest, count)]
+    problems = [one for one in confirmed if one.disqualifies]
+    if problems:
+        said = tuple(dict.fromkeys(one.said for one in problems))
+        return WorkerCheck(label, False, sentence("; ".join(said)), said, None, told)
+    missing = [count for count in counts if not seen.measured(count)]
+    if missing or len(more) < len(counts) - 1:
+        which = listed([str(count) for count in missing or counts])
+        return WorkerCheck(
+            label, None, f"It could not be measured with {which} workers{seen.why_not()}.", (), None, told
+        )
+    limits = [one for one in confirmed if not one.disqualifies]
+    scales_to = max(count for count in counts if all(one.workers > count for one in limits))
+    kept = f"With {listed([str(count) for count in counts])} workers it loses nothing"
+    said = (f"{kept}, at a low rate and in a closed loop, on {seen.connections} connections",)
+    said += tuple(one.said for one in limits)
+    return WorkerCheck(
+        label,
+        True,
+        sentence("; ".join(said)),
+        (),
+        scales_to if limits or seen.bound_by_cpu(fewest, more) else None,
+        told,
+    )
+
+
+# --- What was seen, sorted by workers, load and repeat, and what of it is a problem.
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """One difference between the fewest workers and more."""
+
+    kind: str
+    workers: int
+    loads: tuple[str, ...]
+    """Labels of the loads that show it."""
+    said: str
+    disqualifies: bool = True
+
+
+class _Seen:
+    """All results of one setting."""
+
+    def __init__(self, contestant: Contestant, checks: Sequence[Result]) -> None:
+        self.results = [one for one in checks if same_setting(one.trial.contestant, contestant)]
+        self._by: dict[tuple[int, str, int], Result] = {
+            (_workers(one), one.trial.load.label, one.trial.block): one for one in self.results
+        }
+
+    def has(self, workers: int, label: str, again: int) -> bool:
+        """Return whether there is a result, of whatever kind."""
+        return (workers, label, again) in self._by
+
+    def count(self, workers: int) -> bool:
+        """Return whether there is any result with so many workers."""
+        return any(which == workers for which, _, _ in self._by)
+
+    def measured(self, workers: int) -> bool:
+        """Return whether any load could be measured with so many workers."""
+        return any(_workers(one) == workers and isinstance(one, Measurement) for one in self.results)
+
+    def why_not(self) -> str:
+        """Return the reason of the first failure, as an addition to a sentence; empty: there is none."""
+        failed = next((one for one in self.results if isinstance(one, Failed)), None)
+        return f": {failed.reason.rstrip('.')}" if failed else ""
+
+    @property
+    def connections(self) -> str:
+        """On which connections loads were measured: `fresh and reused`, or one of them."""
+        kinds = {one.trial.load.keepalive for one in self.results if isinstance(one, Measurement)}
+        return " and ".join(name for name, keeps in (("fresh", False), ("reused", True)) if keeps in kinds)
+
+    def problems(self, fewest: int, workers: int, again: int) -> list[_Problem]:
+        """Return all that differs between so many workers and the fewest, in one of the repeats."""
+        found: list[_Problem] = []
+        pairs: list[tuple[Measurement, Measurement]] = []
+        for (which, label, when), many in self._by.items():
+            few = self._by.get((fewest, label, again))
+            if which != workers or when != again or not isinstance(few, Measurement):
+                continue
+            if isinstance(many, Failed):
+                found += _unserved(many, workers)
+                continue
+            pairs.append((few, many))
+            found += [one for look in _LOOKS for one in look(few, many, workers, fewest)]
+        return [*found, *_unequal([many for _, many in pairs], workers)]
+
+    def confirmed(self, fewest: int, workers: int) -> list[_Problem]:
+        """Return what differed both times."""
+        first, second = (self.problems(fewest, workers, again) for again in (0, 1))
+        again = {(one.kind, label) for one in second for label in one.loads}
+        return [one for one in first if any((one.kind, label) in again for label in one.loads)]
+
+    def bound_by_cpu(self, fewest: int, more: Sequence[int]) -> bool:
+        """Return whether CPU limits one worker, and there was a CPU for each of the most."""
+        return any(
+            _computes(one)
+            and isinstance(self._by.get((more[-1], label, 0)), Measurement)
+            and _room(one, more[-1])
+            for (which, label, again), one in self._by.items()
+            if which == fewest and again == 0 and more and isinstance(one, Measurement)
+        )
+
+
+def _unserved(many: Failed, workers: int) -> Iterator[_Problem]:
+    if many.failure.is_missing or many.failure is FailureKind.LOAD:
+        return  # of this machine or of the load, not of the server
+    yield _Problem(
+        "unserved",
+        workers,
+        (many.trial.load.label,),
+        f"with {workers} workers it does not serve: {many.reason.rstrip('.')}",
+    )
+
+
+def _slow(few: Measurement, many: Measurement, workers: int, fewest: int) -> Iterator[_Problem]:
+    """Latency at a low rate that is not there with the fewest workers."""
+    if not isinstance(many.trial.load.pace, Open) or many.doubts & LATE or few.doubts & LATE:
+        return
+    for name in ("p50", "p90"):
+        before, after = getattr(few.load.due, name), getattr(many.load.due, name)
+        enough = min(few.load.ok, many.load.ok) >= ENOUGH[f"{name}_ms"]
+        if before is None or after is None or not enough:
+            continue
+        if after - before > max(APPEARS_MS, APPEARS * before):
+            pace = quantity.exact(many.trial.load.pace.rate)
+            yield _Problem(
+                "slow",
+                workers,
+                (many.trial.load.label,),
+                f"at {pace} on {_connections(many)} {name} is {_ms(after)} with {_workers_of(workers)} and "
+                f"{_ms(before)} with {_workers_of(fewest)}",
+            )
+            return
+
+
+def _lost(few: Measurement, many: Measurement, workers: int, fewest: int) -> Iterator[_Problem]:
+    """Throughput that is gone, or does not come with the CPUs that are there for it."""
+    if not isinstance(many.trial.load.pace, Closed) or many.doubts & BY_GENERATOR:
+        return
+    before, after = few.load.throughput_rps, many.load.throughput_rps
+    figures = (
+        f"in a closed loop on {_connections(many)} {quantity.rate(after)} with {_workers_of(workers)} and "
+        f"{quantity.rate(before)} with {_workers_of(fewest)}"
+    )
+    label = many.trial.load.label
+    if after < LOST * before:
+        yield _Problem("lost", workers, (label,), figures)
+    elif (
+        _computes(few)
+        and _room(many, workers)
+        and not few.doubts & BY_GENERATOR
+        and after < SCALES * workers / fewest * before
+    ):
+        yield _Problem("scales", workers, (label,), f"does not scale: {figures}", disqualifies=False)
+
+
+def _failing(few: Measurement, many: Measurement, workers: int, fewest: int) -> Iterator[_Problem]:
+    """Requests that fail, or workers that die, only with more of them."""
+    before, after = _error_share(few), _error_share(many)
+    where = f"{_of_load(many)} on {_connections(many)}"
+    if after >= before + ERRORS:
+        yield _Problem(
+            "errors",
+            workers,
+            (many.trial.load.label,),
+            f"{where} {quantity.percent(after)} of the requests fail with {_workers_of(workers)} and "
+            f"{quantity.percent(before)} with {_workers_of(fewest)}",
+        )
+    kinds = {flag.kind for flag in many.flags} & LOST_WORKERS
+    if kinds and not {flag.kind for flag in few.flags} & LOST_WORKERS:
+        yield _Problem(
+            "died", workers, (many.trial.load.label,), f"{where} workers end with {_workers_of(workers)}"
+        )
+
+
+_LOOKS: tuple[Callable[[Measurement, Measurement, int, int], Iterator[_Problem]], ...] = (
+    _slow,
+    _lost,
+    _failing,
+)
+
+
+def _unequal(measured: Sequence[Measurement], workers: int) -> list[_Problem]:
+    """One worker that does much more than its share on fresh and on reused connections alike.
+
+    Reused ones alone stay where the first burst put them.
+    """
+    closed = [one for one in measured if isinstance(one.trial.load.pace, Closed)]
+    shares = {one.trial.load.label: share for one in closed if (share := _busiest(one, workers)) is not None}
+    if len(shares) < 2 or len(shares) < len(closed) or min(shares.values()) <= UNEQUAL:
+        return []
+    most = quantity.percent(min(shares.values()) / workers)
+    said = f"in closed loops one of {workers} workers does {most} of the work or more, on any connections"
+    return [_Problem("unequal", workers, tuple(shares), said)]
+
+
+def _busiest(one: Measurement, workers: int) -> float | None:
+    """Return the work of the busiest worker, of an equal share; None where that says nothing."""
+    pace = one.trial.load.pace
+    if not isinstance(pace, Closed):
+        return None
+    return busiest((worker.cpu_s for worker in one.server.workers), workers, pace.connections)
+
+
+def _workers(one: Result) -> int:
+    return int(one.trial.contestant.knobs.get("workers", 1))
+
+
+def _computes(one: Measurement) -> bool:
+    """Whether CPU is what limits a single worker."""
+    closed = isinstance(one.trial.load.pace, Closed)
+    return closed and _workers(one) == 1 and one.server.cpu_s >= BUSY * one.load.duration_s
+
+
+def _room(one: Measurement, workers: int) -> bool:
+    """Whether there was a CPU for each worker."""
+    return one.server_cpus >= workers
+
+
+def _error_share(one: Measurement) -> float:
+    return failures(one, one.trial.load) / max(one.load.requests, 1)
+
+
+def _told(one: Result) -> WorkersSeen:
+    load, count = one.trial.load, _workers(one)
+    if isinstance(one, Failed):
+        return WorkersSeen(count, load.label, not load.keepalive, one.trial.block, failed=one.reason)
+    return WorkersSeen(
+        count,
+        load.label,
+        not load.keepalive,
+        one.trial.block,
+        one.load.throughput_rps,
+        _error_share(one),
+        one.load.due.p50,
+        one.load.due.p90,
+        one.server.cpu_s / one.load.duration_s if one.load.duration_s else 0.0,
+        _busiest(one, count),
+    )
+
+
+def _connections(one: Measurement) -> str:
+    return "reused connections" if one.trial.load.keepalive else "fresh connections"
+
+
+def _of_load(one: Measurement) -> str:
+    pace = one.trial.load.pace
+    return f"at {quantity.exact(pace.rate)}" if isinstance(pace, Open) else "in a closed loop"
+
+
+def _workers_of(count: int) -> str:
+    return "one worker" if count == 1 else f"{count} workers"
+
+
+def _ms(value: float) -> str:
+    return f"{quantity.milliseconds(value)} ms"
+
+
+def disqualified(checks: Mapping[str, WorkerCheck]) -> set[str]:
+    """Return the labels of those that are not recommended."""
+    return {label for label, one in checks.items() if one.survived is False}

@@ -1,0 +1,458 @@
+"""Whether it was the server, all of it, and whether it answered as it should: its processes, answers and protocol."""
+
+import math
+
+from velodrome.model.measurement import Flag, FlagKind, Severity, WorkerUse
+from velodrome.model.workers import UNEQUAL, busiest
+from velodrome.run.validity.evidence import FAILURES, Check, Evidence, count, milliseconds, percent
+
+# Was it the server, all of it, and the same one throughout?
+
+
+BURNS = 0.05
+"""CPUs, at rest or without a connection: a twentieth shows in CPU per request as much as repeats differ."""
+
+
+def died(evidence: Evidence) -> Flag | None:
+    """The server, or part of it, was gone at the end."""
+    sampled = evidence.sampled
+    if sampled.root_alive and len(sampled.gone) <= len(sampled.came):
+        return None
+    if not sampled.root_alive:
+        status = evidence.exit_status
+        how = "" if status is None else f" (signal {-status})" if status < 0 else f" (exit {status})"
+        sentence = f"The server died during the run{how}."
+    else:
+        sentence = f"{count(len(sampled.gone))} of the server's processes died during the run."
+    return Flag(
+        FlagKind.SERVER_DIED,
+        Severity.INVALID,
+        sentence,
+        "Read its last lines, kept with this trial; look at its memory over time.",
+        {"gone": len(sampled.gone), "came": len(sampled.came)},
+    )
+
+
+def restarted(evidence: Evidence) -> Flag | None:
+    """Workers were replaced while they were measured."""
+    gone, came = evidence.sampled.gone, evidence.sampled.came
+    if not gone or not evidence.sampled.root_alive or len(gone) > len(came):
+        return None
+    one = len(gone) == 1
+    return Flag(
+        FlagKind.SERVER_RESTARTED,
+        Severity.INVALID,
+        f"{count(len(gone))} {'worker was' if one else 'workers were'} replaced during the run.",
+        "Look for a crash or a time-out in the server's log, or for a limit of requests per worker.",
+        {"replaced": len(gone)},
+    )
+
+
+def foreign_listener(evidence: Evidence) -> Flag | None:
+    """Someone else listened on the server's port and may have answered for it."""
+    foreign = evidence.sampled.foreign
+    if not foreign:
+        return None
+    who = ", ".join(
+        f"{f.name or 'a process'} ({'not ours to see' if f.pid is None else f.pid})" for f in foreign
+    )
+    return Flag(
+        FlagKind.FOREIGN_LISTENER,
+        Severity.INVALID,
+        f"The server's port was also listened on by {who}: some answers may be theirs.",
+        "End that process; if it is an earlier server, find out why it was not stopped.",
+        {"listeners": len(foreign)},
+    )
+
+
+def queue_overflowed(evidence: Evidence) -> Flag | None:
+    """Connections were turned away because too many waited; clients try again after a second."""
+    queue = evidence.sampled.queue
+    times = queue.overflows or 0
+    if not times:
+        return None
+    limit = "" if queue.limit is None else f" (it holds {count(queue.limit)})"
+    return Flag(
+        FlagKind.LISTEN_QUEUE_OVERFLOWED,
+        Severity.INVALID,
+        f"The server's listen queue{limit} overflowed {count(times)} times: connections were turned away "
+        "and came "
+        "back a second or more later.",
+        "Raise the backlog (and net.core.somaxconn), or give the server more workers to accept with.",
+        {"overflows": times, "limit": -1 if queue.limit is None else queue.limit},
+    )
+
+
+def burns_at_rest(evidence: Evidence) -> Flag | None:
+    """The server used CPU with nothing to do, or workers without a connection did under load."""
+    rest, sampled = evidence.sampled.rest, evidence.sampled
+    if rest.cpus is not None and rest.cpus > BURNS:
+        return Flag(
+            FlagKind.IDLE_WORKERS_BURN,
+            Severity.NOTE,
+            f"With nothing to do the server used {percent(rest.cpus)} of a CPU "
+            f"({count(len(rest.busy))} of its {count(len(rest.processes))} processes).",
+            "Something polls: look for a zero timeout in its loop; this CPU is part of the CPU per request "
+            "shown.",
+            {"cpus": rest.cpus, "processes": len(rest.busy)},
+        )
+    workers = sampled.server.workers
+    # A connection is on no worker between two requests where it is closed after each.
+    if not _held(evidence) or not evidence.load.keepalive or sampled.came:
+        return None
+    idle = [
+        w
+        for w in workers
+        if w.connections == 0 and w.cpu_s > BURNS * sampled.span_s and _is_worker(evidence, w)
+    ]
+    if not idle:
+        return None
+    return Flag(
+        FlagKind.IDLE_WORKERS_BURN,
+        Severity.NOTE,
+        f"{count(len(idle))} of {count(len(workers))} processes had no connection and still used "
+        f"{percent(max(w.cpu_s for w in idle) / sampled.span_s)} of a CPU.",
+        "Workers woken for connections that others take (a thundering herd), or polling; try SO_REUSEPORT.",
+        {"processes": len(idle), "cpu_s": sum(w.cpu_s for w in idle)},
+    )
+
+
+def _is_worker(evidence: Evidence, worker: WorkerUse) -> bool:
+    """Whether a process is one of the workers rather than the master, which is the first of several."""
+    return len(evidence.sampled.server.workers) == 1 or worker.pid != evidence.sampled.rest.root
+
+
+def unequal_workers(evidence: Evidence) -> Flag | None:
+    """One worker did much more than its share."""
+    asked, sampled = evidence.workers, evidence.sampled
+    connections = evidence.closed.connections if evidence.closed else _held(evidence)
+    if asked is None:
+        return None
+    used_s = sorted((worker.cpu_s for worker in sampled.server.workers), reverse=True)[:asked]
+    most = busiest(used_s, asked, connections)
+    if most is None or most <= UNEQUAL:
+        return None
+    share = most / asked
+    idle = asked - sum(cpu_s > 0.1 * sum(used_s) / asked for cpu_s in used_s)
+    rest = f"; {count(idle)} did next to nothing" if idle else ""
+    return Flag(
+        FlagKind.UNEQUAL_WORKERS,
+        Severity.NOTE,
+        f"One of {count(asked)} workers did {percent(share)} of the work (an equal share is "
+        f"{percent(1 / asked)}){rest}.",
+        "Keep-alive connections stay where they were accepted: try SO_REUSEPORT, fewer workers, or a proxy "
+        "that spreads.",
+        {"share": share, "workers": asked, "idle": idle},
+    )
+
+
+def _held(evidence: Evidence) -> int:
+    return sum(worker.connections or 0 for worker in evidence.sampled.server.workers)
+
+
+OF_THE_SERVER: tuple[Check, ...] = (
+    died,
+    restarted,
+    foreign_listener,
+    queue_overflowed,
+    burns_at_rest,
+    unequal_workers,
+)
+
+
+# Were the answers right, did every connection get some, and are they enough for the figures shown?
+
+
+FEW = 0.01
+"""Share of failed requests: from a hundredth on, failures (often fast ones) move p99 and the mean by
+themselves.
+"""
+BEYOND = 10
+"""Requests that must lie beyond a percentile: their number then has a standard error of a third, 1 /
+sqrt(10).
+"""
+HELD = 0.99
+"""Part of the idle connections: a hundredth less moves no curve."""
+ROUNDS = 2
+"""How often every connection must have had its turn before one without an answer was kept out, not just
+waiting.
+"""
+
+BRIEF_S = 0.5
+"""Connections are opened, caches are cold, and a pause of this machine (3 to 9 ms) is a per cent of it and more."""
+SETTLED_S = 2.0
+"""As long as the shortest spans of velodrome's own studies."""
+
+
+def errors(evidence: Evidence) -> Flag | None:
+    """Requests that failed; failing is often faster than serving."""
+    failed, facts = evidence.failures, evidence.facts
+    if not failed:
+        return None
+    share = failed / max(facts.requests, 1)
+    kinds = {kind: facts.outcomes[kind] for kind in FAILURES if facts.outcomes.get(kind)}
+    listed = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in kinds.items())
+    return Flag(
+        FlagKind.ERRORS,
+        Severity.INVALID if share >= FEW else Severity.NOTE,
+        f"{failed:,} of {facts.requests:,} requests failed ({percent(share)}): {listed}.",
+        "Look at the examples kept with this measurement and at the server's log; lower the load until all "
+        "are served.",
+        {"failed": failed, "requests": facts.requests, **kinds},
+    )
+
+
+def answered_before_read(evidence: Evidence) -> Flag | None:
+    """Answers that were complete before the request was: the server did not do what it was asked."""
+    early, facts = evidence.facts.answered_before_read, evidence.facts
+    if not early:
+        return None
+    share = early / max(facts.requests, 1)
+    return Flag(
+        FlagKind.ANSWERED_BEFORE_READ,
+        Severity.INVALID if share >= FEW else Severity.NOTE,
+        f"{early:,} of {facts.requests:,} answers were complete before the server had read the request: "
+        "its reading is not in these figures.",
+        "Have the handler read the whole body before it answers.",
+        {"early": early, "requests": facts.requests},
+    )
+
+
+def never_in(evidence: Evidence) -> Flag | None:
+    """Connections that got no answer at all although all could have had their turn."""
+    closed, facts = evidence.closed, evidence.facts
+    served = facts.connections_answered
+    if closed is None or served is None or facts.throughput_rps <= 0:
+        return None
+    outside = closed.connections - served
+    rounds = facts.throughput_rps * facts.duration_s / closed.connections
+    if outside <= 0 or rounds < ROUNDS:
+        return None
+    each = facts.throughput_rps * facts.duration_s / max(served, 1)
+    return Flag(
+        FlagKind.CONNECTIONS_NEVER_IN,
+        Severity.INVALID,
+        f"{count(outside)} of {count(closed.connections)} connections never got an answer, while "
+        f"{'the one that did' if served == 1 else f'the {count(served)} that did'} got {count(each)} each: "
+        f"this is the load of {count(served)} connection{'' if served == 1 else 's'}.",
+        "A server that keeps a worker for each connection needs as many workers or threads as connections, "
+        "or a proxy in front; a longer listen queue (backlog) lets more wait.",
+        {"outside": outside, "connections": closed.connections},
+    )
+
+
+def unfair(evidence: Evidence) -> Flag | None:
+    """A closed loop whose connections were not served evenly: most requests are those of a few connections.
+
+    The bound is the engine's (`UNFAIR` in `crates/engine/src/results.rs`), which stands beside its reason.
+    """
+    found, facts = evidence.facts.fairness, evidence.facts
+    if found is None or found.jain_short_term is None or "unfair" not in facts.engine_flags:
+        return None
+    typical = "half of them got none at all"
+    if found.median_connection_ms is not None:
+        typical = f"the median connection waits {milliseconds(found.median_connection_ms)} for one"
+    median = (
+        ""
+        if facts.due.p50 is None
+        else f"half of all requests took at most {milliseconds(facts.due.p50)}, and "
+    )
+    return Flag(
+        FlagKind.UNFAIR,
+        Severity.NOTE,
+        f"At any time about {count(max(1, round(found.jain_short_term * found.connections)))} of "
+        f"{count(found.connections)} connections got the answers while the others waited (Jain's index "
+        f"{found.jain_short_term:.2f}): {median}{typical}.",
+        "Read latency from an open loop. Where the server goes on with a connection as long as that has requests, let "
+        "it turn to the others after each, or put a proxy in front.",
+        {
+            "jain": found.jain or 0.0,
+            "jain_short_term": found.jain_short_term,
+            "connections": found.connections,
+            "least": found.least,
+            "most": found.most,
+            **(
+                {}
+                if found.median_connection_ms is None
+                else {"median_connection_ms": found.median_connection_ms}
+            ),
+        },
+    )
+
+
+def idle_not_held(evidence: Evidence) -> Flag | None:
+    """Idle connections that were not there, or that the server had not taken in."""
+    idle = evidence.idle
+    if idle is None:
+        return None
+    waiting = 0 if idle.accepted is None else idle.opened - idle.accepted
+    facts = {
+        "asked": idle.asked,
+        "opened": idle.opened,
+        "still_open": idle.still_open,
+        "waiting": max(0, waiting),
+    }
+    if idle.still_open < HELD * idle.asked:
+        lost = idle.opened - idle.still_open
+        how = f"{count(idle.opened)} could be opened, {count(lost)} of them the server ended"
+        return Flag(
+            FlagKind.IDLE_NOT_HELD,
+            Severity.INVALID,
+            f"Of {count(idle.asked)} idle connections {count(idle.still_open)} were there at the end ({how}): this is "
+            "not the load that was asked for.",
+            "Give the server a longer keep-alive time-out and more descriptors (ulimit -n), or ask for fewer.",
+            facts,
+        )
+    if waiting > (1 - HELD) * idle.asked:
+        return Flag(
+            FlagKind.IDLE_NOT_HELD,
+            Severity.NOTE,
+            f"Of {count(idle.opened)} idle connections the server had taken in {count(idle.accepted or 0)}; the others "
+            "lay in its listen queue.",
+            "A server that keeps a worker or a thread for each connection takes in no more than it has of those.",
+            facts,
+        )
+    return None
+
+
+def too_short(evidence: Evidence) -> Flag | None:
+    """Too few requests for the percentiles shown."""
+    number = evidence.facts.requests - evidence.failures - evidence.facts.outcomes.get("unfinished", 0)
+    if number >= BEYOND * 100:
+        return None
+    if number < BEYOND:
+        in_span = round(evidence.facts.throughput_rps * evidence.facts.duration_s)
+        if evidence.closed and in_span >= BEYOND:
+            # A queue as long as the span: what was answered in it had been sent before it began.
+            return Flag(
+                FlagKind.TOO_SHORT,
+                Severity.NOTE,
+                f"{in_span} answers arrived, but only {number} to requests sent in the same span: throughput can be "
+                "told, latency cannot.",
+                "Run longer (-z) than a request waits.",
+                {"answered": number, "in_span": in_span},
+            )
+        in_flight = evidence.facts.outcomes.get("unfinished", 0)
+        sent = f"{f'Only {number}' if number else 'None'} of the {evidence.facts.requests:,} requests sent in the span"
+        if in_flight and not evidence.failures:
+            # Nothing went wrong: the server, or the queue before it, takes longer than anybody waited.
+            return Flag(
+                FlagKind.TOO_SHORT,
+                Severity.INVALID,
+                f"{sent} of {evidence.facts.duration_s:.3g} s got an answer by the end, none failed, and "
+                f"{count(in_flight)} were still in flight: an answer takes longer than that here.",
+                "Run longer (-z) than a request waits, or load with fewer requests at once.",
+                {"answered": number, "in_flight": in_flight},
+            )
+        return Flag(
+            FlagKind.TOO_SHORT,
+            Severity.INVALID,
+            f"{sent} got an answer: no figure can rest on that.",
+            "Run longer (-z), or send more at once.",
+            {"answered": number},
+        )
+    highest = math.floor(100 * (1 - BEYOND / number))
+    return Flag(
+        FlagKind.TOO_SHORT,
+        Severity.NOTE,
+        f"{number:,} requests were answered: p99 rests on the slowest {count(max(1, round(number / 100)))} "
+        "of them; "
+        f"p{highest} is the highest percentile with {BEYOND} beyond it.",
+        f"Run {count(BEYOND * 100 / number)} times as long for p99, or take the blocks together.",
+        {"answered": number, "highest_percentile": highest},
+    )
+
+
+def brief(evidence: Evidence) -> Flag | None:
+    """A number of requests that were over at once: what is measured is the beginning."""
+    facts, load = evidence.facts, evidence.load
+    if load.requests is None or facts.duration_s >= BRIEF_S:
+        return None
+    return Flag(
+        FlagKind.BRIEF,
+        Severity.NOTE,
+        f"All {facts.requests:,} requests were over after {milliseconds(facts.duration_s * 1000)}: this is how a "
+        "server begins, not how it goes on.",
+        f"Send {count(facts.requests * SETTLED_S / max(facts.duration_s, 1e-6))} of them, or load for a time.",
+        {"duration_s": facts.duration_s, "requests": facts.requests},
+    )
+
+
+def unchecked(evidence: Evidence) -> Flag | None:
+    """A generator that cannot tell a failure from a right answer."""
+    facts = evidence.facts
+    if not facts.blind:
+        return None
+    return Flag(
+        FlagKind.ANSWERS_UNCHECKED,
+        Severity.NOTE,
+        f"{facts.driver} looks at {facts.checks}: what it counts as answered may have failed.",
+        "Read the errors of another driver beside it.",
+        {"driver": facts.driver},
+    )
+
+
+OF_THE_ANSWERS: tuple[Check, ...] = (
+    errors,
+    answered_before_read,
+    never_in,
+    unfair,
+    idle_not_held,
+    too_short,
+    brief,
+    unchecked,
+)
+
+
+# Does the server keep to the protocol where clients only forgive it: heads as they should be, requests read whole?
+
+
+UNREAD = 0.01
+"""Closes per request: fewer are connections that a client gave up."""
+
+
+def closed_unread(evidence: Evidence) -> Flag | None:
+    """Connections that were closed with data unread: the kernel resets them, and what was sent may be lost."""
+    closed, requests = evidence.sampled.host.closed_unread or 0, max(evidence.facts.requests, 1)
+    if closed <= UNREAD * requests:
+        return None
+    reset = evidence.facts.outcomes.get("reset", 0)
+    lost = (
+        f"{count(reset)} of {count(requests)} requests failed by that"
+        if reset
+        else "no answer was lost by that"
+    )
+    return Flag(
+        FlagKind.CLOSED_UNREAD,
+        Severity.NOTE,
+        f"{count(closed)} connections were closed with part of a request unread, which resets them: {lost}.",
+        "Have the server read a request whole before it answers and closes (RFC 9112, section 9.6).",
+        {"closed_unread": closed, "reset": reset},
+    )
+
+
+def length_not_told(evidence: Evidence) -> Flag | None:
+    """Answers that only the end of the connection ends."""
+    if evidence.form is None or evidence.form.length_told:
+        return None
+    return Flag(
+        FlagKind.LENGTH_NOT_TOLD,
+        Severity.NOTE,
+        "Its answers tell neither a length nor chunks: each costs a connection, and one that is cut off looks whole.",
+        "Send a Content-Length (RFC 9112, section 6.3).",
+    )
+
+
+def bare_line_ends(evidence: Evidence) -> Flag | None:
+    """Heads whose lines end in LF alone."""
+    if evidence.form is None or evidence.form.line_ends == "CRLF":
+        return None
+    return Flag(
+        FlagKind.BARE_LINE_ENDS,
+        Severity.NOTE,
+        "Lines of its heads end in LF without CR: clients may read over that (RFC 9112, section 2.2), and some do not.",
+        "End every line of a head in CRLF.",
+    )
+
+
+OF_THE_FORM: tuple[Check, ...] = (closed_unread, length_not_told, bare_line_ends)

@@ -1,0 +1,244 @@
+"""An app of a user's own, served as a race serves it and as what is pasted says, so that the two can be compared."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from tests.conformance.booted import settle, tree_of
+
+from velodrome.guest import catalog
+from velodrome.guest.stack import KnobValue, Stack
+from velodrome.judge.deploying import starts_something
+from velodrome.judge.deploying_app import deploy
+from velodrome.model.app import App, Content, Request
+from velodrome.model.trial import Contestant
+from velodrome.run.drivers.driver import Target
+from velodrome.run.environments.environment import Environment
+from velodrome.run.machine.limits import Bounds
+from velodrome.run.servers import NotReady, Server, Serving, await_right_answer
+
+BODY = "a cart of seven"
+_ASGI = f"""
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            await send({{"type": message["type"] + ".complete"}})
+            if message["type"] == "lifespan.shutdown":
+                return
+    headers = [(b"content-type", b"text/plain"), (b"content-length", b"{len(BODY)}")]
+    await send({{"type": "http.response.start", "status": 200, "headers": headers}})
+    await send({{"type": "http.response.body", "body": b"{BODY}"}})
+"""
+SOURCES = {
+    "wsgi": f"""
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "{len(BODY)}")])
+    return [b"{BODY}"]
+""",
+    "asgi": _ASGI,
+    "asgi_trio": _ASGI,
+    "rsgi": f"""
+async def app(scope, protocol):
+    protocol.response_str(200, [("content-type", "text/plain")], "{BODY}")
+""",
+    "aiohttp": f"""
+from aiohttp import web
+
+
+async def cart(request):
+    return web.Response(text="{BODY}")
+
+
+app = web.Application()
+app.router.add_get("/", cart)
+""",
+    "tornado": f"""
+from tornado.web import Application, RequestHandler
+
+
+class Cart(RequestHandler):
+    def get(self):
+        self.write("{BODY}")
+
+
+app = Application([("/", Cart)])
+""",
+    "sanic": f"""
+from sanic import Sanic
+from sanic.response import text
+
+app = Sanic("shop")
+
+
+@app.get("/")
+async def cart(request):
+    return text("{BODY}")
+""",
+    "robyn": f"""
+from robyn import Robyn
+
+app = Robyn(__file__)
+
+
+@app.get("/")
+async def cart(request):
+    return "{BODY}"
+""",
+}
+"""An app in each idiom, as users write them."""
+PASTED = {name: stack for name, stack in catalog.stacks().items() if stack.interface in SOURCES}
+"""Every stack that serves an app of a user's own over HTTP."""
+REQUEST = Request("cart", expect_body=Content(BODY))
+BOOT_S, STOP_S = 30.0, 15.0
+
+
+@dataclass(frozen=True)
+class Shop:
+    """The app in a folder of its own, with an environment of a stack."""
+
+    folder: Path
+    stack: Stack
+    environment: Environment
+    knobs: Mapping[str, KnobValue]
+
+    @property
+    def app(self) -> App:
+        """What is served."""
+        return App("shop:app", self.stack.interface, str(self.environment.python), str(self.folder))
+
+    def pasted(self, port: int) -> str:
+        """Return the lines to paste."""
+        found = Contestant(self.stack.name, self.knobs)
+        told = deploy(self.app, found, self.stack, self.environment.packages, port=port)
+        assert starts_something(told), told
+        return told
+
+
+def shop(
+    folder: Path, stack: Stack, environment: Environment, knobs: Mapping[str, KnobValue] | None = None
+) -> Shop:
+    """Write an app into a folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / "shop.py").write_text(SOURCES[stack.interface])
+    return Shop(folder, stack, environment, knobs or {})
+
+
+@contextlib.contextmanager
+def as_raced(one: Shop, tree: Path, port: int) -> Iterator[int]:
+    """Serve it as a race does; yield the process."""
+    serving = Serving(
+        one.stack,
+        one.app.recipe,
+        one.environment.python,
+        tree,
+        port,
+        knobs=one.knobs,
+        app="shop:app",
+        packages=one.environment.packages,
+        cwd=str(one.folder),
+    )
+    with Server(serving, Bounds("nothing")) as server:
+        ready = await_right_answer(_target(port), server.exit, server.started, BOOT_S)
+        assert not isinstance(ready, NotReady), "\n".join([ready.reason, *server.last_lines()])
+        yield server.pid
+
+
+@dataclass
+class Running:
+    """A program that was started in a shell or by words."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def output(self) -> str:
+        """Return what it wrote."""
+        return self.log.read_text(errors="replace")
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the living processes of its tree."""
+        return tree_of(self.process.pid)
+
+    def settle(self) -> None:
+        """Wait until it does nothing."""
+        settle(self.processes)
+
+    def stop(self, number: int, whole_group: bool) -> tuple[float, int]:
+        """Send a signal, as systemd does; return the seconds until all have ended, and the status.
+
+        Raises AssertionError when they have not within `STOP_S`.
+        """
+        every = self.processes()
+        began = time.monotonic()
+        for one in every if whole_group else every[:1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_S)
+        _, alive = psutil.wait_procs(every, max(STOP_S - (time.monotonic() - began), 0.1))
+        assert not alive, f"{alive} outlived {signal.Signals(number).name}\n{self.output()}"
+        return time.monotonic() - began, self.process.returncode
+
+
+@contextlib.contextmanager
+def as_pasted(one: Shop, port: int) -> Iterator[Running]:
+    """Run the pasted lines in a shell, as they stand; only what they install is there already, in its version."""
+    lines = one.pasted(port).split("\n")
+    if lines[0].startswith("python -m pip install "):
+        for pin in shlex.split(lines.pop(0))[4:]:
+            name, _, version = pin.partition("==")
+            assert one.environment.packages[name] == version, f"{pin} is not what was measured"
+    text = "\n".join([*lines[:-1], "exec env " + lines[-1]])
+    with running(["bash", "-e", "-c", text], one, {}) as program:
+        _await(program, port)
+        yield program
+
+
+@contextlib.contextmanager
+def running(words: Sequence[str], one: Shop, variables: Mapping[str, str]) -> Iterator[Running]:
+    """Run a program in the folder of the app, with its environment's programs first; whatever it started is ended."""
+    log = one.folder / "output.log"
+    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+    path = os.pathsep.join([str(one.environment.python.parent), os.environ.get("PATH", "")])
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            words,
+            cwd=one.folder,
+            env={**kept, "PATH": path, "HOME": str(one.folder), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    program = Running(process, log)
+    try:
+        yield program
+    finally:
+        left = program.processes()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for stray in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                stray.kill()
+        process.wait(STOP_S)
+
+
+def _await(program: Running, port: int) -> None:
+    ready = await_right_answer(_target(port), lambda: None, time.monotonic(), BOOT_S)
+    assert not isinstance(ready, NotReady), f"{ready.reason}\n{program.output()}"
+
+
+def await_it(program: Running, port: int) -> None:
+    """Wait for the first right answer."""
+    _await(program, port)
+
+
+def _target(port: int) -> Target:
+    return Target.of_requests(f"http://127.0.0.1:{port}/", (REQUEST,))

@@ -1,0 +1,93 @@
+"""The run folder of a search: all that was measured is in it, by start of the server, and it is gone on with."""
+
+from pathlib import Path
+
+import pytest
+from tests.judge import made
+
+from velodrome.model.errors import RaceInterruptedError, ResultsExistError, StudyChangedError
+from velodrome.model.measurement import Failed, FailureKind, Purpose
+from velodrome.model.results import Header, Result, Sought
+from velodrome.run.racing import store
+from velodrome.usecases.recording import Record, header, recorded
+
+TRIAL = made.trial("uvicorn")
+SOUGHT = Sought("capacity", ("p99 < 20ms",), budget_s=60.0)
+
+
+def begun(sought: Sought = SOUGHT) -> Header:
+    return header(TRIAL, sought, "capacity of hello", (TRIAL.contestant,))
+
+
+def one(record: Record, boot: int, rising: float | None = None) -> Result:
+    of = record.numbered(made.trial("uvicorn", load=made.OPEN))
+    return record.keep(made.measured(of, 100.0), boot, Purpose.RATE, rising)
+
+
+def test_what_is_kept_is_on_the_disk_with_its_start_of_the_server_and_why_it_was_made(tmp_path: Path) -> None:
+    with recorded(tmp_path / "run", begun()) as record:
+        boot = record.booted()
+        record.ask()
+        one(record, boot)
+        one(record, boot, rising=12.5)  # once more, under the number of what was asked
+        record.ask()
+        last = one(record, record.booted())
+        found = store.read(tmp_path / "run")
+    assert list(found.trials) == record.results
+    steps = [each.step for each in found.trials if each.step]
+    assert [(step.number, step.boot, step.rising_per_s) for step in steps] == [
+        (1, 1, None),
+        (1, 1, 12.5),
+        (2, 2, None),
+    ]
+    assert last.step is not None
+    assert last.step.purpose is Purpose.RATE
+    assert found.header.sought == SOUGHT
+
+
+def test_a_search_goes_on_where_it_ended_with_numbers_that_nothing_has_yet(tmp_path: Path) -> None:
+    with recorded(tmp_path / "run", begun()) as record:
+        record.ask()
+        first = one(record, record.booted())
+    with recorded(
+        tmp_path / "run", begun(Sought("capacity", ("p99 < 20ms",), budget_s=90.0)), resume=True
+    ) as record:
+        assert record.results == [first]
+        assert first.step is not None
+        assert record.spent_s >= first.step.spent_s
+        record.ask()
+        second = one(record, record.booted())
+    assert second.step is not None
+    assert (second.step.number, second.step.boot, second.trial.block) == (2, 2, 1)
+    assert len(store.read(tmp_path / "run").trials) == 2
+
+
+def test_a_search_for_something_else_does_not_go_on_in_its_folder(tmp_path: Path) -> None:
+    with recorded(tmp_path / "run", begun()) as record:
+        one(record, record.booted())
+    other = begun(Sought("capacity", ("p99 < 50ms",)))
+    with (
+        pytest.raises(StudyChangedError, match="the search's conditions changed"),
+        recorded(tmp_path / "run", other, resume=True),
+    ):
+        pass
+    with pytest.raises(ResultsExistError), recorded(tmp_path / "run", begun()):
+        pass
+
+
+def test_of_a_search_that_measured_nothing_no_folder_is_left(tmp_path: Path) -> None:
+    with recorded(tmp_path / "run", begun()) as record:
+        failed = Failed(TRIAL, record.now(), FailureKind.START, "it does not start")
+        record.keep(failed, record.booted(), Purpose.ALONE)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_was_measured_before_an_interruption_is_kept_and_told(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with recorded(tmp_path / "run", begun()) as record:
+            one(record, record.booted())
+            raise KeyboardInterrupt
+
+    with pytest.raises(RaceInterruptedError, match="--resume"):
+        interrupted()
+    assert len(store.read(tmp_path / "run").trials) == 1

@@ -1,0 +1,275 @@
+"""A tuning is made of what it stored: judged again it says the same, interrupted it goes on, its claim is proven."""
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from tests.judge import made
+
+from velodrome.guest import catalog
+from velodrome.judge.search.holding import Demands
+from velodrome.judge.tuning.racing import race
+from velodrome.judge.workers import with_workers
+from velodrome.model import quantity
+from velodrome.model import results as texts
+from velodrome.model.load import Closed, Limits, Load, Open
+from velodrome.model.measurement import Failed, FailureKind, Purpose, Step
+from velodrome.model.results import Result, Results, Sought
+from velodrome.model.trial import Contestant, Trial
+from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding
+from velodrome.model.workers import PART
+from velodrome.plan.matrix import candidate
+from velodrome.report import recommendation
+from velodrome.usecases import workers
+from velodrome.usecases.recording import Record, header
+from velodrome.usecases.tune import Budget, Progress, Replayed, judged
+
+STACKS = catalog.stacks()
+GRID = tuple(
+    candidate(STACKS[stack], {"threads": count})
+    for stack, count in (("gunicorn-gthread", 16), ("gunicorn-gthread", 64), ("waitress", 64))
+)
+DOES = {
+    "gunicorn-gthread[threads=16]": 780.0,
+    "gunicorn-gthread[threads=64]": 1_450.0,
+    "waitress[threads=64]": 1_300.0,
+}
+TRIAL = Trial("tune", "hello", made.HELLO, Contestant(""), Load(Closed(1), 1.0), Limits(1), block=0)
+SOUGHT = Sought("tune", (), Goal.CAPACITY.value, cpus=1, budget_s=600.0, candidates=GRID)
+HEADER = header(TRIAL, SOUGHT, "Which setting to deploy", tuple(one.contestant for one in GRID))
+
+
+@dataclass
+class Machine:
+    """Servers that do so much, each start a little more or less, and less in a proof where it is told to be so."""
+
+    record: Record = field(default_factory=Record)
+    replayed: Replayed = field(default_factory=lambda: Replayed(SOUGHT, Limits(1)))
+    in_proof: float = 1.0
+    last: int = 10_000
+    """Loads until it is interrupted."""
+    boot: int = 0
+    runs: str = ""
+
+    def measure(self, one: Candidate, ask: Ask) -> Observation:
+        if len(self.record.results) >= self.last:
+            raise KeyboardInterrupt
+        if ask.fresh or one.label != self.runs:
+            self.runs, self.boot = one.label, self.record.booted()
+        most = DOES[one.label] * (1 + 0.02 * (self.boot % 3 - 1))
+        most *= self.in_proof if ask.purpose is Purpose.PROOF else 1.0
+        pace = Open(ask.rate) if ask.rate else Closed(ask.connections)
+        load = Load(pace, ask.seconds)
+        trial = self.record.numbered(replace(TRIAL, contestant=one.contestant, load=load))
+        rps = min(ask.rate or 40.0 * ask.connections, most)
+        self.record.ask()
+        found = made.measured(trial, rps, cpu_us=600.0, mean_ms=20.0)
+        (done,) = self.replayed.progress.take([self.record.keep(found, self.boot, ask.purpose)])
+        return done.observed
+
+    def run(self) -> "Machine":
+        self.replayed.take(self.record.results)
+        race(self.measure, self.replayed.field)
+        while (proof := self.replayed.next_proof()) is not None:
+            self.measure(*proof)
+        return self
+
+    @property
+    def results(self) -> Results:
+        return Results(HEADER, tuple(self.record.results), 0, torn=False)
+
+
+def stored(results: Results) -> Results:
+    """The same as it is read from the disk."""
+    lines = [texts.dump_header(HEADER), *(texts.dump(one, HEADER.study) for one in results.trials)]
+    return texts.parse("".join(f"{line}\n" for line in lines).encode())
+
+
+def test_what_is_stored_is_judged_again_with_the_same_answer() -> None:
+    machine = Machine().run()
+    first, again = judged(machine.results, STACKS), judged(stored(machine.results), STACKS)
+    assert again == first
+    assert again.tuned == machine.replayed.tuned()
+    assert again.tuned.ending is TuneEnding.SETTLED
+    assert again.tuned.best is not None
+    assert again.tuned.best.candidate.contestant.knobs == {"threads": 64}
+    assert again.command == first.command != ""
+
+
+def test_what_is_claimed_is_the_lower_end_of_at_least_three_starts_and_was_proven_at_that_rate() -> None:
+    found = judged(Machine().run().results, STACKS)
+    best, second = found.tuned.best, found.tuned.runner_up
+    assert best is not None
+    assert best.value is not None
+    assert second is not None
+    assert best.boots >= 3
+    assert second.boots >= 3
+    (proof,) = found.proofs
+    assert found.claim == proof.rate <= best.value.low
+    assert found.claim == pytest.approx(best.value.low, rel=0.01)
+    assert found.claim >= 0.85 * best.value.mid
+    assert proof.seconds == 60.0
+    assert found.proof is not None
+    assert found.proof.trial.load.pace == Open(proof.rate)
+    assert found.proof.step is not None
+    starts = [one.step.boot for one in Machine().run().record.results if one.step]
+    assert starts.count(found.proof.step.boot) == 1  # on a start of its own
+    assert f"carries {quantity.rate(found.claim)} that" in recommendation.sentence(found)
+
+
+def test_a_proof_that_fails_lowers_the_claim_and_is_told() -> None:
+    found = judged(Machine(in_proof=0.8).run().results, STACKS)
+    best = found.tuned.best
+    assert best is not None
+    assert best.value is not None
+    failed, held = found.proofs[0], found.proofs[-1]
+    assert failed.held is False
+    assert held.held
+    assert found.claim == held.rate < 0.9 * best.value.low
+    assert " it did not hold for " in "\n".join(recommendation.lines(found))
+
+
+def test_what_is_proven_far_below_the_estimate_only_is_not_settled() -> None:
+    found = judged(Machine(in_proof=0.3).run().results, STACKS)
+    assert found.tuned.ending is TuneEnding.SPENT
+    assert found.claim is not None
+    assert f"no more than {quantity.rate(found.claim)} was proven" in found.tuned.because
+
+
+def test_an_interrupted_tuning_goes_on_with_what_it_has_and_measures_none_of_it_again() -> None:
+    whole = Machine().run()
+    half = Machine(last=20)
+    with pytest.raises(KeyboardInterrupt):
+        half.run()
+    before = stored(half.results)
+    rest = Machine(Record(before=before)).run()
+    assert rest.record.results[:20] == half.record.results
+    alone = [one.trial.contestant.stack for one in rest.record.results if _purpose(one) is Purpose.ALONE]
+    assert len(alone) == len(set(alone))
+    assert judged(rest.results, STACKS).tuned.best == judged(whole.results, STACKS).tuned.best
+
+
+def _purpose(one: Result) -> Purpose | None:
+    return one.step.purpose if one.step else None
+
+
+def test_the_document_of_a_judged_tuning_is_json() -> None:
+    found = recommendation.document(judged(Machine().run().results, STACKS, "runs/mine"))
+    plain = json.loads(json.dumps(found, allow_nan=False))
+    assert plain["claim"] == plain["proofs"][-1]["rate"]
+    assert plain["recommended"]["boots"] >= 3
+    assert plain["cold_start_s"]["low"] > 0
+    assert plain["folder"] == "runs/mine"
+
+
+def test_a_setting_that_does_not_survive_more_workers_is_out_and_judged_again_the_next_best_leads() -> None:
+    machine = Machine().run()
+    fastest = GRID[1].contestant
+    busy = Load(Closed(64), 1.0)
+    checks = tuple(
+        made.measured(
+            replace(TRIAL, contestant=with_workers(fastest, count), load=busy, block=again, part=PART), rps
+        )
+        for again in (0, 1)
+        for count, rps in ((1, 1_400.0), (2, 90.0))
+    )
+    assert machine.replayed.take_checks(checks, STACKS, (1, 2))
+    assert not machine.replayed.take_checks(checks, STACKS, (1, 2))
+    race(machine.measure, machine.replayed.field)  # it goes on without it
+    lines = [texts.dump_header(HEADER), *(texts.dump(one) for one in (*machine.record.results, *checks))]
+    results = texts.parse("".join(f"{line}\n" for line in lines).encode())
+    assert len(results.checks) == 4
+    found = judged(results, STACKS)
+    assert found.tuned.best is not None
+    assert found.tuned.best.candidate.contestant.stack == "waitress"
+    assert found.workers is not None
+    assert found.workers.survived is None  # waitress has no workers
+    out = next(one for one in found.tuned.entries if one.candidate.contestant == fastest)
+    assert out.fate is Fate.FAILED
+    assert "90.0/s with 2 workers" in out.why
+    record = Record(before=results)
+    assert (len(record.checks), len(record.results)) == (4, len(results.trials))
+
+
+def step(number: int, purpose: Purpose, boot: int = 1, spent_s: float = 0.0) -> Step:
+    return Step(number, boot, purpose, spent_s)
+
+
+def load(pace: Open | Closed, rps: float, of: Step, block: int, seconds: float = 2.0) -> Result:
+    trial = replace(TRIAL, contestant=GRID[0].contestant, load=Load(pace, seconds), block=block)
+    return replace(made.measured(trial, rps, mean_ms=20.0), step=of)
+
+
+def test_of_a_load_that_was_made_again_the_last_counts_and_a_warm_up_says_nothing() -> None:
+    progress = Progress(Demands())
+    found = progress.take(
+        [
+            load(Closed(16), 700.0, step(1, Purpose.WARM_UP), 1),
+            load(Open(300.0), 100.0, step(2, Purpose.RATE), 2),
+            load(Open(300.0), 300.0, step(2, Purpose.RATE, spent_s=9.0), 3),
+        ]
+    )
+    assert [(one.observed.held, one.observed.ask.rate, one.observed.boot) for one in found] == [
+        (True, 300.0, 1)
+    ]
+    assert progress.spent_s == 9.0
+
+
+def test_a_server_that_does_not_start_for_its_proof_fails_it() -> None:
+    machine = Machine()
+    machine.replayed.take([])
+    race(machine.measure, machine.replayed.field)
+    proof = machine.replayed.next_proof()
+    assert proof is not None
+    trial = replace(TRIAL, contestant=proof[0].contestant, block=0)
+    machine.record.ask()
+    dead = Failed(trial, machine.record.now(), FailureKind.START, "its process ended")
+    machine.replayed.take([machine.record.keep(dead, machine.record.booted(), Purpose.PROOF)])
+    assert machine.replayed.next_proof() is None
+    found = judged(machine.results, STACKS)
+    assert found.tuned.ending is TuneEnding.SPENT
+    assert "its process ended" in found.tuned.because
+    assert found.claim is None
+
+
+@pytest.mark.parametrize(("budget_s", "proof_s"), [(600.0, 60.0), (180.0, 30.0), (30.0, 5.0)])
+def test_a_budget_keeps_time_for_what_confirms_and_proves(budget_s: float, proof_s: float) -> None:
+    budget = Budget(budget_s, Demands())
+    assert budget.proof_s == proof_s
+    assert 0 < budget.racing_s < budget.confirmed_s < budget_s
+    progress = Progress(Demands())
+    assert budget.goes_on(progress)
+    progress.spent_s = budget.racing_s
+    assert not budget.goes_on(progress)
+    assert (budget.confirms(progress) > 0) is (budget_s > 100)
+    progress.spent_s = budget_s
+    assert budget.confirms(progress) == 0
+    assert budget.proves(progress, tried=0) >= 5.0  # the first is made however late it is
+    assert budget.proves(progress, tried=1) == 0
+
+
+def test_the_folder_of_a_tuning_is_read_as_one(tmp_path: Path) -> None:
+    machine = Machine().run()
+    file = tmp_path / "results.jsonl"
+    lines = [texts.dump_header(HEADER), *(texts.dump(one, HEADER.study) for one in machine.results.trials)]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    assert texts.parse(file.read_bytes()).header.sought == SOUGHT
+
+
+def test_what_survives_more_workers_is_settled() -> None:
+    results = Machine().run().results
+    best = judged(results, STACKS).tuned.best
+    assert best is not None
+    checks = []
+    for count in (1, 2):
+        for load in workers.loads(1_450.0, fresh=True):
+            asked = load.pace.rate if isinstance(load.pace, Open) else 1_450.0
+            who = with_workers(best.candidate.contestant, count)
+            of = replace(TRIAL, contestant=who, load=load, part=PART)
+            checks.append(made.measured(of, asked, mean_ms=5.0))
+    found = judged(replace(results, checks=tuple(checks)), STACKS)
+    assert found.workers is not None
+    assert found.workers.survived is True
+    assert found.tuned.ending is TuneEnding.SETTLED
+    assert found.command
