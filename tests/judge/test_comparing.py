@@ -29,7 +29,7 @@ def best(comparison: Comparison) -> str:
 
 
 def false_alarms(contestants: int, blocks: int, noise: float, times: int = 200) -> float:
-    """Share of fields of equals in which anybody is told from the best."""
+    """Share of fields of equals in which anybody is reported from the best."""
     draw = np.random.default_rng(blocks)
     found = 0
     for _ in range(times):

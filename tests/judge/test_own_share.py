@@ -119,7 +119,7 @@ def test_where_a_server_is_most_of_it_it_matters() -> None:
 
 
 @pytest.mark.parametrize("missing", ["app", "server"])
-def test_without_the_app_or_the_empty_handler_nothing_is_told(missing: str) -> None:
+def test_without_the_app_or_the_empty_handler_nothing_is_reported(missing: str) -> None:
     kept = [one for one in HEAVY if one.trial.question != f"hello~{missing}"]
     assert shared([*kept, failed(trial("uvicorn", layer("server")))]) is None
     assert own_share(replace(study(), questions=(APP,)), APP, HEAVY) is None
@@ -210,7 +210,7 @@ def test_the_heaviest_functions_of_the_profile_are_told_and_no_more_than_five() 
     assert where_it_goes(gone) == ""
 
 
-def test_a_share_that_the_blocks_do_not_agree_on_is_not_told() -> None:
+def test_a_share_that_the_blocks_do_not_agree_on_is_not_reported() -> None:
     restless = [*cost("app", [7800] * 3, [8.0] * 3), *cost("server", [300, 900, 4000], [0.3] * 3)]
     (found,) = verdict([*tied(), *restless], *study("app", "server").questions).answers
     assert found.outcome is Outcome.CANNOT_TELL

@@ -46,7 +46,7 @@ def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
     assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in told.out
     assert "block 4  after" in told.err
     assert f"/{KIND}-" not in git(shop, "worktree", "list")
-    # What was measured is told again without a new run.
+    # What was measured is reported again without a new run.
     assert velodrome(monkeypatch, str(run), "--metrics", "throughput,p50") == 0
     assert capsys.readouterr().out == told.out
 
@@ -84,7 +84,7 @@ def test_a_package_that_is_installed_from_the_working_tree_is_refused_though_the
     (packages / "third_party.py").write_text("")  # what is installed there is of both, and no revision's
     (top / "wsgi.py").write_text("not = what is committed")
     asked = ["--app", "wsgi:app", "--cwd", str(top), "--python", str(top / ".venv"), "--stack", "waitress"]
-    if cured:  # as is told
+    if cured:  # as is reported
         asked += ["--env", "PYTHONPATH=src", "--connections", "2", "-z", "0.5s", "--blocks", "1"]
         asked += ["--run", str(tmp_path / "run"), "--wait"]
         assert velodrome(monkeypatch, "HEAD~1", "HEAD", *asked) in (0, 4)

@@ -50,7 +50,7 @@ def test_nothing_recommended_changes_nothing() -> None:
     assert changes(nobody, CPUS) == ()
 
 
-def test_arithmetic_that_allows_less_than_was_measured_is_not_told() -> None:
+def test_arithmetic_that_allows_less_than_was_measured_is_not_reported() -> None:
     best = replace(
         tuned(), entries=(entry(THREADS, Fate.BEST, 700, 762), entry(TASKS, Fate.RUNNER_UP, 690, 600))
     )

@@ -167,7 +167,7 @@ def _hold(held: Held) -> int:
         say(event="exited", monotonic_ns=time.monotonic_ns(), wall_s=(time.monotonic_ns() - began_ns) / 1e9)
         channel.line()
         status, used = held.reap()
-    else:  # macOS: its CPU clock is gone when its end is told
+    else:  # macOS: its CPU clock is gone when its end is reported
         status, used = held.reap()
         say(event="exited", monotonic_ns=time.monotonic_ns(), wall_s=(time.monotonic_ns() - began_ns) / 1e9)
         channel.line()

@@ -661,7 +661,7 @@ def forked() -> int:
     try:
         return os.fork() if LINUX else -1
     except OSError:
-        return -1  # the child will not be forked either, and that is told
+        return -1  # the child will not be forked either, and that is reported
 
 
 if __name__ == "__main__":
