@@ -77,7 +77,8 @@ def test_an_answer_says_who_was_not_run_any_further() -> None:
     (answer,) = judge([replace(found, header=replace(found.header, study=study()))], made.STACKS).answers
     (behind,) = (one for one in answer.standings if one.contestant == "gunicorn-sync")
     assert (behind.rank, behind.blocks_done) == (3, 2)
-    assert any("not run any further" in note for note in behind.notes)
+    assert "after 2 blocks" in behind.stopped
+    assert not any(one.stopped for one in answer.standings if one is not behind)
 
 
 def test_two_blocks_that_differ_beyond_all_that_was_presumed_settle_nothing() -> None:

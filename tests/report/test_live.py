@@ -8,6 +8,7 @@ import pytest
 from tests.report import made_up
 from tests.report.made_up_verdict import verdict
 
+from velodrome.model.measurement import Flag, FlagKind, Measurement, Severity
 from velodrome.report import terminal
 from velodrome.report import terminal as board
 from velodrome.report import terminal as live
@@ -51,6 +52,22 @@ def test_in_a_pipe_every_trial_is_one_plain_line() -> None:
 def test_a_view_that_is_closed_twice_or_never_started_does_no_harm() -> None:
     with RaceView(io.StringIO()) as view:
         view.close()
+
+
+def test_a_trial_that_is_run_again_replaces_what_was_measured_before() -> None:
+    (result,) = (one for one in made_up.results() if one.trial.key == "hello/granian-rsgi/closed-40/0")
+    assert isinstance(result, Measurement)
+    disturbed = replace(
+        result, flags=(Flag(FlagKind.CPU_STEAL, Severity.INVALID, "The host took CPUs.", "Wait."),)
+    )
+    table = board.Board(made_up.STUDY, made_up.CALLED)
+    table.add(disturbed)
+    (before,) = (row for row in table.lines(made_up.STUDY.questions[0]) if row.remark)
+    assert before.set_aside
+    table.add(replace(result, flags=()))
+    after = next(row for row in table.lines(made_up.STUDY.questions[0]) if row.cells[-1].startswith("1/"))
+    assert after.cells[1]
+    assert (after.remark, after.set_aside) == ("", False)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -90,10 +90,7 @@ def with_stops(found: Answer) -> Answer:
     """Return an answer that says of whom a look was the last: others raced on."""
     most = max((one.blocks_done for one in found.standings), default=0)
     rows = [
-        replace(
-            row,
-            notes=(*row.notes, f"Clearly behind after {row.blocks_done} blocks, and not run any further."),
-        )
+        replace(row, stopped=f"Clearly behind after {row.blocks_done} blocks, and not run any further.")
         if row.blocks_done in LOOKS and row.blocks_done < most and (row.rank_low or 0) > 1
         else row
         for row in found.standings

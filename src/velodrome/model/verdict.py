@@ -134,6 +134,8 @@ class Standing:
     """The worst place that it may have: as many as are not clearly worse."""
     bound: str = ""
     """`at least`: the generator was its limit; `at most`: it spoilt blocks by itself; empty: no bound."""
+    stopped: str = ""
+    """Why it was not run to the end of the race, as a sentence, or empty."""
 
     @property
     def place(self) -> str:

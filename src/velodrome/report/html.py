@@ -325,7 +325,7 @@ def _ranked(standing: Standing, measured: float | None, colour: str, aside: str)
         value = names.throughput(standing)
         title = f"{standing.place}  {name}"
         three = (rate.low, rate.mid, rate.high)
-        hint = f"{name}: {value} requests/s"
+        hint = " ".join(filter(None, (f"{name}: {value} requests/s.", standing.stopped)))
         return charts.Ranked(title, value, *three, standing.ceiling_rps, standing.rank, colour, hint)
     shown = quantity.number(measured) if measured else "failed" if standing.failed else quantity.MISSING
     return charts.Ranked(f"⚑  {name}", shown, measured, measured, measured, None, None, colour, aside)

@@ -201,7 +201,7 @@ def far_percentile(verdict: Verdict) -> tuple[str, str]:
 
 
 def remark(standing: Standing) -> str:
-    """Return ceiling and flags of a contestant in a line."""
+    """Return why a contestant stopped early, its ceiling and its flags, in a line."""
     notes = (
         [standing.failed]
         if standing.failed
@@ -210,7 +210,8 @@ def remark(standing: Standing) -> str:
     ceiling = f"ceiling: {standing.ceiling}" if standing.ceiling else ""
     view = latency_view(standing.latency)
     behind = f"falls behind {load_label(view.load)}" if view and view.fell_behind else ""
-    return "; ".join(filter(None, (ceiling, behind, flags(notes, standing.rank is not None))))
+    stopped = standing.stopped.rstrip(".")
+    return "; ".join(filter(None, (stopped, ceiling, behind, flags(notes, standing.rank is not None))))
 
 
 def flags(notes: Sequence[str], ranked: bool) -> str:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.claim import Experiment, Finding
-from velodrome.model.load import Closed
+from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import (
     UNKNOWN_LATENCY,
     Failed,
@@ -194,44 +194,69 @@ class Line:
 
 @dataclass
 class Progress:
-    """What the trials of one contestant in one question have given so far."""
+    """What the trials of one contestant in one question have given so far: of one that was run again, the last."""
 
     name: str
-    rates: list[float] = field(default_factory=list)
-    cpu_us: list[float] = field(default_factory=list)
-    memory_bytes: int | None = None
-    p50_ms: float | None = None
-    p99_ms: float | None = None
-    blocks: set[int] = field(default_factory=set)
-    flags: dict[str, bool] = field(default_factory=dict)
-    """Sentence to whether it sets the measurement aside."""
-    failed: str = ""
+    ranking: Load | None
+    """The load whose throughput ranks."""
+    latency: Load | None
+    """The load whose latency is shown."""
+    measured: dict[str, Measurement] = field(default_factory=dict)
+    """By the key of the trial, the latest last."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Reasons, by the key of the trial."""
+
+    def add(self, result: Measurement | Failed) -> None:
+        """Take in one finished trial."""
+        if isinstance(result, Failed):
+            self.failures[result.trial.key] = result.reason
+            return
+        self.failures.pop(result.trial.key, None)
+        self.measured.pop(result.trial.key, None)
+        self.measured[result.trial.key] = result
+
+    @property
+    def rates(self) -> list[float]:
+        """Throughput that counts, of each block."""
+        return [one.load.throughput_rps for one in self._ranked() if one.valid]
 
     def line(self, blocks: int) -> Line:
         """Return how it stands, `blocks` being how many there will be."""
-        set_aside = bool(self.failed) or (bool(self.flags) and not self.rates)
+        every = list(self.measured.values())
+        flags = {flag.sentence: flag.severity is Severity.INVALID for one in every for flag in one.flags}
+        rates = self.rates
+        set_aside = bool(self.failures) or (bool(flags) and not rates)
         rate = ""
-        if self.rates:
-            middle = statistics.fmean(self.rates)
-            several = len(self.rates) > 1
-            rate = (
-                estimate(Interval(min(self.rates), middle, max(self.rates)))
-                if several
-                else quantity.number(middle)
-            )
-        cpu = quantity.number(statistics.median(self.cpu_us)) if self.cpu_us else ""
-        p50 = quantity.milliseconds(self.p50_ms) if self.p50_ms is not None else ""
-        p99 = quantity.milliseconds(self.p99_ms) if self.p99_ms is not None else ""
-        memory = quantity.megabytes(self.memory_bytes) if self.memory_bytes else ""
-        told = (
-            [self.failed]
-            if self.failed
-            else sorted(self.flags, key=lambda sentence: not self.flags[sentence])
-        )
-        remark = names.flags(told, bool(self.rates))
-        done = f"{len(self.blocks)}/{blocks}"
+        if rates:
+            middle = statistics.fmean(rates)
+            several = len(rates) > 1
+            rate = estimate(Interval(min(rates), middle, max(rates))) if several else quantity.number(middle)
+        costs = [one.cpu_us_per_request for one in self._ranked() if one.valid]
+        known = [cost for cost in costs if cost is not None]
+        cpu = quantity.number(statistics.median(known)) if known else ""
+        p50, p99 = self._latency()
+        peak = max((one.server.rss_peak_bytes for one in every), default=0)
+        memory = quantity.megabytes(peak) if peak else ""
+        failed = [*self.failures.values()][-1:]
+        notes = failed or sorted(flags, key=lambda sentence: not flags[sentence])
+        remark = names.flags(notes, bool(rates))
+        done = f"{len({one.trial.block for one in self._ranked()})}/{blocks}"
         name = f"⚑ {self.name}" if set_aside else f"  {self.name}"
         return Line((name, rate, p50, p99, cpu, memory, done), visible(remark), set_aside)
+
+    def _ranked(self) -> list[Measurement]:
+        return [one for one in self.measured.values() if one.trial.load == self.ranking]
+
+    def _latency(self) -> tuple[str, str]:
+        # Percentiles of blocks are never averaged: the latest stands until the verdict merges histograms.
+        last = [one.load for one in self.measured.values() if one.trial.load == self.latency][-1:]
+        shown = [load.due if load.due != UNKNOWN_LATENCY else load.sent for load in last]
+        known = [(one.p50, one.p99) for one in shown]
+        p50, p99 = known[0] if known else (None, None)
+        return (
+            quantity.milliseconds(p50) if p50 is not None else "",
+            quantity.milliseconds(p99) if p99 is not None else "",
+        )
 
 
 class Board:
@@ -239,12 +264,16 @@ class Board:
 
     def __init__(self, study: Study, called: Mapping[str, str]) -> None:
         self.study = study
+        self._called = called
         self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.answered}
         for question, contestant in study.pairs():
             if question.baseline is not None:
                 continue
-            label = contestant.label
-            self._rows[question.name][label] = Progress(called.get(label, label))
+            self._rows[question.name][contestant.label] = self._row(question, contestant.label)
+
+    def _row(self, question: Question, label: str) -> Progress:
+        called = self._called.get(label, label)
+        return Progress(called, names.ranking_load(question), names.latency_load(question))
 
     def add(self, result: Measurement | Failed) -> None:
         """Take in one finished trial."""
@@ -252,29 +281,20 @@ class Board:
         if question is None:  # a baseline, which has no row
             return
         label = result.trial.contestant.label
-        row = self._rows[question.name].setdefault(label, Progress(label))
-        if isinstance(result, Failed):
-            row.failed = result.reason
-            return
-        for flag in result.flags:
-            row.flags[flag.sentence] = flag.severity is Severity.INVALID
-        row.memory_bytes = max(row.memory_bytes or 0, result.server.rss_peak_bytes)
-        if result.trial.load == names.ranking_load(question):
-            row.blocks.add(result.trial.block)
-            if result.valid:
-                row.rates.append(result.load.throughput_rps)
-                if result.cpu_us_per_request is not None:
-                    row.cpu_us.append(result.cpu_us_per_request)
-        # Percentiles of blocks are never averaged: the latest stands until the verdict merges histograms.
-        if result.trial.load == names.latency_load(question):
-            latency = result.load.due if result.load.due != UNKNOWN_LATENCY else result.load.sent
-            row.p50_ms, row.p99_ms = latency.p50, latency.p99
+        rows = self._rows[question.name]
+        if label not in rows:
+            rows[label] = self._row(question, label)
+        rows[label].add(result)
 
     def lines(self, question: Question) -> list[Line]:
         """Return the contestants that can serve the question, fastest first, those still to run last."""
         rows = list(self._rows[question.name].values())
         rows.sort(
-            key=lambda row: (not row.rates, -statistics.fmean(row.rates) if row.rates else 0.0, row.failed)
+            key=lambda row: (
+                not row.rates,
+                -statistics.fmean(row.rates) if row.rates else 0.0,
+                bool(row.failures),
+            )
         )
         return [row.line(self.study.blocks) for row in rows]
 
