@@ -207,6 +207,8 @@ class Stack:
     """The oldest Python it runs on."""
     systems: Tuple[str, ...] = ("linux", "darwin")
     """`sys.platform` values it runs on."""
+    cpu_features: Tuple[str, ...] = ()
+    """What its compiled packages use of an x86-64 CPU without asking whether it is there; names of /proc/cpuinfo."""
     needs: Mapping[str, Tuple[int, ...]] = field(default_factory=dict)
     """The oldest versions it can be had with, where a user's packages win over what it pins: package to version."""
     stands_for: str = ""

@@ -234,6 +234,10 @@ def test_a_requirement_cannot_be_an_option_of_uv() -> None:
     ("changed", "why"),
     [
         ({"systems": ("plan9",)}, f"it runs on plan9, not on {sys.platform}. Cure: another machine"),
+        (
+            {"cpu_features": ("fpu", "avx9000")},
+            "its packages are compiled for CPUs with avx9000. Cure: another machine",
+        ),
         ({"python": (3, 99)}, "it needs Python 3.99 or newer, not {version}. Cure: --python 3.99"),
         ({"interface": "cgi"}, "its interface 'cgi' does not exist. Cure: one of: {interfaces}"),
     ],

@@ -139,6 +139,7 @@ stack = Stack(
     slots=exactly_one,
     python=(3, 10),  # the oldest that the interface's client and liburing run on
     systems=("linux",),
+    cpu_features=("avx512bw",),  # liburing's wheel is killed by SIGILL on others
 )
 
 SMALL, LARGE = 4 * 1024, 256 * 1024

@@ -42,6 +42,7 @@ from velodrome.run.environments import guest_tree, installing, lock
 from velodrome.run.environments.installing import FORBIDDEN, SOURCES, Site, kept, tell, unsolvable
 from velodrome.run.environments.interpreter import Interpreter, Theirs, find_interpreter, find_uv, theirs
 from velodrome.run.environments.lock import name_of, unpinned, with_versions
+from velodrome.run.machine import facts
 from velodrome.run.supervision import python
 
 AS_PINNED: Mapping[str, str] = MappingProxyType({})
@@ -134,6 +135,10 @@ def _cannot(
 ) -> tuple[str, str] | None:
     if sys.platform not in stack.systems:
         return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
+    there = facts.cpu_features()
+    lacking = [one for one in stack.cpu_features if there is not None and one not in there]
+    if lacking:
+        return f"its packages are compiled for CPUs with {' and '.join(lacking)}", "another machine"
     try:
         catalog.requires(stack)
     except plugins.NoSuchNameError as error:

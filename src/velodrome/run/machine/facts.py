@@ -204,6 +204,14 @@ def turbo() -> str | None:
     return None
 
 
+def cpu_features(cpuinfo: str | None = None) -> frozenset[str] | None:
+    """Return what the CPUs can do, as Linux names it on x86-64 (`avx2`); None where that is not known."""
+    if cpuinfo is None:
+        cpuinfo = _text(Path("/proc/cpuinfo")) or ""
+    found = re.search(r"^flags\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    return frozenset(found[1].split()) if found else None
+
+
 def virtualisation(cpuinfo: str | None = None, product: str | None = None) -> str | None:
     """Return what the machine runs in (`kvm`, `a hypervisor`, `container on …`), or None on bare metal."""
     if sys.platform != "linux":
