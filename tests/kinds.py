@@ -1,8 +1,10 @@
-"""Which kind a test is: `unit`, `integration` or `measured`.
+"""Which kind a test is: `unit`, `simulation`, `integration` or `measured`.
 
-A unit test starts no process; one that tries to fails with what it tried to start. Integration tests boot servers, run
-commands or load what needs an engine or a browser. Measured tests put load on something and look at the figures, so
-they run alone. A test is `integration` by its room, or by its mark; `measured` always by its mark; else it is `unit`.
+A unit test starts no process; one that tries to fails with what it tried to start. So does a simulation, in which the
+judge sees hundreds of made-up races and must err as seldom as it says; it takes seconds. Integration tests boot
+servers, run commands or load what needs an engine or a browser. Measured tests put load on something and look at the
+figures, so they run alone. A test is `integration` by its room, or by its mark; `measured` and `simulation` always by
+their mark; else it is `unit`.
 """
 
 import sys
@@ -11,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-INTEGRATION_ROOMS = ("api", "cli", "conformance", "guest", "robustness", "run", "track", "truth", "usecases")
+INTEGRATION_ROOMS = ("api", "cli", "conformance", "guest", "robustness", "run", "truth", "usecases")
 STARTS = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen")
 
-_unit_under_way: list[str] = []
+_without_processes: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,15 +24,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _refuse_processes(event: str, args: tuple[object, ...]) -> None:
-    if _unit_under_way and event in STARTS:
-        what = f"{_unit_under_way[-1]} is a unit test and starts a process ({event} {args[:2]!r:.200})"
+    if _without_processes and event in STARTS:
+        what = f"{_without_processes[-1]} starts no process by its kind, and starts one ({event} {args[:2]!r:.200})"
         raise RuntimeError(f"{what}; mark it pytest.mark.integration")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        kinds = ("integration", "measured", "unit")
+        kinds = ("integration", "measured", "simulation", "unit")
         if not any(item.get_closest_marker(kind) for kind in kinds):
             item.add_marker(
                 pytest.mark.integration if room(item.path) in INTEGRATION_ROOMS else pytest.mark.unit
@@ -46,11 +48,11 @@ def room(path: Path) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    unit = item.get_closest_marker("unit") is not None
-    if unit:
-        _unit_under_way.append(item.nodeid)
+    alone = any(item.get_closest_marker(kind) for kind in ("simulation", "unit"))
+    if alone:
+        _without_processes.append(item.nodeid)
     try:
         return (yield)
     finally:
-        if unit:
-            _unit_under_way.pop()
+        if alone:
+            _without_processes.pop()

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from velodrome.judge.statistics import NOISE, Comparison, Sample, critical_of_field
 
+pytestmark = pytest.mark.simulation
+
 ONE = NOISE / 2**0.5  # of one value, where NOISE is of the ratio of two
 
 

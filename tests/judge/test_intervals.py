@@ -10,6 +10,8 @@ import pytest
 
 from velodrome.judge.statistics import order_statistics
 
+pytestmark = pytest.mark.simulation
+
 FILE = Path(__file__).parents[2] / "benchmarks/intervals.py"
 
 

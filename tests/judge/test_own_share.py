@@ -18,6 +18,8 @@ from velodrome.model.study import Baseline, Layer, Question, Study
 from velodrome.model.trial import Contestant
 from velodrome.model.verdict import Basis, Outcome, OwnShare
 
+pytestmark = pytest.mark.simulation
+
 LOW = Load(Open(20), 2.0, 0.3)
 APP = replace(HELLO_Q, loads=(CLOSED,))
 LAYERS: tuple[Layer, ...] = ("app", "framework", "server")

@@ -1,7 +1,8 @@
-"""Documents made to take a machine's memory or its time end at a budget: within a second, bounded, with exit code 2.
+"""Documents made to take a machine's memory or its time end at a budget, bounded, with exit code 2.
 
-The bombs are read by a process of its own, so that its peak memory is theirs. Times are of the CPU: others may be at
-work here.
+The bombs are read by a process of its own, so that its peak memory is theirs. Times are of the CPU, and the bound is
+five times what the slowest bomb takes on a slow machine (1 s): others are at work here, and a bomb that goes off takes
+minutes.
 """
 
 import json
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.robustness.reading import read
 
-MOST_S = 1.0
+MOST_S = 5.0
 MOST_MB = 400
 HEAD = "openapi: 3.0.0\n"
 LINE = b'::1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5\n'
@@ -153,7 +154,7 @@ def lay(name: str, folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-def test_every_bomb_ends_within_a_second_in_bounded_memory(tmp_path: Path) -> None:
+def test_every_bomb_ends_within_seconds_in_bounded_memory(tmp_path: Path) -> None:
     for name in BOMBS:
         lay(name, tmp_path)
     size = sum(path.stat().st_size for path in tmp_path.iterdir())

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from tests.judge.regression.simulated import Machine, changes, diff, looked
 
+pytestmark = pytest.mark.simulation
+
 TIMES = 100
 AS_PRESUMED = Machine()
 QUIET = Machine(restless=0.4)

@@ -3,6 +3,8 @@ import pytest
 
 from velodrome.judge.search.holding import rises, slope
 
+pytestmark = pytest.mark.simulation
+
 
 def seen(rate: float, capacity: float, seconds: float, seed: int) -> list[tuple[float, float]]:
     """The backlog of an M/M/1 queue that begins empty, looked at four times a second."""

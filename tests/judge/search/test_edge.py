@@ -13,6 +13,8 @@ from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, Probe, RateFound, Strain
 from velodrome.report import searches
 
+pytestmark = pytest.mark.simulation
+
 SERVICE_S, LIMIT_S = 0.005, 0.05
 CAPACITY = 0.7735 / SERVICE_S
 """Of M/D/1 with a p99 of ten service times (`benchmarks/queues.py` works it out)."""

@@ -7,6 +7,8 @@ from tests.judge.search.servers import Cliff, Queue, sojourns_mdc
 from velodrome.judge.search.rate import RateSearch, highest_rate
 from velodrome.model.search import Ending, Probe
 
+pytestmark = pytest.mark.simulation
+
 
 def half_holds(queue: Queue) -> float:
     """The rate of which half of the trials hold, by brute force: what the search seeks."""

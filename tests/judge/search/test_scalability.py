@@ -6,6 +6,8 @@ import pytest
 from velodrome.judge.search.connections import scalability
 from velodrome.model.search import Peak, Sample
 
+pytestmark = pytest.mark.simulation
+
 COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, *[16, 32, 40, 64] * 3]
 
 

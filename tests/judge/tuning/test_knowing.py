@@ -8,6 +8,8 @@ import pytest
 from velodrome.judge.tuning.knowing import REPORTED, Confirmed, Costs, Rates, Spread
 from velodrome.model.tuning import Ask, Observation
 
+pytestmark = pytest.mark.simulation
+
 
 def observed(rate: float, held: bool, boot: int = 1) -> Observation:
     return Observation(Ask(2.0, rate=rate), throughput_rps=rate, held=held, boot=boot)

@@ -10,6 +10,8 @@ from velodrome.judge.tuning.racing import Field, race, tune
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding, Wanted
 
+pytestmark = pytest.mark.simulation
+
 GRID_LOADS = 15
 GRID = candidates()
 MOST = round(0.2 * GRID_LOADS * len(GRID))
