@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
-from statistics import median
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -41,7 +40,6 @@ from velodrome.model.condition import Condition, read, written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError, UnknownNameError, UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Open
 from velodrome.model.measurement import Failed, Measurement, Purpose
-from velodrome.model.quantity import Interval
 from velodrome.model.results import Result, Results, Sought
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import (
@@ -71,7 +69,17 @@ from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, alone_load, not_served, of_rate, trial_of, why_nothing
 from velodrome.usecases.load_blocks import common_first
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.recording import Record, header, recorded
+from velodrome.usecases.recording import (
+    AROUND_S,
+    LEAST_PROOF_S,
+    PROVING,
+    START_S,
+    Record,
+    cold_start,
+    cold_starts,
+    header,
+    recorded,
+)
 
 # --- Progress, from stored results.
 
@@ -96,8 +104,6 @@ class Progress:
         self._alone: dict[str, OneByOne] = {}
         """By stack: outcomes of requests that were sent one after the other."""
         self.made: list[Made] = []
-        self.boots: dict[int, tuple[Contestant, float]] = {}
-        """Starts of servers: whose, and how long it took to the first right answer, seconds."""
         self.spent_s = 0.0
 
     def take(self, results: Sequence[Result]) -> list[Made]:
@@ -116,11 +122,9 @@ class Progress:
         for one in results:
             assert one.step is not None, "loads of a search say where they stand in it"
             self.spent_s = max(self.spent_s, one.step.spent_s)
-            if isinstance(one, Measurement):
-                self.boots.setdefault(one.step.boot, (one.trial.contestant, one.server.boot_s))
-                if one.step.purpose is Purpose.ALONE:
-                    stack = one.trial.contestant.stack
-                    self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
+            if isinstance(one, Measurement) and one.step.purpose is Purpose.ALONE:
+                stack = one.trial.contestant.stack
+                self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
         main = next((one for one in reversed(results) if not _is_beside(one)), results[-1])
         if main.step is None or main.step.purpose is Purpose.WARM_UP:
             return None
@@ -186,8 +190,8 @@ def _facts(ask: Ask, measured: Measurement) -> Observation:
 
 # --- The budget.
 
-PROVING, PROOF_S, LEAST_PROOF_S = 1 / 6, 60.0, 5.0
-"""Of the budget, for the proof; a proof is so long, or what that part allows, and so long at least."""
+PROOF_S = 60.0
+"""A proof is so long, or what its part of the budget allows."""
 CONFIRMS = (0.35, 0.45, 130.0)
 """Of the budget, for the starts that confirm: this part, or of a short budget the next, up to so many seconds."""
 CHECKING, CHECK_S = 0.1, 25.0
@@ -196,10 +200,6 @@ LOOKS = 0.5
 """Of the time that the race has, what looks at stacks may take: what was only looked at is no answer."""
 LATELY = 5
 """So many loads are remembered, to estimate how long the next may take."""
-START_S = 5.0
-"""Start, warm-up and stop of a server, about, until one was seen."""
-AROUND_S = 1.2
-"""Beside what is measured of a load: its own warm-up, its drain, the reading of facts."""
 LEAST_CONFIRM_S = 1.0
 
 
@@ -773,7 +773,11 @@ def judged(
         arrivals=sought.arrivals,
         claim=held,
         proofs=tuple(_proven(one) for one in proofs),
-        cold_start_s=_cold_start(best, replayed.progress) if best else None,
+        cold_start_s=cold_start(
+            cold_starts(
+                one for one in results.trials if best and one.trial.contestant == best.candidate.contestant
+            )
+        ),
         folder=folder,
         workers=check,
         cpus=study.limits.for_cpus(sought.cpus),
@@ -797,12 +801,6 @@ def _proven(made: Made) -> Proven:
     return Proven(
         observed.ask.rate, seconds, observed.held, observed.failed or observed.why or observed.spoilt
     )
-
-
-def _cold_start(best: Entry, progress: Progress) -> Interval | None:
-    """Return the shortest, median and longest time from start to the first right answer, seconds."""
-    took = [took_s for who, took_s in progress.boots.values() if who == best.candidate.contestant]
-    return Interval(min(took), median(took), max(took)) if took else None
 
 
 def _pasted(contestant: Contestant, proof: Measurement, app: App | None, stacks: Mapping[str, Stack]) -> str:
