@@ -44,7 +44,16 @@ from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.plan import planned
-from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, of_label, refused, warning
+from velodrome.run.racing.session import (
+    Booted,
+    ImpossibleError,
+    Pasted,
+    boot,
+    measure,
+    of_label,
+    refused,
+    warning,
+)
 from velodrome.usecases.recording import NotStoredError, Record
 
 
@@ -175,12 +184,13 @@ class Bench:
         warn: Callable[[str], None] | None = None,
         record: Record | None = None,
         arrivals: Arrivals = INDEPENDENT,
+        pasted: Pasted | None = None,
     ) -> None:
         """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
 
         `warn` gets at the first boot which requests of a mix are answered wrongly; `record` keeps each load, and is
         asked first for those that it has (`Record.replay`). Without a lab those are all there are: any other raises
-        NotStoredError.
+        NotStoredError. With `pasted` servers are started by the lines that it returns.
         """
         self.trial, self.seconds, self.arrivals = trial, seconds, arrivals
         self._lab = lab
@@ -191,7 +201,7 @@ class Bench:
         self._alone = OneByOne()
         self._surely = False
         """Whether it got requests one after the other until that shows how much is answered wrongly at any rate."""
-        self._warn = warn
+        self._warn, self._pasted = warn, pasted
         self._cold = True
         """Whether no open loop has warmed the server up yet."""
         self._record = record or Record()
@@ -374,7 +384,8 @@ class Bench:
         if self._booted is None:
             self._boot = self._record.booted()
             try:
-                self._booted = boot(planned(Session((self.trial,)), lab), lab, self._running)
+                plan = planned(Session((self.trial,)), lab)
+                self._booted = boot(plan, lab, self._running, self._pasted)
             except ImpossibleError as why:
                 self._running.close()
                 failed = Failed(trial, self._record.now(), why.kind, why.reason, why.last_lines)

@@ -8,11 +8,13 @@ budget, and what is recommended are all made of what is stored (`Progress`), so 
 on, and judging its folder again comes to the same answer.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -40,10 +42,12 @@ from velodrome.model.condition import Condition, read, written
 from velodrome.model.errors import AppAnswersWrongError, NoServerError, UnknownNameError, UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Open
 from velodrome.model.measurement import Failed, Measurement, Purpose
+from velodrome.model.quantity import Interval
 from velodrome.model.results import Result, Results, Sought
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import (
     Ask,
+    AsPasted,
     Candidate,
     Entry,
     Fate,
@@ -319,7 +323,7 @@ class Benches:
         before = len(self._record.results)
         error: NoServerError | AppAnswersWrongError | None = None
         try:
-            self._load(self._bench_of(candidate), ask)
+            self._load(self._bench_of(candidate, ask.purpose), ask)
         except (NoServerError, AppAnswersWrongError) as why:
             error = why
             self.stop()
@@ -343,8 +347,9 @@ class Benches:
         else:
             bench.connections(ask.connections, ask.seconds)
 
-    def _bench_of(self, candidate: Candidate) -> Bench:
-        if self._bench is None or self._bench.trial.contestant != candidate.contestant:
+    def _bench_of(self, candidate: Candidate, purpose: Purpose) -> Bench:
+        as_pasted = purpose is Purpose.PASTED
+        if self._bench is None or self._bench.trial.contestant != candidate.contestant or as_pasted:
             self.stop()
             trial = replace(self._template, contestant=candidate.contestant)
             known = self._alone_ms.get(candidate.contestant.stack)
@@ -357,8 +362,15 @@ class Benches:
                 warn=warn,
                 record=self._record,
                 arrivals=self._arrivals,
+                pasted=partial(self._lines, candidate.contestant) if as_pasted else None,
             )
         return self._bench
+
+    def _lines(self, contestant: Contestant, port: int, packages: Mapping[str, str]) -> str:
+        """Return what is pasted, for a port."""
+        app, stack = self._template.app, self._lab.stacks[contestant.stack]
+        assert app is not None, "what is pasted is of an app"
+        return deploying_app.deploy(app, contestant, stack, packages, port=port)
 
     @property
     def _alone_ms(self) -> dict[str, float]:
@@ -398,6 +410,9 @@ PROOFS = 3
 """Rates that are tried to be proven, each lower than the one before."""
 LOWERED = 0.9
 """Times a rate at which a proof failed, or what the server did then, the next is tried."""
+PASTED_TRIES, PASTED_S = 2, 20.0
+"""What is pasted is started so often at most, as one start of a server may be slower than the claim allows, and loaded
+for so many seconds, or as long as a proof."""
 FAR = 0.7
 """Of the lower end of an interval: where less than this is proven, shorter loads say little of long ones."""
 KEPT_FREE = 0.5
@@ -495,6 +510,14 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
             f"the two best once more, on {LEAST_BOOTS} fresh starts each and up to {MORE_BOOTS} of the best",
             f"whoever would be recommended with {numbers} workers, about 15 s, and the next best if it fails so",
             f"the recommended setting at the claimed rate, for {replayed.budget.proof_s:g} s",
+            *(
+                (
+                    "what is pasted, started as it stands, at the claimed rate for "
+                    f"{min(replayed.budget.proof_s, PASTED_S):g} s, and once more if it does not hold",
+                )
+                if template.app is not None
+                else ()
+            ),
         )
         what = f"tuning of {search.trial.recipe.name}"
         return plan_of(what, firsts, one.lab, adaptive=adaptive, budget_s=search.budget_s)
@@ -596,6 +619,9 @@ def best_setting(
                 survives = not replayed.take_checks(record.checks, ready.stacks, numbers)
             while (proof := replayed.next_proof()) is not None:
                 benches.measure(*proof)
+            while (pasted := replayed.next_pasted(template.app, ready.stacks)) is not None:
+                follower.preparing("what is pasted, started as it stands")
+                benches.measure(*pasted)
         results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
     return judged(results, lab.stacks, str(folder), paste=asked.paste)
 
@@ -686,11 +712,89 @@ class Replayed:
         rate = fixed or _lowered(best.reported.low, broken)
         return best.candidate, Ask(seconds, rate=rate, fresh=True, purpose=Purpose.PROOF)
 
+    @property
+    def claim(self) -> float | None:
+        """The rate that was proven, requests per second; None: none was."""
+        return next((one.observed.ask.rate for one in self.proofs if one.observed.held), None)
+
+    @property
+    def pasted(self) -> list[Made]:
+        """Loads of what is pasted for the best one, at the rate that was proven, or starts of it that failed."""
+        best = self.field.best
+        label = best.candidate.label if best else ""
+        every = [one for one in self.progress.made if one.purpose is Purpose.PASTED]
+        rates = {self.claim, 0.0}
+        return [one for one in every if one.contestant.label == label and one.observed.ask.rate in rates]
+
+    def next_pasted(self, app: App | None, stacks: Mapping[str, Stack]) -> tuple[Candidate, Ask] | None:
+        """Return the next load of what is pasted, on a fresh start of that.
+
+        None: it was found to be what was measured, or twice not to be, or there is nothing that can be started.
+        """
+        best, claim, made = self.field.best, self.claim, self.pasted
+        if best is None or claim is None or app is None or len(made) >= PASTED_TRIES:
+            return None
+        stack = stacks.get(best.candidate.contestant.stack)
+        if stack is None or not _starts(best.candidate.contestant, app, stack):
+            return None
+        if any(one.observed.failed or self.within(one) for one in made):
+            return None
+        seconds = min(self.budget.proof_s, PASTED_S)
+        return best.candidate, Ask(seconds, rate=claim, fresh=True, purpose=Purpose.PASTED)
+
+    def within(self, made: Made) -> bool | None:
+        """Return whether a load of what is pasted lies within what is recommended; None: it cannot be told.
+
+        The claimed rate is the lower end of the interval of rates: what holds it lies within or above it. A cost lies
+        within the interval of one start: that of the mean of n starts, √(n + 1) times as wide (`of_one_start`).
+        """
+        observed = made.observed
+        if observed.failed or observed.held is False:
+            return False
+        if observed.held is None:
+            return None
+        cost, most = self._cost(observed), self._most
+        return True if most is None else None if cost is None else cost <= most
+
+    def _cost(self, observed: Observation) -> float | None:
+        """Return what a load cost of what is to be least: microseconds of CPU a request, or bytes."""
+        return observed.memory_bytes if self.field.wanted.goal is Goal.MEMORY else observed.cpu_us
+
+    @property
+    def _most(self) -> float | None:
+        """What one start of the best may cost, if it is as recommended; None: the rate is what is sought."""
+        best = self.field.tuned(self.budget.out_of_time(self.progress)).best
+        if self.field.wanted.goal is Goal.CAPACITY or best is None or best.value is None:
+            return None
+        return of_one_start(best.value, best.boots).high
+
     def tuned(self) -> Tuned:
-        """Return what came of it."""
+        """Return what came of it; what is not what was measured, once it is pasted, is not settled."""
+        found = self._proven()
+        last = self.pasted[-1] if self.pasted else None
+        if found.ending is not TuneEnding.SETTLED or last is None or self.within(last) is not False:
+            return found
+        because = f"pasted as it stands, it is not what was measured: {self.why_not(last)}"
+        return replace(found, ending=TuneEnding.SPENT, because=because)
+
+    def why_not(self, made: Made) -> str:
+        """Return why a load of what is pasted does not lie within what is recommended, or cannot be told."""
+        observed = made.observed
+        if said := observed.failed or observed.why or observed.spoilt:
+            return said
+        cost, most = self._cost(observed), self._most
+        if most is None or cost is None or cost <= most:
+            return ""
+        if self.field.wanted.goal is Goal.MEMORY:
+            return f"it has {quantity.memory(cost)}, and one start of it should have {quantity.memory(most)} at most"
+        found, limit = quantity.number(cost), quantity.number(most)
+        return f"it takes {found} µs of CPU a request, and one start of it should take {limit} µs at most"
+
+    def _proven(self) -> Tuned:
+        """Return what came of the race and of the proofs."""
         found = self.field.tuned(self.budget.out_of_time(self.progress))
         proofs = self.proofs
-        claim = next((one.observed.ask.rate for one in proofs if one.observed.held), None)
+        claim = self.claim
         if found.best is None or self.field.best is None:
             return found
         if claim is not None:
@@ -737,7 +841,6 @@ def judged(
     best, second, app = tuned.best, tuned.runner_up, question.app
     proofs = replayed.proofs
     proof = next((one.result for one in reversed(proofs) if isinstance(one.result, Measurement)), None)
-    held = next((one.observed.ask.rate for one in proofs if one.observed.held), None)
 
     def called(one: Entry | None) -> str:
         if one is None:
@@ -771,7 +874,8 @@ def judged(
         measured=circumstances(proof, stack.server if stack else None) if proof else "",
         withheld=withheld,
         arrivals=sought.arrivals,
-        claim=held,
+        claim=replayed.claim,
+        pasted=_as_pasted(replayed),
         proofs=tuple(_proven(one) for one in proofs),
         cold_start_s=cold_start(
             cold_starts(
@@ -793,6 +897,40 @@ def _checked(
         return None
     who = tuned.best.candidate.contestant
     return checked(who, stacks.get(who.stack), workers.counts(limits.for_cpus(sought.cpus)), checks)
+
+
+def _starts(contestant: Contestant, app: App, stack: Stack) -> bool:
+    """Whether there are lines to paste that start something."""
+    return starts_something(deploying_app.deploy(app, contestant, stack, {}))
+
+
+def of_one_start(reported: Interval, starts: int) -> Interval:
+    """Return the interval of the next start of a server, where that of the mean of some starts is known.
+
+    Student's interval of a mean has a width of t·s ÷ √n, that of one more observation t·s·√(1 + 1/n) (G. J. Hahn and
+    W. Q. Meeker, «Statistical Intervals», 1991, section 4.7): √(n + 1) times as much. In logarithms, as starts differ.
+    """
+    wider = math.sqrt(max(starts, 1) + 1)
+    low, mid, high = reported.low, reported.mid, reported.high
+    return Interval(mid * (low / mid) ** wider, mid, mid * (high / mid) ** wider)
+
+
+def _as_pasted(replayed: Replayed) -> AsPasted | None:
+    """Return what the last start of what is pasted came to; None: there was none."""
+    if not replayed.pasted:
+        return None
+    made = replayed.pasted[-1]
+    result, within = made.result, replayed.within(made)
+    if not isinstance(result, Measurement):
+        return AsPasted(0.0, 0.0, within, replayed.why_not(made))
+    return AsPasted(
+        made.observed.ask.rate,
+        result.load.duration_s,
+        within,
+        replayed.why_not(made),
+        result.load.due.p99,
+        made.observed.cpu_us,
+    )
 
 
 def _proven(made: Made) -> Proven:
