@@ -53,6 +53,12 @@ def test_latency_over_load_overload_and_cold_start_stand_below_the_answer_and_wh
     assert told.index("412/s [404, 420]") < told.index("p99)") < told.index("At 120 %")
 
 
+def test_latency_over_load_is_drawn_where_it_was_measured() -> None:
+    assert searches.load_chart(whole()).count("<circle") == 2
+    assert searches.load_chart(rate(Ending.CONVERGED, Interval(404, 412, 420))) == ""
+    assert searches.load_chart(knee(0.0)) == ""
+
+
 def test_an_overload_that_says_nothing_gives_the_reason() -> None:
     spoilt = replace(whole().overload[0], goodput_rps=None, back_s=None, why="The generator used 99 %.")
     told = "\n".join(searches.lines(replace(whole(), overload=(spoilt,)), TITLE))

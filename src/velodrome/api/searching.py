@@ -25,6 +25,8 @@ from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.terms import Knobs, refuse_arrivals, refuse_rate
 from velodrome.usecases.tune import TuneSpec
 
+COLOURS = "--ink:currentColor;--muted:#808080;--grid:#80808055;--c0:#4477aa"
+"""Of charts in a notebook, light or dark: a report sets its own."""
 STUDY = "api"
 """The study that trials of a search are of."""
 
@@ -66,7 +68,9 @@ class Capacity(tables.Tabled):
         return f"<{self.title}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        return tables.table(self.title, *tables.columns(self.rows()), [self.sentence])
+        table = tables.table(self.title, *tables.columns(self.rows()), [self.sentence])
+        chart = searches.load_chart(self.found)
+        return f'{table}<div style="{COLOURS}">{chart}</div>' if chart else table
 
 
 @dataclass(frozen=True)

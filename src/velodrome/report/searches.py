@@ -30,6 +30,7 @@ from velodrome.model.search import (
     Sample,
     Scalability,
 )
+from velodrome.report.charts import AtLoad, over_load
 from velodrome.report.typeset import plural, visible
 
 KEEPS_UP = "that the server keeps up with"
@@ -217,6 +218,17 @@ def _over_load(points: Sequence[LoadLatency]) -> Iterator[str]:
     for one in points:
         if one.why:
             yield f"  {one.share * 100:g} %: {visible(one.why)}"
+
+
+def load_chart(found: RateCapacity | Knee) -> str:
+    """Return latency over load as inline SVG; empty where it was not measured."""
+    points = found.load if isinstance(found, RateCapacity) else ()
+    known = [
+        AtLoad(one.share, one.ms, one.low_ms, one.high_ms, f"{_rate(one.rate)}: {_latency(one)}")
+        for one in points
+        if one.ms is not None
+    ]
+    return str(over_load(known, f"p{points[0].percentile:g} over load")) if known else ""
 
 
 def _latency(one: LoadLatency) -> str:
