@@ -453,7 +453,9 @@ def of_rate(rate: float, found: Measurement, demands: Demands, alone: OneByOne) 
     probed = probe(tried, demands)
     # What held although others took CPU holds without them, and what is wrong at any rate is not wrong because of them.
     flag = of_the_lab(found) or (None if probed.held or probed.everywhere else of_the_moment(found))
-    return Probe(rate, None, spoilt=flag.sentence, boot=boot) if flag is not None else probed
+    if flag is None:
+        return probed
+    return Probe(rate, None, spoilt=flag.sentence, boot=boot, seconds=facts.duration_s)
 
 
 def why_nothing(found: Measurement | Failed) -> str:

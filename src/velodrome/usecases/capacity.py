@@ -470,8 +470,6 @@ class _Rates:
         shown: tuple[LoadLatency, ...] = ()
         overload: tuple[Overload, ...] = ()
         if self._search.beside and found.interval is not None and found.ending in PROVABLE:
-            if found.claim is None:
-                self._left_out.append(f"proof: {INTERRUPTED}")
             if found.ending is not Ending.BEYOND:
                 shown = tuple(self._latencies(found.interval.mid))
                 overload = tuple(self._overloads(found.interval.mid))
@@ -549,7 +547,10 @@ class _Rates:
         """Load at the rate that is to be claimed; the first time however late it is."""
         length, at_s = self._budget.proof_s(self._search.seconds), self._loads.record.at_s
         again = self._proofs > 0
-        if self._loads.at_an_end or (again and self._budget.lacks(at_s, START_S + length)):
+        late = again and self._budget.lacks(at_s, START_S + length)
+        if late or self._loads.at_an_end:
+            why = self._budget.spent if late else INTERRUPTED
+            self._left_out.append(f"{'a further' if again else 'the'} proof: {why}")
             return None
         if not self._loads.record.replays:
             self._follower.preparing(
