@@ -123,7 +123,7 @@ def test_what_is_claimed_is_the_lower_end_of_at_least_three_starts_and_was_prove
     assert f"carries {quantity.rate(found.claim)} that" in recommendation.sentence(found)
 
 
-def test_a_proof_that_fails_lowers_the_claim_and_is_told() -> None:
+def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
     found = judged(Machine(in_proof=0.8).run().results, STACKS)
     best = found.tuned.best
     assert best is not None
@@ -329,7 +329,7 @@ def test_what_is_pasted_and_does_not_hold_the_claim_twice_is_not_settled_and_not
     assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 2
 
 
-def test_what_is_pasted_and_does_not_start_is_tried_once_and_the_reason_is_told() -> None:
+def test_what_is_pasted_and_does_not_start_is_tried_once_and_the_reason_is_reported() -> None:
     machine = pasted(Machine().run(), rps=2_000.0, failed="its process ended before it answered: exit 2")
     found = judged(machine.results, STACKS)
     assert found.pasted is not None

@@ -135,7 +135,7 @@ class Searched:
     @property
     def title(self) -> str:
         """Above a report of it."""
-        over = f" · over a link of {self.link.told}" if self.link else ""
+        over = f" · over a link of {self.link.described}" if self.link else ""
         return f"{self.called} · {self.name}: {self.about}{over}"
 
 
