@@ -2,7 +2,11 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +56,14 @@ def document(ended: Ended) -> dict[str, Any]:
         (
             ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--link", "rtt=7"),
             "write 160ms, 1.5ms or 1s",
+        ),
+        (
+            ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--closed", "--budget", "1m"),
+            "--closed has no budget",
+        ),
+        (
+            ("capacity", "--stack", "uvicorn", "--recipe", "hello", "--out", "a", "--resume", "b"),
+            "--resume names the folder",
         ),
         (("tune", "--recipe", "hello", "--request", "GET /"), "--request "),
         (("tune", "--recipe", "hello", "--stack", "./no.py"), "the stack './no.py' could not be loaded"),
@@ -127,3 +139,114 @@ def test_of_two_servers_the_one_that_waits_for_many_at_once_is_recommended() -> 
     assert found["proof"]["throughput_rps"] > 50
     fates = {one["stack"]: one["fate"] for one in found["candidates"]}
     assert fates["socketserver-single"] in {"by arithmetic", "behind", "runner-up"}
+
+
+KILLED_S = 60.0
+
+
+@measured
+@two_cpus
+def test_a_search_that_is_killed_goes_on_and_is_judged_again_with_the_same_answer(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = (
+        *("capacity", "--recipe", "sleep-50ms", "--stack", "socketserver-threading", "--cpus", "1"),
+        *("--slo", "p50 < 90ms", "-z", "0.5s", "--budget", "12s", "--wait"),
+    )
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "velodrome", *words, "--out", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + KILLED_S
+    while lines(folder) < 5:  # its header, and four loads
+        assert begun.poll() is None, "it ended before it was killed"
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    begun.send_signal(signal.SIGKILL)
+    begun.wait()
+    before = (folder / "results.jsonl").read_text()
+    early = run("judge", str(folder))
+    assert early.returncode == 4
+    assert "interrupted" in early.stdout
+    ended = run(*words, "--resume", str(folder))
+    assert (folder / "results.jsonl").read_text().startswith(before[: before.rindex("\n")])
+    again = run("judge", str(folder))
+    assert (again.stdout, again.returncode) == (ended.stdout, ended.returncode), ended.stderr
+    assert "interrupted" not in again.stdout
+
+
+def lines(folder: Path) -> int:
+    file = folder / "results.jsonl"
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+@pytest.mark.exhaustive
+@measured
+@two_cpus
+def test_latency_over_load_overload_and_cold_start_of_a_server_with_one_slot_are_what_theory_says(
+    tmp_path: Path,
+) -> None:
+    words = (
+        *("capacity", "--recipe", "cpu-2ms", "--stack", "socketserver-single", "--cpus", "1"),
+        *("--slo", "p90 < 50ms", "-z", "0.5s", "--wait", "--json", "--out", str(tmp_path / "run")),
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "velodrome", *words], capture_output=True, text=True, check=False, timeout=400
+    )
+    found = document(ended)
+    if found["ending"] not in {"converged", "not converged"}:
+        pytest.skip(found["sentence"])
+    assert found["claim"]["proven"]
+    assert [one["share"] for one in found["load"]] == [0.2, 0.5, 0.8, 0.95]
+    known = [one["ms"] for one in found["load"] if one["ms"] is not None]
+    assert known == sorted(known)
+    assert all(one > 2 for one in known)
+    for one in found["overload"]:
+        if one["goodput_rps"] is not None:
+            assert one["goodput_rps"] < 500  # one slot of 2 ms
+    assert found["cold_starts"] >= 5
+    assert 0 < found["cold_start_s"]["low"] <= found["cold_start_s"]["mid"]
+
+
+SHOP = """
+import time
+
+
+def application(environ, start_response):
+    time.sleep(0.02)
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "4")])
+    return [b"cart"]
+"""
+SLOWER = """
+import time
+
+
+def pre_request(worker, request):
+    time.sleep(0.03)
+"""
+"""A file that gunicorn reads in the folder of an app, and a race does not."""
+
+
+@pytest.mark.exhaustive
+@measured
+@two_cpus
+@pytest.mark.parametrize("slower", [False, True], ids=["as measured", "slower than measured"])
+def test_what_is_pasted_is_started_and_what_is_not_what_was_measured_is_not_given(
+    slower: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(SHOP)
+    if slower:
+        (tmp_path / "gunicorn.conf.py").write_text(SLOWER)
+    ended = velodrome(
+        tmp_path,
+        *("tune", "shop:application", "--stack", "gunicorn-gthread", "--slo", "p95 < 200ms", "--cpus", "1"),
+        *("--budget", "40s", "--wait", "--json", "--paste"),
+    )
+    found = document(ended)
+    if found["pasted"] is None:
+        pytest.skip(found["sentence"])
+    assert found["pasted"]["within"] is not slower, found["pasted"]
+    if slower:
+        assert ended.returncode == 4
+        assert found["ending"] != "settled"
+    assert not (tmp_path / "serve.py").exists()

@@ -52,6 +52,7 @@ def test_every_study_of_a_group_is_shown(tmp_path: Path) -> None:
 def test_a_search_shows_the_loads_it_begins_with_and_how_it_goes_on(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     words = ["--stack", "waitress", "--slo", "p99 < 50ms", "--setup", "touch begun", "--dry-run", "--json"]
+    words += ["--budget", "90s"]
     shown = velodrome(tmp_path, "capacity", "shop:application", *words)
     assert shown.returncode == 0, shown.stderr
     plan = json.loads(shown.stdout)
@@ -59,6 +60,9 @@ def test_a_search_shows_the_loads_it_begins_with_and_how_it_goes_on(tmp_path: Pa
     assert [one["load"] for one in session["loads"]] == ["closed-1", "closed-32"]
     assert len(plan["environments"]) == 1
     assert "40 loads at most" in "".join(plan["adaptive"])
+    assert "20, 50, 80, 95 %" in "".join(plan["adaptive"])
+    assert "120, 150 %" in "".join(plan["adaptive"])
+    assert plan["budget_s"] == 90
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"shop.py"}
 
 

@@ -2,12 +2,11 @@
 
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -19,6 +18,7 @@ from velodrome.judge.deploying import starts_something
 from velodrome.judge.deploying_app import deploy
 from velodrome.model.app import App, Content, Request
 from velodrome.model.trial import Contestant
+from velodrome.run.apps.pasted import as_it_stands, unlike
 from velodrome.run.drivers.driver import Target
 from velodrome.run.environments.environment import Environment
 from velodrome.run.machine.limits import Bounds
@@ -132,9 +132,25 @@ def shop(
 
 
 @contextlib.contextmanager
-def as_raced(one: Shop, tree: Path, port: int) -> Iterator[int]:
-    """Serve it as a race does; yield the process."""
-    serving = Serving(
+def as_raced(one: Shop, tree: Path, port: int) -> Iterator[Server]:
+    """Serve it as a race does."""
+    with _serve(_serving(one, tree, port)) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def as_pasted(one: Shop, port: int) -> Iterator[Server]:
+    """Serve it by the pasted lines as they stand, as `velodrome tune` does in the end."""
+    lines, environment = one.pasted(port), one.environment
+    assert not unlike(lines, environment.packages), f"{lines}\nis not what was measured"
+    variables = {"PATH": os.environ.get("PATH", ""), "PYTHONPYCACHEPREFIX": str(one.folder / "bytecode")}
+    raced = replace(_serving(one, Path(), port), variables=variables)
+    with _serve(as_it_stands(raced, one.app, lines, environment)) as server:
+        yield server
+
+
+def _serving(one: Shop, tree: Path, port: int) -> Serving:
+    return Serving(
         one.stack,
         one.app.recipe,
         one.environment.python,
@@ -145,15 +161,19 @@ def as_raced(one: Shop, tree: Path, port: int) -> Iterator[int]:
         packages=one.environment.packages,
         cwd=str(one.folder),
     )
+
+
+@contextlib.contextmanager
+def _serve(serving: Serving) -> Iterator[Server]:
     with Server(serving, Bounds("nothing")) as server:
-        ready = await_right_answer(_target(port), server.exit, server.started, BOOT_S)
+        ready = await_right_answer(_target(serving.port), server.exit, server.started, BOOT_S)
         assert not isinstance(ready, NotReady), "\n".join([ready.reason, *server.last_lines()])
-        yield server.pid
+        yield server
 
 
 @dataclass
 class Running:
-    """A program that was started in a shell or by words."""
+    """A program that was started by words."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
@@ -185,20 +205,6 @@ class Running:
         _, alive = psutil.wait_procs(every, max(STOP_S - (time.monotonic() - began), 0.1))
         assert not alive, f"{alive} outlived {signal.Signals(number).name}\n{self.output()}"
         return time.monotonic() - began, self.process.returncode
-
-
-@contextlib.contextmanager
-def as_pasted(one: Shop, port: int) -> Iterator[Running]:
-    """Run the pasted lines in a shell, as they stand; only what they install is there already, in its version."""
-    lines = one.pasted(port).split("\n")
-    if lines[0].startswith("python -m pip install "):
-        for pin in shlex.split(lines.pop(0))[4:]:
-            name, _, version = pin.partition("==")
-            assert one.environment.packages[name] == version, f"{pin} is not what was measured"
-    text = "\n".join([*lines[:-1], "exec env " + lines[-1]])
-    with running(["bash", "-e", "-c", text], one, {}) as program:
-        _await(program, port)
-        yield program
 
 
 @contextlib.contextmanager

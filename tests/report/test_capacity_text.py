@@ -1,4 +1,6 @@
-from tests.report.made_up_capacity import TITLE, knee, rate
+from dataclasses import replace
+
+from tests.report.made_up_capacity import TITLE, knee, rate, whole
 
 from velodrome.model.quantity import Interval
 from velodrome.model.search import (
@@ -35,3 +37,29 @@ def test_without_a_peak_nothing_is_made_up() -> None:
     told = "\n".join(searches.lines(knee(0.0), TITLE))
     assert "peaks at" not in told
     assert "No peak within what was tried, because κ may be 0" in told
+
+
+def test_latency_over_load_overload_and_cold_start_stand_below_the_answer_and_what_is_left_out_is_said() -> (
+    None
+):
+    told = "\n".join(searches.lines(whole(), TITLE))
+    assert "20 % 22.0 ms [18.0, 31.0] · 50 % 31.0 ms · 80 % – · 95 % –" in told
+    assert "95 %: The host took 9 % of the CPUs." in told
+    assert "At 120 % for 6 s: 405/s answered, back to normal 3 s after." in told
+    assert "(2.1 % never right), not back to normal within 15 s." in told
+    assert "0.62 s (0.58 to 0.71 s, 6 boots)" in told
+    assert "overload at 200 %: its budget of 5 min was spent" in told
+    assert "velodrome judge 'runs/my run'" in told
+    assert told.index("412/s [404, 420]") < told.index("p99)") < told.index("At 120 %")
+
+
+def test_latency_over_load_is_drawn_where_it_was_measured() -> None:
+    assert searches.load_chart(whole()).count("<circle") == 2
+    assert searches.load_chart(rate(Ending.CONVERGED, Interval(404, 412, 420))) == ""
+    assert searches.load_chart(knee(0.0)) == ""
+
+
+def test_an_overload_that_says_nothing_gives_the_reason() -> None:
+    spoilt = replace(whole().overload[0], goodput_rps=None, back_s=None, why="The generator used 99 %.")
+    told = "\n".join(searches.lines(replace(whole(), overload=(spoilt,)), TITLE))
+    assert "cannot tell, because the generator used 99 %." in told

@@ -92,3 +92,14 @@ def test_a_second_that_could_not_be_told_breaks_the_line_and_a_stall_is_shaded()
     assert drawn.count('class="stall"') == 1
     line = re.findall(r'<path d="([^"]*)" stroke', drawn)[0]
     assert line.count("M") == 2
+
+
+def test_latency_over_load_has_a_point_and_an_interval_where_there_is_one() -> None:
+    points = [charts.AtLoad(0.2, 22.0, 18.0, 31.0, HOSTILE), charts.AtLoad(0.8, 88.0, None, None, "80 %")]
+    drawn = charts.over_load(points, "p99 over load")
+    assert drawn.count("<circle") == 2
+    assert drawn.count('opacity="0.45"') == 1
+    assert "<title>&lt;script&gt;" in drawn
+    left, right = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn))
+    assert right == pytest.approx(4 * left, rel=0.01)
+    assert charts.over_load([], "nothing") == ""

@@ -1,5 +1,6 @@
 """The run folder of a search: all that was measured is in it, by start of the server, and it is gone on with."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,13 @@ from tests.judge import made
 
 from velodrome.model.errors import RaceInterruptedError, ResultsExistError, StudyChangedError
 from velodrome.model.measurement import Failed, FailureKind, Purpose
+from velodrome.model.quantity import Interval
 from velodrome.model.results import Header, Result, Sought
 from velodrome.run.racing import store
-from velodrome.usecases.recording import Record, header, recorded
+from velodrome.usecases.recording import Record, cold_start, cold_starts, header, recorded
 
 TRIAL = made.trial("uvicorn")
-SOUGHT = Sought("capacity", ("p99 < 20ms",), budget_s=60.0)
+SOUGHT = Sought("tune", ("p99 < 20ms",), budget_s=60.0)
 
 
 def begun(sought: Sought = SOUGHT) -> Header:
@@ -50,7 +52,7 @@ def test_a_search_goes_on_where_it_ended_with_numbers_that_nothing_has_yet(tmp_p
         record.ask()
         first = one(record, record.booted())
     with recorded(
-        tmp_path / "run", begun(Sought("capacity", ("p99 < 20ms",), budget_s=90.0)), resume=True
+        tmp_path / "run", begun(Sought("tune", ("p99 < 20ms",), budget_s=90.0)), resume=True
     ) as record:
         assert record.results == [first]
         assert first.step is not None
@@ -65,7 +67,7 @@ def test_a_search_goes_on_where_it_ended_with_numbers_that_nothing_has_yet(tmp_p
 def test_a_search_for_something_else_does_not_go_on_in_its_folder(tmp_path: Path) -> None:
     with recorded(tmp_path / "run", begun()) as record:
         one(record, record.booted())
-    other = begun(Sought("capacity", ("p99 < 50ms",)))
+    other = begun(Sought("tune", ("p99 < 50ms",)))
     with (
         pytest.raises(StudyChangedError, match="the search's conditions changed"),
         recorded(tmp_path / "run", other, resume=True),
@@ -91,3 +93,33 @@ def test_what_was_measured_before_an_interruption_is_kept_and_reported(tmp_path:
     with pytest.raises(RaceInterruptedError, match="--resume"):
         interrupted()
     assert len(store.read(tmp_path / "run").trials) == 1
+
+
+def test_a_capacity_goes_on_within_the_budget_and_loads_it_began_with(tmp_path: Path) -> None:
+    began = Sought("capacity", ("p99 < 20ms",), budget_s=60.0, seconds=3.0)
+    with recorded(tmp_path / "run", begun(began)) as record:
+        one(record, record.booted())
+    for name, other in (
+        ("budget_s", Sought("capacity", ("p99 < 20ms",), budget_s=90.0, seconds=3.0)),
+        ("seconds", Sought("capacity", ("p99 < 20ms",), budget_s=60.0, seconds=1.0)),
+    ):
+        with (
+            pytest.raises(StudyChangedError, match=f"the search's {name} changed"),
+            recorded(tmp_path / "run", begun(other), resume=True),
+        ):
+            pass
+
+
+def test_starts_are_counted_once_however_many_loads_each_carried() -> None:
+    record = Record()
+    for took_s, loads in ((0.5, 3), (0.9, 1), (0.7, 2)):
+        boot = record.booted()
+        for _ in range(loads):
+            record.ask()
+            of = record.numbered(made.trial("uvicorn", load=made.OPEN))
+            found = made.measured(of, 100.0)
+            found = replace(found, server=replace(found.server, boot_s=took_s))
+            record.keep(found, boot, Purpose.RATE)
+    assert cold_starts(record.results) == (0.5, 0.9, 0.7)
+    assert cold_start(cold_starts(record.results)) == Interval(0.5, 0.7, 0.9)
+    assert cold_start(()) is None

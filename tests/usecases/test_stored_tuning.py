@@ -1,20 +1,25 @@
 """A tuning is made of what it stored: judged again it says the same, interrupted it goes on, its claim is proven."""
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.judge import made
 
 from velodrome.guest import catalog
 from velodrome.judge.search.holding import Demands
+from velodrome.judge.statistics import student_t
 from velodrome.judge.tuning.racing import race
 from velodrome.judge.workers import with_workers
 from velodrome.model import quantity
 from velodrome.model import results as texts
+from velodrome.model.app import App
 from velodrome.model.load import Closed, Limits, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, Purpose, Step
+from velodrome.model.quantity import Interval
 from velodrome.model.results import Result, Results, Sought
 from velodrome.model.trial import Contestant, Trial
 from velodrome.model.tuning import Ask, Candidate, Fate, Goal, Observation, TuneEnding
@@ -23,7 +28,7 @@ from velodrome.plan.matrix import candidate
 from velodrome.report import recommendation
 from velodrome.usecases import workers
 from velodrome.usecases.recording import Record, header
-from velodrome.usecases.tune import Budget, Progress, Replayed, judged
+from velodrome.usecases.tune import Budget, Progress, Replayed, judged, of_one_start
 
 STACKS = catalog.stacks()
 GRID = tuple(
@@ -273,3 +278,86 @@ def test_what_survives_more_workers_is_settled() -> None:
     assert found.workers.survived is True
     assert found.tuned.ending is TuneEnding.SETTLED
     assert found.command
+
+
+# --- What is pasted, started as it stands.
+
+APP = App("shop:app", "wsgi", "/usr/bin/python3", "/srv/shop")
+
+
+def pasted(machine: Machine, rps: float, failed: str = "", cpu_us: float = 600.0) -> Machine:
+    """Start what is pasted until the search is content; it does so much at the claimed rate."""
+    while (asked := machine.replayed.next_pasted(APP, STACKS)) is not None:
+        candidate, ask = asked
+        machine.record.ask()
+        boot = machine.record.booted()
+        trial = machine.record.numbered(
+            replace(TRIAL, contestant=candidate.contestant, load=Load(Open(ask.rate), ask.seconds))
+        )
+        found: Result = made.measured(trial, min(rps, ask.rate), cpu_us=cpu_us, mean_ms=20.0)
+        if failed:
+            busy = replace(trial, load=Load(Closed(16), 1.5))
+            found = Failed(busy, machine.record.now(), FailureKind.START, failed)
+        machine.replayed.take([machine.record.keep(found, boot, ask.purpose)])
+    return machine
+
+
+def test_what_is_pasted_is_loaded_at_the_claimed_rate_and_settled_where_it_holds_that() -> None:
+    machine = pasted(Machine().run(), rps=2_000.0)
+    found = judged(machine.results, STACKS)
+    assert found.pasted is not None
+    assert found.pasted.within
+    assert found.pasted.rate == found.claim
+    assert found.tuned.ending is TuneEnding.SETTLED
+    assert found.command
+    assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 1
+    assert judged(stored(machine.results), STACKS) == found
+    document = recommendation.document(found)
+    assert document["pasted"]["within"] is True
+    assert "Pasted as it stands" in "\n".join(recommendation.lines(found))
+
+
+def test_what_is_pasted_and_does_not_hold_the_claim_twice_is_not_settled_and_not_given() -> None:
+    machine = pasted(Machine().run(), rps=500.0)
+    found = judged(machine.results, STACKS)
+    assert found.pasted is not None
+    assert found.pasted.within is False
+    assert found.tuned.ending is TuneEnding.SPENT
+    assert "pasted as it stands" in found.tuned.because
+    assert found.withheld
+    assert not found.command
+    assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 2
+
+
+def test_what_is_pasted_and_does_not_start_is_tried_once_and_the_reason_is_reported() -> None:
+    machine = pasted(Machine().run(), rps=2_000.0, failed="its process ended before it answered: exit 2")
+    found = judged(machine.results, STACKS)
+    assert found.pasted is not None
+    assert (found.pasted.within, found.pasted.rate) == (False, 0.0)
+    assert "exit 2" in found.tuned.because
+    assert "did not start" in "\n".join(recommendation.lines(found))
+    assert [_purpose(one) for one in machine.record.results].count(Purpose.PASTED) == 1
+
+
+def test_of_a_recipe_and_of_a_tuning_without_a_claim_nothing_is_pasted() -> None:
+    machine = Machine().run()
+    assert machine.replayed.next_pasted(None, STACKS) is None
+    assert judged(machine.results, STACKS).pasted is None
+    unproven = Machine()
+    unproven.replayed.take([])
+    race(unproven.measure, unproven.replayed.field)
+    assert unproven.replayed.next_pasted(APP, STACKS) is None
+
+
+@pytest.mark.parametrize("starts", [3, 5])
+def test_one_more_start_lies_within_the_interval_of_one_start_in_95_worlds_of_100(starts: int) -> None:
+    random = np.random.default_rng(7)
+    within = 0
+    for _ in range(2_000):
+        logs = math.log(600) + 0.05 * random.standard_normal(starts + 1)
+        half = student_t(starts - 1) * float(np.std(logs[:-1], ddof=1)) / math.sqrt(starts)
+        mean = float(np.mean(logs[:-1]))
+        reported = Interval(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
+        one = of_one_start(reported, starts)
+        within += one.low <= math.exp(logs[-1]) <= one.high
+    assert 0.93 < within / 2_000 < 0.97

@@ -25,6 +25,8 @@ from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.terms import Knobs, refuse_arrivals, refuse_rate
 from velodrome.usecases.tune import TuneSpec
 
+COLOURS = "--ink:currentColor;--muted:#808080;--grid:#80808055;--c0:#4477aa"
+"""Of charts in a notebook, light or dark: a report sets its own."""
 STUDY = "api"
 """The study that trials of a search are of."""
 
@@ -52,6 +54,10 @@ class Capacity(tables.Tabled):
         """The answer, for people."""
         return searches.sentence(self.found)
 
+    def document(self) -> dict[str, Any]:
+        """Return the answer as plain values, as `velodrome capacity --json` prints it."""
+        return searches.document(self.found, self.title)
+
     def rows(self) -> list[tables.Row]:
         """Return one row for each load that was tried."""
         search = self.found.found
@@ -62,7 +68,9 @@ class Capacity(tables.Tabled):
         return f"<{self.title}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        return tables.table(self.title, *tables.columns(self.rows()), [self.sentence])
+        table = tables.table(self.title, *tables.columns(self.rows()), [self.sentence])
+        chart = searches.load_chart(self.found)
+        return f'{table}<div style="{COLOURS}">{chart}</div>' if chart else table
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,9 @@ def capacity(
     link: str = "",
     arrivals: Arrivals = INDEPENDENT,
     wait: bool = False,
+    budget: float | str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
     **of_app: Any,
 ) -> Capacity:
     """Search the highest rate at which `slo` (`"p99 < 200ms and errors < 0.1%"`) holds on one stack, or with `closed`
@@ -137,12 +148,18 @@ def capacity(
 
     `app` is an import path or the object itself; without `stack` a common one serves it, and `"./mine.py"` is yours;
     `link` (`"rtt=40ms"`) is the network between; requests arrive as those of independent users do, or with
-    `arrivals="constant"` evenly spaced; `of_app` is what `asked_of` takes. Raises what is wrong with the app,
-    UnknownKnobError, ConditionError, NoServerError, BusyError.
+    `arrivals="constant"` evenly spaced; `of_app` is what `asked_of` takes.
+
+    `budget` is the time to measure in, seconds or `"5m"`; None: as long as it takes. Measurements go into `out`,
+    without it into a temporary folder that is gone when this process ends; with `resume` a search that was interrupted
+    goes on in `out`. Raises what is wrong with the app, UnknownKnobError, ConditionError, NoServerError, BusyError,
+    ResultsExistError, StudyChangedError.
     """
     refuse_arrivals(arrivals)
     if closed and slo:
         raise UsageError("closed=True shows throughput alone: leave slo out, or leave closed out")
+    if closed and budget is not None:
+        raise UsageError("closed=True has no budget: leave budget out, or leave closed out")
     spec = CapacitySpec(
         ServedSpec(asked_of(app, mix_of(requests), **of_app)),
         stack,
@@ -155,9 +172,12 @@ def capacity(
         wait,
         STUDY,
         arrivals,
+        folder_of(out),
+        resume,
+        None if budget is None else seconds_of(budget),
     )
     found = searching.capacity(spec, Quiet())
-    return Capacity(f"{found.called} · {found.served.recipe.name}", found.found)
+    return Capacity(f"{found.called} · {found.name}", found.found)
 
 
 @refusals()

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -61,6 +62,18 @@ def command(
     duration: Annotated[
         str, server.of_load("-z", "--duration", help="Duration of each load (3s; --closed 2s).")
     ] = "",
+    budget: Annotated[
+        str, server.of_results(help="Time to measure for (as long as it takes); not with --closed.")
+    ] = "",
+    out: Annotated[
+        Path | None, server.of_results(help="Folder for all measurements (runs/<date>-capacity-…).")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        server.of_results(
+            help="Go on with an interrupted search, of the same app and options, in its folder."
+        ),
+    ] = None,
     wait: server.Wait = False,
     as_json: server.AsJson = False,
     dry_run: server.DryRun = False,
@@ -79,6 +92,10 @@ def command(
     must = server.conditions(slo)
     if closed and must:
         raise UsageError("--closed shows throughput alone: leave --slo out, or leave --closed out")
+    if closed and budget:
+        raise UsageError("--closed has no budget: leave --budget out, or leave --closed out")
+    if out is not None and resume is not None:
+        raise UsageError("--resume names the folder that is gone on with: leave --out out")
     limits, link_between = server.limits(cpus, memory), server.between(link)
     length = server.seconds("-z", duration) if duration else None
     spec = capacity.CapacitySpec(
@@ -92,17 +109,18 @@ def command(
         length,
         wait,
         arrivals=arrivals,
+        out=resume or out,
+        resume=resume is not None,
+        budget_s=server.seconds("--budget", budget) if budget else None,
     )
     if dry_run:
         server.show_plan(capacity.dry_run(spec, Quiet()), as_json=as_json)
         return
     done = capacity.capacity(spec, CapacityLines())
-    over = f" · over a link of {done.link.described}" if done.link else ""
-    title = f"{done.called} · {done.served.label}{over}"
     if as_json:
-        print(json.dumps(searches.document(done.found, title)))
+        print(json.dumps(searches.document(done.found, done.title)))
     else:
-        print("\n".join(searches.lines(done.found, title)))
+        print("\n".join(searches.lines(done.found, done.title)))
     sys.exit(of_search(done.found.ending))
 
 

@@ -54,12 +54,12 @@ def command(
 
 
 def _search(run: Sequence[Path], *, claims: bool, paste: bool) -> NoReturn:
-    """Judge a search again, show what it recommends, and end as it did. Raises BadOptionError."""
-    from velodrome.cli._stderr import of_tuning  # noqa: PLC0415
+    """Judge a search again, show what it came to, and end as it did. Raises BadOptionError, ResultsError."""
+    from velodrome.cli._stderr import of_search, of_tuning  # noqa: PLC0415
     from velodrome.guest import catalog  # noqa: PLC0415
     from velodrome.model.errors import BadOptionError  # noqa: PLC0415
-    from velodrome.report import recommendation  # noqa: PLC0415
-    from velodrome.usecases import judge, tune  # noqa: PLC0415
+    from velodrome.report import recommendation, searches  # noqa: PLC0415
+    from velodrome.usecases import capacity, judge, tune  # noqa: PLC0415
 
     found = judge.search(run[0])
     if len(run) > 1 or claims:
@@ -67,8 +67,12 @@ def _search(run: Sequence[Path], *, claims: bool, paste: bool) -> NoReturn:
         raise BadOptionError(
             option, str(run[0]), "this is a search, which is judged by itself and has no claims"
         )
-    if found is None or found.header.sought is None or found.header.sought.what != "tune":
-        raise BadOptionError("RUN", str(run[0]), "of a search only a tuning can be judged again")
+    if found is None or found.header.sought is None:
+        raise BadOptionError("RUN", str(run[0]), "this is no search")
+    if found.header.sought.what == "capacity":
+        done = capacity.judged(found, catalog.stacks(), str(run[0]))
+        print("\n".join(searches.lines(done.found, done.title)))
+        sys.exit(of_search(done.found.ending))
     answer = tune.judged(found, catalog.stacks(), str(run[0]), paste=paste)
     print("\n".join(recommendation.lines(answer)))
     sys.exit(of_tuning(answer.tuned.ending))

@@ -519,6 +519,10 @@ class Purpose(StrEnum):
     """The same, of a finalist after it was chosen: what is reported of it."""
     PROOF = "proof"
     """The rate that is claimed, on a fresh start."""
+    LATENCY = "latency"
+    """A part of the capacity that was found: how long responses take there."""
+    OVERLOAD = "overload"
+    """More than the capacity that was found, for a while: what is answered, and how long it is felt."""
     PASTED = "pasted"
     """The rate that is claimed, on the command line that is pasted."""
 

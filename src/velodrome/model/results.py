@@ -93,7 +93,9 @@ class Sought:
     cpus: int = 1
     """Of the server."""
     budget_s: float | None = None
-    """To measure in; may be another on resume."""
+    """To measure in; of a tuning it may be another on resume."""
+    seconds: float | None = None
+    """Of a capacity: length of the first loads."""
     candidates: tuple[Candidate, ...] = ()
     """Of a tuning: its grid."""
 

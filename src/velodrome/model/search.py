@@ -218,6 +218,55 @@ class Bottom:
 
 
 @dataclass(frozen=True)
+class LoadLatency:
+    """How long responses take at a part of the capacity, from when requests were due."""
+
+    share: float
+    """Of the capacity, 0 to 1."""
+    rate: float
+    """Requests per second that were due."""
+    percentile: float
+    """That of the SLO, else 99; 0 to 100."""
+    ms: float | None
+    """Milliseconds, of the requests of all boots together; None: too few of them, or `why`."""
+    low_ms: float | None
+    high_ms: float | None
+    """Ends of its 95 % interval by order statistics, milliseconds, where fewer than 30 requests lie beyond the
+    percentile and its upper end is known; else None."""
+    requests: int
+    boots: int
+    """Starts of the server that they were sent to."""
+    why: str = ""
+    """Why it says nothing of the server; empty: it does."""
+
+
+@dataclass(frozen=True)
+class Overload:
+    """What a server did when it got more than its capacity for a while, and what came after."""
+
+    times: float
+    """Of the capacity: 1.5 is half as much again."""
+    rate: float
+    """Requests per second that were due meanwhile."""
+    seconds: float
+    """How long."""
+    goodput_rps: float | None
+    """Right answers that arrived meanwhile, per second. None: `why`."""
+    failed: float | None
+    """Share of the requests that fell due meanwhile and were never answered right, 0 to 1."""
+    usual_rate: float
+    """Requests per second before and after it."""
+    normal_ms: float | None
+    """A second whose p99 is no higher, milliseconds, is normal (`judge/search/overload.py`)."""
+    back_s: float | None
+    """Seconds from the end of the overload until it was normal again. None: not within `watched_s`, or `why`."""
+    watched_s: float
+    """How long it was looked at afterwards."""
+    why: str = ""
+    """Why it says nothing of the server, or that the server died; empty: neither."""
+
+
+@dataclass(frozen=True)
 class RateCapacity:
     """The highest rate at which a condition holds."""
 
@@ -232,6 +281,18 @@ class RateCapacity:
     """It took."""
     arrivals: Arrivals = INDEPENDENT
     """Of its open loops."""
+    load: tuple[LoadLatency, ...] = ()
+    """Latency at parts of the estimate, rising."""
+    overload: tuple[Overload, ...] = ()
+    """At multiples of the estimate, rising."""
+    cold_start_s: Interval | None = None
+    """Shortest, median and longest time from the start of a server's process to its first right answer, seconds."""
+    cold_starts: int = 0
+    """Starts that it is of."""
+    left_out: tuple[str, ...] = ()
+    """What was not measured of this, each with the reason."""
+    folder: str = ""
+    """Of its measurements; empty: they were not stored."""
 
     @property
     def ending(self) -> Ending:
@@ -250,6 +311,9 @@ class Knee:
     bottom: Bottom | None
     trials: int
     seconds: float
+    cold_start_s: Interval | None = None
+    cold_starts: int = 0
+    folder: str = ""
 
     @property
     def ending(self) -> Ending:
@@ -338,6 +402,12 @@ class RateCapacityDocument(TypedDict):
     best: Measured | None
     trials: int
     seconds: float
+    load: NotRequired[list[LoadLatency]]
+    overload: NotRequired[list[Overload]]
+    cold_start_s: NotRequired[Interval | None]
+    cold_starts: NotRequired[int]
+    left_out: NotRequired[list[str]]
+    folder: NotRequired[str]
 
 
 class KneeDocument(TypedDict):
@@ -359,6 +429,9 @@ class KneeDocument(TypedDict):
     best: Measured | None
     trials: int
     seconds: float
+    cold_start_s: NotRequired[Interval | None]
+    cold_starts: NotRequired[int]
+    folder: NotRequired[str]
 
 
 CapacityDocument = RateCapacityDocument | KneeDocument

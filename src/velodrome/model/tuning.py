@@ -288,6 +288,24 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class AsPasted:
+    """What the lines to paste came to, started as they stand and loaded."""
+
+    rate: float
+    """Requests per second that were due: the claimed rate, or the one that was to be carried. 0: it did not start."""
+    seconds: float
+    """How long it was loaded."""
+    within: bool | None
+    """Whether it lies within what is recommended; None: it cannot be told."""
+    why: str
+    """Why it does not, or cannot be told; empty: it does."""
+    p99_ms: float | None = None
+    """From due, milliseconds."""
+    cpu_us: float | None = None
+    """CPU time of a request, microseconds."""
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The setting to deploy."""
 
@@ -344,6 +362,8 @@ class Recommendation:
     """For how many CPUs it is; 0: not known."""
     scope: str = ""
     """The same in words, as in `Limits.scope`; empty: not known."""
+    pasted: AsPasted | None = None
+    """What is pasted, started as it stands; None: it was not started."""
 
 
 # --- The document `velodrome/tune/1` (`docs/tune.md` describes each field).
@@ -398,6 +418,7 @@ class TuneDocument(TypedDict):
     workers: WorkerCheck | None
     before: str
     command: str
+    pasted: NotRequired[AsPasted | None]
     files: dict[str, str]
     trials: int
     grid_trials: int

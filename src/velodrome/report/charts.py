@@ -237,6 +237,44 @@ def latency(curves: Sequence[Curve], low: float, high: float, label: str) -> Mar
     return drawing.svg(label, left=_room(decades), above=19, below=16)
 
 
+@dataclass(frozen=True)
+class AtLoad:
+    """A point of the figure of latency over load."""
+
+    share: float
+    """Of the capacity, 0 to 1."""
+    ms: float
+    low_ms: float | None
+    high_ms: float | None
+    """Ends of its interval; None: it has none."""
+    hint: str
+
+
+def over_load(points: Sequence[AtLoad], label: str) -> Markup:
+    """Draw latency (log) over the share of the capacity, each point with its interval; nothing without a point."""
+    known = [ms for one in points for ms in (one.low_ms, one.ms, one.high_ms) if ms is not None and ms > 0]
+    if not known:
+        return Markup("")
+    low, high = min(known) / 1.3, max(known) * 1.3
+    drawing = Drawing(WIDTH - 40, 180)
+
+    def placed(share: float, ms: float) -> Point:
+        up = math.log(ms / low) / math.log(high / low)
+        return share * drawing.width, (1 - up) * drawing.height
+
+    shares = [(placed(share, low)[0], f"{share * 100:g} %") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    drawing.below(shares, 0, drawing.width, "of the capacity")
+    heights = [(placed(0, ms)[1], _label(ms)) for ms in steps(low, high)]
+    drawing.beside(heights, drawing.width, "milliseconds")
+    drawing.path([placed(one.share, one.ms) for one in points], COLOURS[0], 2)
+    for one in points:
+        if one.low_ms is not None and one.high_ms is not None:
+            ends = placed(one.share, one.low_ms), placed(one.share, one.high_ms)
+            drawing.line(*ends, COLOURS[0], 4, 0.45)
+        drawing.dot(placed(one.share, one.ms), COLOURS[0], one.hint)
+    return drawing.svg(label, left=_room(heights), above=19)
+
+
 def _room(ticks: Sequence[tuple[float, str]]) -> float:
     """Return how wide the labels of an upright axis are."""
     return 3 + LETTER * max((len(text) for _, text in ticks), default=0)

@@ -13,6 +13,7 @@ from velodrome.model import quantity
 from velodrome.model.measurement import Purpose
 from velodrome.model.tuning import (
     SCHEMA,
+    AsPasted,
     Candidate,
     Entry,
     Fate,
@@ -137,6 +138,8 @@ def _about(found: Recommendation) -> Iterator[str]:
     if found.cold_start_s is not None:
         low, mid, high = (quantity.number(one, 2) for one in astuple(found.cold_start_s))
         yield f"Cold start: {mid} s to the first right answer (between {low} and {high} s)."
+    if found.pasted is not None:
+        yield visible(_as_pasted(found.pasted))
     if found.growth is not None:
         yield _growth(found.growth, visible(server_that_keeps_workers(found)))
     if found.withheld:
@@ -145,6 +148,19 @@ def _about(found: Recommendation) -> Iterator[str]:
         if found.measured:
             yield visible(found.measured)
         yield f"deploy:  {visible(command_line(found))}"
+
+
+def _as_pasted(one: AsPasted) -> str:
+    """Return `Pasted as it stands: 1 190/s held for 20 s, p99 141 ms.`"""
+    if not one.rate:
+        return f"⚑ Pasted as it stands, it did not start: {one.why.rstrip('.')}."
+    loaded = f"{quantity.rate(one.rate)} for {quantity.duration(one.seconds)}"
+    if one.within is None:
+        return f"Pasted as it stands, at {loaded}: cannot tell, because {one.why.rstrip('.')}."
+    if not one.within:
+        return f"⚑ Pasted as it stands, it is not what was measured: at {loaded} {one.why.rstrip('.')}."
+    each = f", {quantity.number(one.cpu_us)} µs of CPU a request" if one.cpu_us else ""
+    return f"Pasted as it stands, it does {loaded} as well: p99 {quantity.milliseconds(one.p99_ms)} ms{each}."
 
 
 def _growth(growth: Growth, keeps: str) -> str:
@@ -244,6 +260,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "workers": asdict(found.workers) if found.workers else None,
         "before": found.before,
         "command": command_line(found),
+        "pasted": asdict(found.pasted) if found.pasted else None,
         "files": {one.name: one.text for one in files_to_paste(found)},
         "trials": tuned.trials,
         "grid_trials": found.grid_trials,

@@ -5,6 +5,7 @@ answer costs and what bounds it: `velodrome/capacity/1` (docs/capacity.schema.js
 """
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -20,6 +21,8 @@ from velodrome.model.search import (
     ConnectionsFound,
     Ending,
     Knee,
+    LoadLatency,
+    Overload,
     Peak,
     Probe,
     RateCapacity,
@@ -27,6 +30,7 @@ from velodrome.model.search import (
     Sample,
     Scalability,
 )
+from velodrome.report.charts import AtLoad, over_load
 from velodrome.report.typeset import plural, visible
 
 KEEPS_UP = "that the server keeps up with"
@@ -194,7 +198,68 @@ def lines(found: RateCapacity | Knee, title: str) -> list[str]:
     shown += [f" {line}" for line in _at_best(found.best, found.bottom)]
     if isinstance(found, Knee):
         shown += ["", *(f" {line}" for line in _law(found.law))]
-    return [*shown, "", f" {plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."]
+    elif beside := [*_over_load(found.load), *map(_overload, found.overload)]:
+        shown += ["", *(f" {line}" for line in beside)]
+    if found.cold_start_s is not None:
+        shown.append(f" {_cold_start(found.cold_start_s, found.cold_starts)}")
+    if isinstance(found, RateCapacity):
+        shown += [f" Not measured: {visible(one)}." for one in found.left_out]
+    took = f"{plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."
+    where = [f" Judge it again: velodrome judge {shlex.quote(found.folder)}"] if found.folder else []
+    return [*shown, "", f" {took}", *where]
+
+
+def _over_load(points: Sequence[LoadLatency]) -> Iterator[str]:
+    """Yield `Load and p99   20 % 22 ms · 50 % 31 ms · 80 % 88 ms · 95 % 190 ms [150, 260]`."""
+    if not points:
+        return
+    told = " · ".join(f"{one.share * 100:g} % {_latency(one)}" for one in points)
+    yield f"Load and latency (p{points[0].percentile:g})   {told}"
+    for one in points:
+        if one.why:
+            yield f"  {one.share * 100:g} %: {visible(one.why)}"
+
+
+def load_chart(found: RateCapacity | Knee) -> str:
+    """Return latency over load as inline SVG; empty where it was not measured."""
+    points = found.load if isinstance(found, RateCapacity) else ()
+    known = [
+        AtLoad(one.share, one.ms, one.low_ms, one.high_ms, f"{_rate(one.rate)}: {_latency(one)}")
+        for one in points
+        if one.ms is not None
+    ]
+    return str(over_load(known, f"p{points[0].percentile:g} over load")) if known else ""
+
+
+def _latency(one: LoadLatency) -> str:
+    if one.ms is None:
+        return quantity.MISSING
+    interval = ""
+    if one.low_ms is not None and one.high_ms is not None:
+        interval = f" [{quantity.milliseconds(one.low_ms)}, {quantity.milliseconds(one.high_ms)}]"
+    return f"{quantity.milliseconds(one.ms)} ms{interval}"
+
+
+def _overload(one: Overload) -> str:
+    """Return `At 150 % for 6 s: 1 020/s answered, back to normal 4 s after.`"""
+    at = f"At {one.times * 100:g} % for {quantity.duration(one.seconds)}"
+    if one.goodput_rps is None:
+        return visible(f"{at}: cannot tell, because {one.why[:1].lower()}{one.why[1:].rstrip('.')}.")
+    failed = f" ({quantity.percent(one.failed)} never right)" if one.failed else ""
+    answered = f"{at}: {_rate(one.goodput_rps)} answered{failed}"
+    if one.why:
+        return visible(f"{answered}. {one.why}")
+    if one.back_s is None:
+        return f"{answered}, not back to normal within {quantity.duration(one.watched_s)}."
+    after = f"{quantity.duration(one.back_s)} after" if one.back_s else "at once"
+    return f"{answered}, back to normal {after}."
+
+
+def _cold_start(took: Interval, count: int) -> str:
+    """Return `Cold start, to the first right answer: 0.62 s (0.58 to 0.71 s, 6 boots).`"""
+    low, mid, high = (quantity.number(one, 2) for one in (took.low, took.mid, took.high))
+    of = f"{low} to {high} s, {plural(count, 'boot')}" if count > 1 else plural(count, "boot")
+    return f"Cold start, from its start to the first right answer: {mid} s ({of})."
 
 
 def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
@@ -285,6 +350,18 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
         "best": of_measurement(found.best) if found.best else None,
         "trials": found.trials,
         "seconds": found.seconds,
+        **(_beside(found) if isinstance(found, RateCapacity) else {}),
+        "cold_start_s": asdict(found.cold_start_s) if found.cold_start_s else None,
+        "cold_starts": found.cold_starts,
+        "folder": found.folder,
+    }
+
+
+def _beside(found: RateCapacity) -> dict[str, Any]:
+    return {
+        "load": [asdict(one) for one in found.load],
+        "overload": [asdict(one) for one in found.overload],
+        "left_out": list(found.left_out),
     }
 
 

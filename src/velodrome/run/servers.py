@@ -86,6 +86,7 @@ def _free(host: str, port: int) -> bool:
     return True
 
 
+SHELL = "/bin/sh"
 STOP_SECONDS = 10.0
 """From its stop signal to SIGKILL, when nothing else is said."""
 CLOSING_S = 1.0
@@ -125,6 +126,8 @@ class Serving:
     """Of the environment of a user's app."""
     call: str = ""
     """`/package.Service/Method` that a user's servicer is asked; empty: the recipe's."""
+    shell: str = ""
+    """What a POSIX shell is given to start it, as a user pastes it; empty: the stack's own command is started."""
 
     @property
     def workers(self) -> int | None:
@@ -170,6 +173,8 @@ class Server:
         self._inside = inside
         self.serving = serving
         self.command = (str(serving.python), *process.argv)
+        if serving.shell:
+            self.command = (SHELL, "-e", "-c", serving.shell)
         self._scratch = scratch.named("server")
         self._stopped: Stopped | None = None
         self.started = time.monotonic()
@@ -257,8 +262,13 @@ class Server:
 
 
 def environment_of(serving: Serving, process: Process, home: Path) -> dict[str, str]:
-    """Return the whole environment of a server: the guest tree and its own packages are all it sees."""
+    """Return the whole environment of a server: the guest tree and its own packages are all it sees.
+
+    What a user pastes sees neither: what it needs is in its lines, and in the variables of their app.
+    """
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    if serving.shell:
+        return {**kept, "LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(home), **serving.variables}
     return {
         **kept,
         "LANG": "C.UTF-8",

@@ -35,7 +35,7 @@ from velodrome.judge.search.holding import (
 )
 from velodrome.model.app import App
 from velodrome.model.errors import AppNotServedError, NoServerError, VelodromeError
-from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Link, Load, Open
+from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Limits, Link, Load, Open, Schedule
 from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose
 from velodrome.model.search import Probe, Sample
 from velodrome.model.trial import Contestant, Session, Trial
@@ -44,8 +44,17 @@ from velodrome.run.lab import Lab
 from velodrome.run.link import entered
 from velodrome.run.racing.opening import host_beside
 from velodrome.run.racing.plan import planned
-from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, of_label, refused, warning
-from velodrome.usecases.recording import Record
+from velodrome.run.racing.session import (
+    Booted,
+    ImpossibleError,
+    Pasted,
+    boot,
+    measure,
+    of_label,
+    refused,
+    warning,
+)
+from velodrome.usecases.recording import NotStoredError, Record
 
 
 def not_served(app: App, label: str, error: NoServerError) -> AppNotServedError:
@@ -168,17 +177,20 @@ class Bench:
     def __init__(
         self,
         trial: Trial,
-        lab: Lab,
+        lab: Lab | None,
         seconds: float = SECONDS,
         alone_ms: float = 0.0,
         *,
         warn: Callable[[str], None] | None = None,
         record: Record | None = None,
         arrivals: Arrivals = INDEPENDENT,
+        pasted: Pasted | None = None,
     ) -> None:
         """`alone_ms` is what an answer takes alone, where that is known; else ask `alone` first.
 
-        `warn` gets at the first boot which requests of a mix are answered wrongly; `record` keeps each load.
+        `warn` gets at the first boot which requests of a mix are answered wrongly; `record` keeps each load, and is
+        asked first for those that it has (`Record.replay`). Without a lab those are all there are: any other raises
+        NotStoredError. With `pasted` servers are started by the lines that it returns.
         """
         self.trial, self.seconds, self.arrivals = trial, seconds, arrivals
         self._lab = lab
@@ -189,7 +201,7 @@ class Bench:
         self._alone = OneByOne()
         self._surely = False
         """Whether it got requests one after the other until that shows how much is answered wrongly at any rate."""
-        self._warn = warn
+        self._warn, self._pasted = warn, pasted
         self._cold = True
         """Whether no open loop has warmed the server up yet."""
         self._record = record or Record()
@@ -259,14 +271,8 @@ class Bench:
                 watched.begin()
             return event.kind != "tick" or watched.goes_on(event.facts)
 
-        needed = SPARE * rate * self.trial.recipe.wait_ms / 1000
-        cold_s = COLD_S if self._cold else 0.0
-        self._cold = False
-        load = Load(
-            Open(rate, self.arrivals, max(CONNECTIONS, round(needed))),
-            duration_s=demands.seconds(rate, seconds or self.seconds),
-            warmup_s=WARMUP_S + cold_s + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
-            drain_s=_drain_s(self.trial.recipe),
+        load = self._open_load(
+            Open(rate, self.arrivals, self._room(rate)), demands.seconds(rate, seconds or self.seconds)
         )
         self._record.ask()
         found = self._measured(load, purpose, on_event, watched)
@@ -279,6 +285,34 @@ class Bench:
             self._ask_surely()
             probed = of_rate(rate, found, demands, self._alone)
         return probed, found
+
+    def shown(self, pace: Open | Schedule, seconds: float, purpose: Purpose) -> Measurement | Failed:
+        """Measure an open loop to its end, whatever comes of it: a backlog that grows is what it is to show.
+
+        The server is not asked whether it has recovered. Raises as `rate` does.
+        """
+        most = pace.rate if isinstance(pace, Open) else pace.top
+        load = self._open_load(replace(pace, connections=self._room(most)), seconds)
+        self._record.ask()
+        found = self._measured(load, purpose)
+        if isinstance(found, Failed):
+            self.stop()
+        return found
+
+    def _open_load(self, pace: Open | Schedule, seconds: float) -> Load:
+        """Return the load of an open loop, which warms a server up longer that was booted for it."""
+        cold_s = COLD_S if self._cold else 0.0
+        self._cold = False
+        return Load(
+            pace,
+            duration_s=seconds,
+            warmup_s=WARMUP_S + cold_s + min(WAITS * self._alone_ms / 1000, MOST_WARMUP_S),
+            drain_s=_drain_s(self.trial.recipe),
+        )
+
+    def _room(self, rate: float) -> int:
+        """Return how many connections an open loop may open at a rate."""
+        return max(CONNECTIONS, round(SPARE * rate * self.trial.recipe.wait_ms / 1000))
 
     def connections(
         self, count: int, seconds: float | None = None, purpose: Purpose = Purpose.CLOSED
@@ -310,15 +344,21 @@ class Bench:
     def _measured(
         self, load: Load, purpose: Purpose, also: OnEvent | None = None, watched: Backlog | None = None
     ) -> Measurement | Failed:
-        """Measure a load, again where the machine had something else to do. Raises as `rate` does."""
+        """Return what is stored of a load, or measure it, again where the machine had something else to do.
+
+        Raises as `rate` does.
+        """
+        if (stored := self._record.replayed(load, purpose, AGAIN + 1)) is not None:
+            self._cold = True  # the server that it ran on is gone
+            return stored
         for _ in range(AGAIN + 1):
             # The arrivals of a block are the same for every candidate (`plan.seed_of`): the first load of a rate on
             # one meets those that the first load of this rate meets on another.
             trial = self._record.numbered(replace(self.trial, load=load))
-            booted = self._serving(trial, purpose)
+            booted, lab = self._serving(trial, purpose)
             self._number += 1
             with host_beside(booted.placed):
-                found = measure(trial, booted, self._lab, also)
+                found = measure(trial, booted, lab, also)
             rising = watched.rising.per_s if watched is not None and watched.rising is not None else None
             backlog = watched.slope if watched is not None else None
             found = self._record.keep(found, self._boot, purpose, rising, backlog)
@@ -336,11 +376,16 @@ class Bench:
             raise NoServerError(trial.contestant.label, found.reason, found.last_lines)
         return found
 
-    def _serving(self, trial: Trial, purpose: Purpose) -> Booted:
+    def _serving(self, trial: Trial, purpose: Purpose) -> tuple[Booted, Lab]:
+        """Return the server, booted now where none runs, and its lab. Raises NotStoredError without one."""
+        lab = self._lab
+        if lab is None:
+            raise NotStoredError(self._record.ended_by)
         if self._booted is None:
             self._boot = self._record.booted()
             try:
-                self._booted = boot(planned(Session((self.trial,)), self._lab), self._lab, self._running)
+                plan = planned(Session((self.trial,)), lab)
+                self._booted = boot(plan, lab, self._running, self._pasted)
             except ImpossibleError as why:
                 self._running.close()
                 failed = Failed(trial, self._record.now(), why.kind, why.reason, why.last_lines)
@@ -352,17 +397,17 @@ class Bench:
             if self._warn is not None and self._booted.wrong and not self.boots:
                 self._warn(warning(self.trial.contestant.label, self._booted.wrong))
             self.boots += 1
-        return self._booted
+        return self._booted, lab
 
     def _died(self, failed: Failed) -> str:
         self.stop()
         return failed.reason
 
     def _recover(self) -> None:
-        booted = self._booted
-        if booted is None:
+        booted, lab = self._booted, self._lab
+        if booted is None or lab is None:
             return
-        if not recovered(lambda left_s: _few(booted, self._lab, left_s), self._alone_ms, PATIENCE_S):
+        if not recovered(lambda left_s: _few(booted, lab, left_s), self._alone_ms, PATIENCE_S):
             self.stop()
 
 
@@ -408,7 +453,9 @@ def of_rate(rate: float, found: Measurement, demands: Demands, alone: OneByOne) 
     probed = probe(tried, demands)
     # What held although others took CPU holds without them, and what is wrong at any rate is not wrong because of them.
     flag = of_the_lab(found) or (None if probed.held or probed.everywhere else of_the_moment(found))
-    return Probe(rate, None, spoilt=flag.sentence, boot=boot) if flag is not None else probed
+    if flag is None:
+        return probed
+    return Probe(rate, None, spoilt=flag.sentence, boot=boot, seconds=facts.duration_s)
 
 
 def why_nothing(found: Measurement | Failed) -> str:

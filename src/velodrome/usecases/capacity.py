@@ -1,15 +1,21 @@
 """How much one stack can do of an app or a recipe: the highest rate that holds, or the knee of a closed loop.
 
-capacity(CapacitySpec(ServedSpec(app), "gunicorn-gthread", slo=(condition,)), follower)
+    found = capacity(CapacitySpec(ServedSpec(app), "gunicorn-gthread", slo=(condition,)), follower)
+    judged(store.read(folder), catalog.stacks())         # the same again, from what is stored
+
+Each load is stored in a run folder before the next begins (`recording.py`). Which load is next follows from those
+before it and from the time they took, which is stored with them. So an interrupted search goes on by asking for its
+loads from the first on: those that are stored are taken from there, and `judged` has no others.
 """
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
 from velodrome.judge.load_figures import figures_of
 from velodrome.judge.search.connections import ConnectionSearch, enough_connections, scalability
 from velodrome.judge.search.holding import (
@@ -21,22 +27,50 @@ from velodrome.judge.search.holding import (
     bounding,
     probe,
 )
-from velodrome.judge.search.rate import FIRST, Measuring, RateSearch, highest_rate
+from velodrome.judge.search.latency import BOOTS, SHARES, in_turn, latency_at, seconds_at, shown_metric
+from velodrome.judge.search.overload import TIMES, after_overload, schedule
+from velodrome.judge.search.rate import FIRST, PROVABLE, Measuring, RateSearch, highest_rate
 from velodrome.model import quantity
-from velodrome.model.condition import Condition, comparisons, written
-from velodrome.model.errors import UnknownNameError
-from velodrome.model.load import INDEPENDENT, Arrivals, Limits, Link
-from velodrome.model.measurement import Measurement
-from velodrome.model.search import Bottom, Ending, Knee, Probe, RateCapacity, RateFound, Sample
+from velodrome.model.condition import Condition, comparisons, read, written
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
+from velodrome.model.load import INDEPENDENT, Arrivals, Limits, Link, Open, Schedule
+from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose
+from velodrome.model.results import Result, Results, Sought
+from velodrome.model.search import (
+    Bottom,
+    ConnectionsFound,
+    Ending,
+    Knee,
+    LoadLatency,
+    Overload,
+    Probe,
+    RateCapacity,
+    RateFound,
+    Sample,
+    Scalability,
+)
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
-from velodrome.run.racing.plan import RunPlan, plan_of
+from velodrome.run.racing.plan import RunPlan, plan_of, seat
 from velodrome.usecases import apps
+from velodrome.usecases import race as races
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import SECONDS, UNLIMITED, Bench, alone_load, closed_load, trial_of
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.recording import (
+    AROUND_S,
+    LEAST_PROOF_S,
+    PROVING,
+    START_S,
+    NotStoredError,
+    Record,
+    cold_start,
+    cold_starts,
+    header,
+    recorded,
+)
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 
 LOOK_CONNECTIONS = 32
@@ -50,6 +84,9 @@ LITTLE = 0.3
 """Of what one connection gets: so seldom that no request waits for another."""
 LOOK_FIRST = RateSearch(first=0.0)
 KNEE_S = 2.0
+LATELY = 5
+"""So many loads are remembered, to estimate how long the next may take."""
+INTERRUPTED = "the search was interrupted"
 
 
 @dataclass(frozen=True)
@@ -74,6 +111,12 @@ class CapacitySpec:
     """The study that its trials are of."""
     arrivals: Arrivals = INDEPENDENT
     """Of the open loops."""
+    out: Path | None = None
+    """Folder of the run; None: one of `runs/`."""
+    resume: bool = False
+    """Go on with what is in the folder."""
+    budget_s: float | None = None
+    """Time to measure in, once the environments exist; None: as long as it takes. Not of a closed loop."""
 
 
 @dataclass(frozen=True)
@@ -83,40 +126,61 @@ class Searched:
     found: RateCapacity | Knee
     called: str
     """The stack with its settings, as people read it."""
-    served: Served
+    name: str
+    """What was served."""
+    about: str
+    """That it does."""
     link: Link | None
+
+    @property
+    def title(self) -> str:
+        """Above a report of it."""
+        over = f" · over a link of {self.link.described}" if self.link else ""
+        return f"{self.called} · {self.name}: {self.about}{over}"
 
 
 def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
-    """Search the highest rate at which the SLO holds, or the knee of a closed loop.
+    """Search the highest rate at which the SLO holds, or the knee of a closed loop, and store each load.
 
-    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
+    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError, and what `recorded`
+    does.
     """
-    wait_s = None if spec.wait else 0.0
-    with _prepared(spec, follower) as (one, trial):
-        found: RateCapacity | Knee
-        if spec.closed:
-            found = knee(trial, one.lab, follower, seconds=spec.seconds or KNEE_S, wait_s=wait_s)
-        else:
-            demands = Demands(must=spec.slo)
-            found = highest(
-                trial,
-                one.lab,
-                demands,
-                follower,
-                seconds=spec.seconds or SECONDS,
-                wait_s=wait_s,
-                arrivals=spec.arrivals,
-            )
-    who = trial.contestant
-    return Searched(found, who.called(one.lab.stacks[who.stack]), one, spec.link)
+    with _prepared(spec, follower) as (one, search):
+        folder = races.folder(f"capacity-{search.trial.question.partition(':')[0]}", spec.out, spec.resume)
+        who, stacks = search.trial.contestant, one.lab.stacks
+        title = f"Capacity of {who.called(stacks[who.stack])}"
+        sought = search.sought(len(seat(search.trial.limits, one.lab).placement.server_cpus))
+        of = header(search.trial, sought, title, (who,))
+        wait_s = None if spec.wait else 0.0
+        with _held(search, one.lab, follower, wait_s) as ready, recorded(folder, of, spec.resume) as record:
+            found = searched(search, ready, follower, record)
+    return _named(search.trial, replace(found, folder=str(folder)), stacks)
+
+
+def judged(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> Searched:
+    """Return what a search that is stored came to, without measuring anything; of one that was interrupted, how far.
+
+    Raises ResultsError where its loads are not those that the search makes.
+    """
+    search = Search.of(results)
+    record = Record(before=results, path=folder or "results.jsonl")
+    record.replay()
+    trial = search.trial
+    with Bench(trial, None, search.seconds, record=record, arrivals=search.arrivals) as bench:
+        found = _come_to(search, _Loads(bench, record, search.budget), stacks, Quiet())
+    return _named(trial, replace(found, folder=folder), stacks)
+
+
+def _named(trial: Trial, found: RateCapacity | Knee, stacks: Mapping[str, Stack]) -> Searched:
+    called = trial.contestant.called(stacks.get(trial.contestant.stack))
+    return Searched(found, called, trial.recipe.name, trial.recipe.about, trial.link)
 
 
 @contextmanager
 def _prepared(
     spec: CapacitySpec, follower: Quiet, *, commands: bool = True
-) -> Iterator[tuple[Served, Trial]]:
-    """Yield what is served, and the trial whose loads are searched. Raises as `capacity` does."""
+) -> Iterator[tuple[Served, "Search"]]:
+    """Yield what is served, and what is searched of it. Raises as `capacity` does."""
     if spec.stack:
         refuse_unknown(spec.stack, spec.knobs)
     names, extra = apps.named((spec.stack,) if spec.stack else ())
@@ -126,11 +190,13 @@ def _prepared(
         if names:
             apps.say_unread((one.app,), (stack,), follower.said)
         who = Contestant(name, spec.knobs.of(stack))
+        trial = trial_of(
+            spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
+        )
+        seconds = spec.seconds or (KNEE_S if spec.closed else SECONDS)
         yield (
             one,
-            trial_of(
-                spec.study, one.recipe, who, spec.limits, app=one.app, python=one.python, link=spec.link
-            ),
+            Search(trial, Demands(must=spec.slo), spec.closed, seconds, spec.arrivals, spec.budget_s),
         )
 
 
@@ -139,34 +205,44 @@ def dry_run(spec: CapacitySpec, follower: Quiet) -> RunPlan:
 
     The app is imported to see what it is; its user's commands do not run. Raises as `capacity` does.
     """
-    with _prepared(spec, follower, commands=False) as (one, trial):
+    with _prepared(spec, follower, commands=False) as (one, search):
+        trial, length = search.trial, search.seconds
         looks = [alone_load(trial.recipe)]
         adaptive: tuple[str, ...]
-        if spec.closed:
-            search, length = ConnectionSearch(), f"{spec.seconds or KNEE_S:g} s"
+        if search.closed:
+            asked = search.counts
             adaptive = (
-                f"loads of {length} at {search.first}, {2 * search.first}, {4 * search.first} … connections, "
-                f"{search.most} at most, until throughput rises no more",
-                f"{search.blocks} blocks of loads around the fewest connections that are enough, and as many "
+                f"loads of {length:g} s at {asked.first}, {2 * asked.first}, {4 * asked.first} … connections, "
+                f"{asked.most} at most, until throughput rises no more",
+                f"{asked.blocks} blocks of loads around the fewest connections that are enough, and as many "
                 "again while the interval is wide",
                 f"twice as many connections each time, {MOST_CONNECTIONS} at most, until {LAW_NUMBERS} numbers "
                 "of connections were measured for the scaling law",
             )
         else:
             looks.append(closed_load(trial.recipe, LOOK_CONNECTIONS, LOOK_S))
+            too_much = schedule(1.0, TIMES[-1], length, search.arrivals)
             adaptive = (
-                f"open loops of {spec.seconds or SECONDS:g} s with {spec.arrivals} arrivals, longer where a percentile "
+                f"open loops of {length:g} s with {search.arrivals} arrivals, longer where a percentile "
                 f"of the SLO needs more requests, the first at {FIRST:.0%} of the throughput seen, "
                 "twice the rate while it holds or half until it does",
-                f"{LOOK_FIRST.loads} rates near the edge, each for {NEAR_TIMES * (spec.seconds or SECONDS):g} s or up "
+                f"{LOOK_FIRST.loads} rates near the edge, each for {NEAR_TIMES * length:g} s or up "
                 f"to {NEAR_LONGEST_S:g} s, on each of {LOOK_FIRST.boots} boots or more, until half the interval is "
                 f"within {LOOK_FIRST.tolerance:.0%}; {LOOK_FIRST.most} loads at most from step 1 on",
-                f"a proof of {PROOF_TIMES * (spec.seconds or SECONDS):g} s at the lower end of the interval, on a "
+                f"a proof of {search.budget.proof_s(length):g} s at the lower end of the interval, on a "
                 "fresh boot; again at a lower rate where it fails",
+                f"open loops at {_shares(SHARES)} of the estimate, each on {BOOTS} boots, for latency over load",
+                f"{_shares(TIMES)} of the estimate for {too_much.steps[1].duration_s:g} s each, between "
+                f"{too_much.steps[0].duration_s:g} s and {too_much.steps[2].duration_s:g} s at "
+                f"{too_much.steps[0].rate:.0%}",
             )
         sessions = [Session(tuple(replace(trial, load=load) for load in looks))]
-        what = f"{'knee' if spec.closed else 'capacity'} of {trial.cell}"
-        return plan_of(what, sessions, one.lab, adaptive=adaptive)
+        what = f"{'knee' if search.closed else 'capacity'} of {trial.cell}"
+        return plan_of(what, sessions, one.lab, adaptive=adaptive, budget_s=search.budget.seconds)
+
+
+def _shares(shares: Sequence[float]) -> str:
+    return ", ".join(f"{share * 100:g}" for share in shares) + " %"
 
 
 def refuse_unknown(stack: str, knobs: Knobs) -> None:
@@ -179,13 +255,123 @@ def refuse_unknown(stack: str, knobs: Knobs) -> None:
 
 
 class Follower(Preparing, Protocol):
-    """Whoever shows a search while it runs."""
+    """Whoever shows a search while it runs; on resume it is first told what was there already."""
 
     def tried(self, probe: Probe, measured: Measurement | None) -> None:
         """Report each rate that was tried; no measurement: the server died."""
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Report each closed loop that was run."""
+
+
+# --- What is searched, and in how much time.
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The time to measure in: for the search, for the proof, and then for what is shown beside the answer."""
+
+    seconds: float | None
+    """None: as long as it takes."""
+
+    def proof_s(self, look_s: float) -> float:
+        """Return how long a proof is, seconds; `look_s` is the length of the first loads."""
+        whole = PROOF_TIMES * look_s
+        if self.seconds is None:
+            return whole
+        return min(whole, max(PROVING * self.seconds, LEAST_PROOF_S))
+
+    def search_ends(self, spent_s: float, next_s: float, look_s: float) -> bool:
+        """Return whether there is no time for one more load of the search, if there is to be a proof."""
+        return self.lacks(spent_s, next_s + START_S + self.proof_s(look_s))
+
+    def lacks(self, spent_s: float, needed_s: float) -> bool:
+        """Return whether so many more seconds are too many."""
+        return self.seconds is not None and spent_s + needed_s > self.seconds
+
+    @property
+    def spent(self) -> str:
+        """Return what is said where there is no time left."""
+        return f"its budget of {quantity.duration(self.seconds or 0.0)} was spent"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched of one contestant."""
+
+    trial: Trial
+    """Its load is not looked at."""
+    demands: Demands = field(default_factory=Demands)
+    closed: bool = False
+    """The knee of a closed loop."""
+    seconds: float = SECONDS
+    """Of the first loads."""
+    arrivals: Arrivals = INDEPENDENT
+    budget_s: float | None = None
+    rates: RateSearch = LOOK_FIRST
+    counts: ConnectionSearch = field(default_factory=ConnectionSearch)
+    beside: bool = True
+    """Measure latency over load and overload, once the capacity is known."""
+
+    @property
+    def budget(self) -> Budget:
+        """Its time."""
+        return Budget(self.budget_s)
+
+    def sought(self, cpus: int) -> Sought:
+        """Return what its folder says of it; `cpus` are those of the server."""
+        return Sought(
+            "capacity",
+            tuple(map(written, self.demands.must)),
+            arrivals=self.arrivals,
+            closed=self.closed,
+            cpus=cpus,
+            budget_s=self.budget_s,
+            seconds=self.seconds,
+        )
+
+    @classmethod
+    def of(cls, results: Results) -> "Search":
+        """Return what a folder says was searched."""
+        sought, study = results.header.sought, results.header.study
+        assert sought is not None, "the header of a search says what it sought"
+        (question,), (who,) = study.questions, study.contestants
+        trial = trial_of(study.name, question.recipe, who, study.limits, app=question.app, link=question.link)
+        return cls(
+            trial,
+            Demands(must=tuple(map(read, sought.conditions))),
+            sought.closed,
+            sought.seconds or SECONDS,
+            sought.arrivals,
+            sought.budget_s,
+        )
+
+
+@contextmanager
+def _held(search: Search, lab: Lab, follower: Preparing, wait_s: float | None) -> Iterator[Lab]:
+    """Yield the lab in which it can be booted. Raises as `opened` does."""
+    what = f"{'knee' if search.closed else 'capacity'} of {search.trial.cell}"
+    with opened([search.trial], lab, what, follower, wait_s) as ready:
+        yield ready
+
+
+def searched(search: Search, lab: Lab, follower: Follower, record: Record) -> RateCapacity | Knee:
+    """Return what the search comes to in a lab that is ready; measured is what the record has not.
+
+    Raises as `highest` does, and ResultsError where the record has other loads than the search makes.
+    """
+    with Bench(
+        search.trial,
+        lab,
+        search.seconds,
+        warn=follower.preparing,
+        record=record,
+        arrivals=search.arrivals,
+    ) as bench:
+        # Environments are made once; the budget is for what is measured.
+        record.begin()
+        record.replay()
+        return _come_to(search, _Loads(bench, record, search.budget, live=True), lab.stacks, follower)
 
 
 def highest(
@@ -199,125 +385,293 @@ def highest(
     wait_s: float | None = 0.0,
     arrivals: Arrivals = INDEPENDENT,
 ) -> RateCapacity:
-    """Search the highest rate at which what is demanded holds and the server keeps up.
+    """Search the highest rate at which what is demanded holds and the server keeps up, and nothing else; store nothing.
 
     Where `asked.first` is 0 a short look finds what to try first. Raises NoServerError, BusyError, LimitError,
     DriverError, and AppAnswersWrongError where an app, booted for the first time or once more, does not answer.
     """
-    began = time.monotonic()
-    best: Measurement | None = None
+    search = Search(trial, demands, seconds=seconds, arrivals=arrivals, rates=asked, beside=False)
+    with _held(search, lab, follower, wait_s) as ready:
+        found = searched(search, ready, follower, Record())
+    assert isinstance(found, RateCapacity)
+    return found
 
-    def measure(rate: float, length: float | None = None) -> Probe:
-        nonlocal best
-        tried, measured = bench.rate(rate, demands, length)
-        follower.tried(tried, measured)
-        if tried.held and measured is not None and (best is None or rate >= _rate(best)):
-            best = measured
+
+# --- The search, on a bench: measured or replayed.
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """What loads come from."""
+
+    bench: Bench
+    record: Record
+    budget: Budget
+    live: bool = False
+    """Whether those that are not stored can be measured."""
+
+    @property
+    def at_an_end(self) -> bool:
+        """Whether there is no further load to be had."""
+        return not self.live and not self.record.replays
+
+
+def _come_to(
+    search: Search, loads: _Loads, stacks: Mapping[str, Stack], follower: Follower
+) -> RateCapacity | Knee:
+    """Return what the search comes to."""
+    searching = (_Counts if search.closed else _Rates)(search, loads, follower)
+    found = searching.run()
+    best = searching.best
+    stack = stacks.get(search.trial.contestant.stack)
+    took_s = cold_starts(loads.record.results)
+    return replace(
+        found,
+        best=best,
+        bottom=_bottom(best, search.trial.contestant, stack) if best and stack else None,
+        trials=sum(map(_was_loaded, loads.record.results)),
+        seconds=loads.record.at_s,
+        cold_start_s=cold_start(took_s),
+        cold_starts=len(took_s),
+    )
+
+
+def _was_loaded(one: Result) -> bool:
+    return isinstance(one, Measurement) or one.failure in {FailureKind.DIED, FailureKind.LOAD}
+
+
+def _bottom(best: Measurement, who: Contestant, stack: Stack) -> Bottom:
+    settings = stack.settings(who.knobs)
+    return bounding(best, stack.slots(settings), int(settings.get("workers", 1)))
+
+
+class _Rates:
+    """The search for the highest rate, and what is measured once that is known."""
+
+    def __init__(self, search: Search, loads: _Loads, follower: Follower) -> None:
+        self._search, self._loads, self._follower = search, loads, follower
+        self._bench, self._budget, self._demands = loads.bench, loads.budget, search.demands
+        self._took: list[float] = []
+        """Seconds that each load took, with the boot before it."""
+        self._probes: list[Probe] = []
+        self._proofs = 0
+        self._left_out: list[str] = []
+        self.best: Measurement | None = None
+        """Of the highest rate that held; where a rate was proven, of the proof."""
+
+    def run(self) -> RateCapacity:
+        """Return what came of it; what `_come_to` knows is not filled in."""
+        try:
+            found = self._found()
+        except NotStoredError as error:
+            because = error.reason or INTERRUPTED
+            boots = len({one.boot for one in self._probes})
+            found = RateFound(Ending.CANNOT, None, because, tuple(self._probes), boots)
+        shown: tuple[LoadLatency, ...] = ()
+        overload: tuple[Overload, ...] = ()
+        if self._search.beside and found.interval is not None and found.ending in PROVABLE:
+            if found.ending is not Ending.BEYOND:
+                shown = tuple(self._latencies(found.interval.mid))
+                overload = tuple(self._overloads(found.interval.mid))
+            else:
+                why = "the capacity itself is not known"
+                self._left_out.append(f"latency over load and overload: {why}")
+        return RateCapacity(
+            tuple(map(written, self._demands.every)),
+            found,
+            None,
+            None,
+            0,
+            0.0,
+            self._search.arrivals,
+            shown,
+            overload,
+            left_out=tuple(self._left_out),
+        )
+
+    def _found(self) -> RateFound:
+        measuring = Measuring(self._look, self._near, self._bench.stop, self._prove, stopped=self._stopped)
+        alone = self._bench.alone()
+        if why := self._bench.wrong_anyway(self._demands):
+            return RateFound(Ending.NEVER, None, why, ())
+        asked = self._search.rates
+        return highest_rate(measuring, asked if asked.first else self._looked(asked, alone))
+
+    def _looked(self, asked: RateSearch, alone: Measurement) -> RateSearch:
+        """Return a search that begins where a short look says."""
+        rps = alone.load.ended_rps
+        names = {one.metric.statistic for condition in self._demands.every for one in comparisons(condition)}
+        of_load = not names.isdisjoint(OF_LOAD)
+        tried = Tried(rps, alone.load.outcomes, rps, figures_of(alone.load, open_loop=False))
+        if not of_load and probe(tried, self._demands).held is False:
+            # What breaks with nobody before it breaks at every rate: a few requests a second show that.
+            few = max(asked.lowest, LITTLE * rps)
+            return replace(asked, first=few, lowest=few)
+        look, _ = self._bench.connections(LOOK_CONNECTIONS, LOOK_S)
+        return replace(asked, first=max(asked.lowest, FIRST * max(look.rps, rps)))
+
+    def _look(self, rate: float) -> Probe:
+        return self._try(rate)
+
+    def _near(self, rate: float) -> Probe:
+        return self._try(rate, self._demands.seconds_near(rate, self._search.seconds))
+
+    def _try(self, rate: float, seconds: float | None = None) -> Probe:
+        tried, measured = self._rate(rate, seconds, Purpose.RATE)
+        if tried.held and measured is not None and (self.best is None or rate >= _rate(self.best)):
+            self.best = measured
         return tried
 
-    def prove(rate: float) -> Probe:
-        nonlocal best
-        follower.preparing(
-            f"proof: {quantity.rate(rate)} for {quantity.duration(PROOF_TIMES * seconds)} on a fresh boot"
-        )
-        tried, measured = bench.rate(rate, demands, PROOF_TIMES * seconds)
-        follower.tried(tried, measured)
+    def _rate(self, rate: float, seconds: float | None, purpose: Purpose) -> tuple[Probe, Measurement | None]:
+        before_s = self._loads.record.at_s
+        tried, measured = self._bench.rate(rate, self._demands, seconds, purpose)
+        self._took.append(self._loads.record.at_s - before_s)
+        self._probes.append(tried)
+        self._follower.tried(tried, measured)
+        return tried, measured
+
+    def _stopped(self) -> str:
+        """Return why the search makes no further load; empty: it may."""
+        if self._budget.search_ends(self._loads.record.at_s, self._next_s(), self._search.seconds):
+            return self._budget.spent
+        return INTERRUPTED if self._loads.at_an_end else ""
+
+    def _next_s(self) -> float:
+        """Return how long the next load may take, seconds: as the longest of the last few, or one near the edge."""
+        length = self._search.seconds
+        if {one.held for one in self._probes} >= {True, False}:
+            length = self._demands.seconds_near(self._probes[-1].rate, length)
+        return max([length + AROUND_S, *self._took[-LATELY:]])
+
+    def _prove(self, rate: float) -> Probe | None:
+        """Load at the rate that is to be claimed; the first time however late it is."""
+        length, at_s = self._budget.proof_s(self._search.seconds), self._loads.record.at_s
+        again = self._proofs > 0
+        late = again and self._budget.lacks(at_s, START_S + length)
+        if late or self._loads.at_an_end:
+            why = self._budget.spent if late else INTERRUPTED
+            self._left_out.append(f"{'a further' if again else 'the'} proof: {why}")
+            return None
+        if not self._loads.record.replays:
+            self._follower.preparing(
+                f"proof: {quantity.rate(rate)} for {quantity.duration(length)} on a fresh boot"
+            )
+        tried, measured = self._rate(rate, length, Purpose.PROOF)
+        self._proofs += 1
         if tried.held and measured is not None:
             # What is claimed is what is reported on: its latency, its CPU, its memory.
-            best = measured
+            self.best = measured
         return tried
 
-    with (
-        opened([trial], lab, f"capacity of {trial.cell}", follower, wait_s) as ready,
-        Bench(trial, ready, seconds, warn=follower.preparing, arrivals=arrivals) as bench,
-    ):
-        measuring = Measuring(
-            measure, lambda rate: measure(rate, demands.seconds_near(rate, seconds)), bench.stop, prove
-        )
-        alone = bench.alone()
-        if why := bench.wrong_anyway(demands):
-            found = RateFound(Ending.NEVER, None, why, ())
-        else:
-            found = highest_rate(measuring, asked if asked.first else _looked(asked, alone, bench, demands))
-        conditions = tuple(map(written, demands.every))
-        bottom = _bottom(best, trial, lab)
-        took_s = time.monotonic() - began
-        return RateCapacity(conditions, found, best, bottom, bench.trials, took_s, arrivals)
+    # What is shown beside the answer.
+
+    def _latencies(self, capacity: float) -> Iterator[LoadLatency]:
+        """Yield the latency at parts of the capacity: the boot of the proof, and two more, are loaded with all."""
+        metric = shown_metric(self._demands.every)
+        lengths = {share: seconds_at(share * capacity, metric, self._search.seconds) for share in SHARES}
+        block_s = START_S + sum(length + AROUND_S for length in lengths.values())
+        found: dict[float, list[Result]] = {share: [] for share in SHARES}
+        for boot in range(BOOTS):
+            if why := self._unaffordable(block_s):
+                on = f" on {BOOTS - boot} of {BOOTS} boots" if boot else ""
+                self._left_out.append(f"latency over load{on}: {why}")
+                break
+            if boot:
+                self._bench.stop()
+            for share in in_turn(boot):
+                pace = Open(share * capacity, self._search.arrivals)
+                one, why = self._shown(pace, lengths[share], Purpose.LATENCY)
+                if one is None:
+                    self._left_out.append(f"latency at {share * 100:g} %: {why}")
+                else:
+                    found[share].append(one)
+                    self._tell(f"{share * 100:g} % of it, {quantity.rate(pace.rate)}", one)
+        for share, results in found.items():
+            if results:
+                yield latency_at(share, share * capacity, metric, results)
+
+    def _overloads(self, capacity: float) -> Iterator[Overload]:
+        """Yield what came of more than the capacity, each on a server that was not overloaded before."""
+        for number, times in enumerate(TIMES):
+            pace = schedule(capacity, times, self._search.seconds, self._search.arrivals)
+            what = f"overload at {times * 100:g} %"
+            if why := self._unaffordable(START_S + pace.span_s + AROUND_S):
+                self._left_out.append(f"{what}: {why}")
+                continue
+            if number:
+                self._bench.stop()
+            one, why = self._shown(pace, pace.span_s, Purpose.OVERLOAD)
+            if one is None:
+                self._left_out.append(f"{what}: {why}")
+                continue
+            self._tell(what, one)
+            yield after_overload(times, pace, one)
+        self._bench.stop()
+
+    def _unaffordable(self, needed_s: float) -> str:
+        """Return why something that takes so long is left out; empty: it is not."""
+        if self._budget.lacks(self._loads.record.at_s, needed_s):
+            return self._budget.spent
+        return INTERRUPTED if self._loads.at_an_end else ""
+
+    def _shown(self, pace: Open | Schedule, seconds: float, purpose: Purpose) -> tuple[Result | None, str]:
+        """Return what a load came to, or none and why: the answer that is there is not lost by it."""
+        try:
+            return self._bench.shown(pace, seconds, purpose), ""
+        except NotStoredError as error:
+            return None, error.reason or INTERRUPTED
+        except (NoServerError, AppAnswersWrongError, AppNotServedError):
+            self._bench.stop()
+            last = self._loads.record.results[-1]
+            return None, last.reason if isinstance(last, Failed) else "nothing was answered"
+
+    def _tell(self, what: str, one: Result) -> None:
+        p99 = quantity.milliseconds(one.load.due.p99) if isinstance(one, Measurement) else quantity.MISSING
+        self._follower.preparing(f"{what}: p99 {p99} ms from due")
 
 
-def _looked(asked: RateSearch, alone: Measurement, bench: Bench, demands: Demands) -> RateSearch:
-    """Return a search that begins where a short look says."""
-    rps = alone.load.ended_rps
-    names = {one.metric.statistic for condition in demands.every for one in comparisons(condition)}
-    of_load = not names.isdisjoint(OF_LOAD)
-    tried = Tried(rps, alone.load.outcomes, rps, figures_of(alone.load, open_loop=False))
-    if not of_load and probe(tried, demands).held is False:
-        # What breaks with nobody before it breaks at every rate: a few requests a second show that.
-        few = max(asked.lowest, LITTLE * rps)
-        return replace(asked, first=few, lowest=few)
-    look, _ = bench.connections(LOOK_CONNECTIONS, LOOK_S)
-    return replace(asked, first=max(asked.lowest, FIRST * max(look.rps, rps)))
+class _Counts:
+    """The search for the connections at which throughput stops rising, and the law that all of them follow."""
 
+    def __init__(self, search: Search, loads: _Loads, follower: Follower) -> None:
+        self._search, self._bench, self._follower = search, loads.bench, follower
+        self._samples: list[Sample] = []
+        self.best: Measurement | None = None
+        """Of the closed loop with the most right answers."""
 
-def knee(
-    trial: Trial,
-    lab: Lab,
-    follower: Follower,
-    *,
-    seconds: float = KNEE_S,
-    asked: ConnectionSearch | None = None,
-    wait_s: float | None = 0.0,
-) -> Knee:
-    """Search the connections at which throughput stops rising, and fit the Universal Scalability Law to all of them.
+    def run(self) -> Knee:
+        """Return what came of it; what `_come_to` knows is not filled in."""
+        law: Scalability | None = None
+        try:
+            self._bench.alone()
+            found = enough_connections(self._sample, self._search.counts)
+            law = scalability([*found.samples, *self._further(found.samples)])
+        except NotStoredError as error:
+            because = error.reason or INTERRUPTED
+            found = ConnectionsFound(Ending.CANNOT, None, None, because, tuple(self._samples))
+        return Knee(found, law, None, None, 0, 0.0)
 
-    Raises as `highest` does.
-    """
-    began = time.monotonic()
-    best: Measurement | None = None
-
-    def measure(count: int) -> Sample:
-        nonlocal best
-        sample, measured = bench.connections(count)
-        follower.sampled(sample, measured)
-        if (
-            not sample.spoilt
-            and measured is not None
-            and (best is None or sample.rps > best.load.throughput_rps)
-        ):
-            best = measured
+    def _sample(self, count: int) -> Sample:
+        sample, measured = self._bench.connections(count)
+        self._samples.append(sample)
+        self._follower.sampled(sample, measured)
+        most = self.best.load.throughput_rps if self.best is not None else -1.0
+        if not sample.spoilt and measured is not None and sample.rps > most:
+            self.best = measured
         return sample
 
-    with (
-        opened([trial], lab, f"knee of {trial.cell}", follower, wait_s) as ready,
-        Bench(trial, ready, seconds, warn=follower.preparing) as bench,
-    ):
-        bench.alone()
-        found = enough_connections(measure, asked or ConnectionSearch())
-        law = scalability([*found.samples, *_further(found.samples, measure)])
-        bottom = _bottom(best, trial, lab)
-        return Knee(found, law, best, bottom, bench.trials, time.monotonic() - began)
-
-
-def _further(samples: Sequence[Sample], measure: Callable[[int], Sample]) -> Iterator[Sample]:
-    """Yield closed loops of more connections, where the search for the knee needed too few for a law."""
-    counts = {one.connections for one in samples if not one.spoilt}
-    most = max(counts, default=0)
-    while counts and len(counts) < LAW_NUMBERS and most < MOST_CONNECTIONS:
-        most *= 2
-        counts.add(most)
-        sample = measure(most)
-        yield sample
-        if sample.spoilt:
-            return
+    def _further(self, samples: Sequence[Sample]) -> Iterator[Sample]:
+        """Yield closed loops of more connections, where the search for the knee needed too few for a law."""
+        counts = {one.connections for one in samples if not one.spoilt}
+        most = max(counts, default=0)
+        while counts and len(counts) < LAW_NUMBERS and most < MOST_CONNECTIONS:
+            most *= 2
+            counts.add(most)
+            sample = self._sample(most)
+            yield sample
+            if sample.spoilt:
+                return
 
 
 def _rate(measured: Measurement) -> float:
     return getattr(measured.trial.load.pace, "rate", 0.0)
-
-
-def _bottom(best: Measurement | None, trial: Trial, lab: Lab) -> Bottom | None:
-    if best is None:
-        return None
-    stack = lab.stacks[trial.contestant.stack]
-    settings = stack.settings(trial.contestant.knobs)
-    return bounding(best, stack.slots(settings), int(settings.get("workers", 1)))

@@ -8,23 +8,40 @@
 It is the file of a race (`run/racing/store.py`) whose lines say which start of a server they are of, and why they were
 made (`Step`). Whatever a search comes to it makes of `record.results` alone, by a pure function, so that `velodrome
 judge` comes to the same of the file, and a search that is resumed goes on from what that function says.
+
+There are two ways to get there. A tuning takes all stored loads in at once, in whatever order. A search for a capacity
+asks for one load after the other, and which is next follows from those before: `record.replay()` hands it the stored
+ones in that order, and it measures what is not there.
 """
 
+import math
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
+from statistics import median
 
-from velodrome.judge.search.holding import Slope
-from velodrome.model.errors import RaceInterruptedError
-from velodrome.model.measurement import Measurement, Purpose, Step
+from velodrome.judge.search.holding import Slope, of_the_moment
+from velodrome.model.errors import RaceInterruptedError, ResultsError
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Failed, FailureKind, Measurement, Purpose, Step
+from velodrome.model.quantity import Interval
 from velodrome.model.results import Header, Result, Results, Sought
 from velodrome.model.study import Question, Study
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.racing.race import begun_now
 from velodrome.run.racing.store import Store
+
+START_S = 5.0
+"""Start, warm-up and stop of a server, about: what a budget must have room for."""
+AROUND_S = 1.2
+"""Beside what is measured of a load: its own warm-up, its drain, the reading of facts."""
+PROVING, LEAST_PROOF_S = 1 / 6, 5.0
+"""Of a budget, for the proof at most; and a proof is so long at least."""
 
 
 def header(trial: Trial, sought: Sought, title: str, contestants: tuple[Contestant, ...]) -> Header:
@@ -34,11 +51,34 @@ def header(trial: Trial, sought: Sought, title: str, contestants: tuple[Contesta
     return begun_now(study, sought)
 
 
+class NotStoredError(Exception):
+    """A search that is judged again asks for a load that nobody made: it was interrupted, or ended by `reason`."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+SAME = 1e-6
+"""Rates that differ by less are the same: another machine rounds otherwise."""
+
+
 class Record:
     """What a search has measured, in the order it did; made by `recorded`, or kept in memory only."""
 
-    def __init__(self, store: Store | None = None, before: Results | None = None) -> None:
+    def __init__(
+        self, store: Store | None = None, before: Results | None = None, path: str = "results.jsonl"
+    ) -> None:
         self._store = store
+        self._path = str(store.path) if store is not None else path
+        self._waiting: deque[list[Result]] = deque()
+        """Stored loads that are still to be replayed, by their number."""
+        self._asked: deque[Result] = deque()
+        """Those of the number that is asked for."""
+        self.at_s = 0.0
+        """Seconds of measuring up to the end of the last load, replayed or made."""
+        self.ended_by = ""
+        """Why no server could be had for the load that was asked for last, as far as it is stored."""
         self.results: list[Result] = list(before.trials) if before else []
         self.checks: list[Result] = list(before.checks) if before else []
         """Trials that are no part of the search itself (`Trial.part`)."""
@@ -71,8 +111,57 @@ class Record:
         return self._boot
 
     def ask(self) -> None:
-        """Begin something that takes a load, or several where the machine spoils some."""
-        self._number += 1
+        """Begin something that takes a load, or several where the machine spoils some. Raises ResultsError."""
+        if self._asked:
+            raise self._other(self._asked[0], "another load")
+        self._asked, self.ended_by = deque(self._waiting.popleft() if self._waiting else ()), ""
+        self._number = _number_of(self._asked[0]) if self._asked else self._number + 1
+
+    # Replaying.
+
+    def replay(self) -> None:
+        """Answer from here on with what is stored, in its order, until there is no more."""
+        self._waiting = deque([*group] for _, group in groupby(self.results, key=_number_of))
+        self.at_s = 0.0
+
+    @property
+    def replays(self) -> bool:
+        """Whether something that is stored was not asked for yet."""
+        return bool(self._waiting or self._asked)
+
+    def replayed(self, load: Load, purpose: Purpose, most: int) -> Result | None:
+        """Return what is stored of a load; None: it was not made, or what was made of it does not count.
+
+        One that the machine spoilt counts if it was the last of `most`, or if the search went on from it: killed in
+        between, it is made again under its number, as it would have been. A server that did not start ended the search,
+        and is started again. Raises ResultsError where another load is stored in its place.
+        """
+        taken: list[Result] = []
+        while self._asked and _purpose_of(self._asked[0]) is purpose:
+            taken.append(self._asked.popleft())
+        if self._asked and not taken:
+            raise self._other(self._asked[0], purpose.value)
+        if not taken:
+            return None
+        self.at_s = max(one.step.spent_s for one in taken if one.step is not None)
+        if not _same(taken[0].trial.load, load):
+            raise self._other(taken[0], load.label)
+        counted = [one for one in taken if isinstance(one, Measurement) or one.failure is FailureKind.DIED]
+        self.ended_by = "" if counted else next(one.reason for one in taken if isinstance(one, Failed))
+        if not counted:
+            return None
+        last, went_on = counted[-1], bool(self._waiting or self._asked)
+        spoilt = isinstance(last, Measurement) and of_the_moment(last) is not None
+        return None if spoilt and not went_on and len(taken) < most else last
+
+    def _other(self, stored: Result, asked: str) -> ResultsError:
+        """Return what is raised where a search asks for something else than what is stored."""
+        number, found = _number_of(stored), stored.trial.load.label
+        why = (
+            f"load {number} of the search is {found}, and this velodrome would make {asked} there: judge it with the "
+            "velodrome that measured it, or measure again"
+        )
+        return ResultsError(self._path, 0, why)
 
     def keep(
         self,
@@ -86,6 +175,7 @@ class Record:
         level = (backlog.per_s, backlog.error) if backlog is not None else ()
         step = Step(self._number, boot, purpose, round(self.spent_s, 3), rising_per_s, *level)
         kept: Result = replace(result, step=step)
+        self.at_s = step.spent_s
         if self._store is not None:
             self._store.append(kept)
         self.results.append(kept)
@@ -106,6 +196,37 @@ class Record:
     def now() -> str:
         """Return the time as results tell it."""
         return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _number_of(one: Result) -> int:
+    return one.step.number if one.step is not None else 0
+
+
+def _purpose_of(one: Result) -> Purpose | None:
+    return one.step.purpose if one.step is not None else None
+
+
+def _same(stored: Load, asked: Load) -> bool:
+    """Whether two loads were requested by the same step of a search; their warm-up depends on the server's past."""
+    if isinstance(stored.pace, Closed) or isinstance(asked.pace, Closed):
+        return stored.pace == asked.pace
+    kinds = stored.pace.kind == asked.pace.kind and stored.pace.arrivals == asked.pace.arrivals
+    return kinds and math.isclose(stored.pace.rate, asked.pace.rate, rel_tol=SAME)
+
+
+def cold_starts(results: Iterable[Result]) -> tuple[float, ...]:
+    """Return of each start of a server how long it took to its first right answer, seconds."""
+    found = {
+        one.step.boot: one.server.boot_s
+        for one in results
+        if isinstance(one, Measurement) and one.step is not None
+    }
+    return tuple(found.values())
+
+
+def cold_start(took_s: Sequence[float]) -> Interval | None:
+    """Return the shortest, the median and the longest of several starts, seconds; None: there was none."""
+    return Interval(min(took_s), median(took_s), max(took_s)) if took_s else None
 
 
 @contextmanager

@@ -8,14 +8,15 @@ budget, and what is recommended are all made of what is stored (`Progress`), so 
 on, and judging its folder again comes to the same answer.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from statistics import median
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -46,6 +47,7 @@ from velodrome.model.results import Result, Results, Sought
 from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.model.tuning import (
     Ask,
+    AsPasted,
     Candidate,
     Entry,
     Fate,
@@ -71,7 +73,17 @@ from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, Bench, alone_load, not_served, of_rate, trial_of, why_nothing
 from velodrome.usecases.load_blocks import common_first
 from velodrome.usecases.quiet import Quiet
-from velodrome.usecases.recording import Record, header, recorded
+from velodrome.usecases.recording import (
+    AROUND_S,
+    LEAST_PROOF_S,
+    PROVING,
+    START_S,
+    Record,
+    cold_start,
+    cold_starts,
+    header,
+    recorded,
+)
 
 # --- Progress, from stored results.
 
@@ -96,8 +108,6 @@ class Progress:
         self._alone: dict[str, OneByOne] = {}
         """By stack: outcomes of requests that were sent one after the other."""
         self.made: list[Made] = []
-        self.boots: dict[int, tuple[Contestant, float]] = {}
-        """Starts of servers: whose, and how long it took to the first right answer, seconds."""
         self.spent_s = 0.0
 
     def take(self, results: Sequence[Result]) -> list[Made]:
@@ -116,11 +126,9 @@ class Progress:
         for one in results:
             assert one.step is not None, "loads of a search say where they stand in it"
             self.spent_s = max(self.spent_s, one.step.spent_s)
-            if isinstance(one, Measurement):
-                self.boots.setdefault(one.step.boot, (one.trial.contestant, one.server.boot_s))
-                if one.step.purpose is Purpose.ALONE:
-                    stack = one.trial.contestant.stack
-                    self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
+            if isinstance(one, Measurement) and one.step.purpose is Purpose.ALONE:
+                stack = one.trial.contestant.stack
+                self._alone[stack] = self._asked(stack).and_of(one.load.outcomes)
         main = next((one for one in reversed(results) if not _is_beside(one)), results[-1])
         if main.step is None or main.step.purpose is Purpose.WARM_UP:
             return None
@@ -186,8 +194,8 @@ def _facts(ask: Ask, measured: Measurement) -> Observation:
 
 # --- The budget.
 
-PROVING, PROOF_S, LEAST_PROOF_S = 1 / 6, 60.0, 5.0
-"""Of the budget, for the proof; a proof is so long, or what that part allows, and so long at least."""
+PROOF_S = 60.0
+"""A proof is so long, or what its part of the budget allows."""
 CONFIRMS = (0.35, 0.45, 130.0)
 """Of the budget, for the starts that confirm: this part, or of a short budget the next, up to so many seconds."""
 CHECKING, CHECK_S = 0.1, 25.0
@@ -196,10 +204,6 @@ LOOKS = 0.5
 """Of the time that the race has, what looks at stacks may take: what was only looked at is no answer."""
 LATELY = 5
 """So many loads are remembered, to estimate how long the next may take."""
-START_S = 5.0
-"""Start, warm-up and stop of a server, about, until one was seen."""
-AROUND_S = 1.2
-"""Beside what is measured of a load: its own warm-up, its drain, the reading of facts."""
 LEAST_CONFIRM_S = 1.0
 
 
@@ -319,7 +323,7 @@ class Benches:
         before = len(self._record.results)
         error: NoServerError | AppAnswersWrongError | None = None
         try:
-            self._load(self._bench_of(candidate), ask)
+            self._load(self._bench_of(candidate, ask.purpose), ask)
         except (NoServerError, AppAnswersWrongError) as why:
             error = why
             self.stop()
@@ -343,8 +347,9 @@ class Benches:
         else:
             bench.connections(ask.connections, ask.seconds)
 
-    def _bench_of(self, candidate: Candidate) -> Bench:
-        if self._bench is None or self._bench.trial.contestant != candidate.contestant:
+    def _bench_of(self, candidate: Candidate, purpose: Purpose) -> Bench:
+        as_pasted = purpose is Purpose.PASTED
+        if self._bench is None or self._bench.trial.contestant != candidate.contestant or as_pasted:
             self.stop()
             trial = replace(self._template, contestant=candidate.contestant)
             known = self._alone_ms.get(candidate.contestant.stack)
@@ -357,8 +362,15 @@ class Benches:
                 warn=warn,
                 record=self._record,
                 arrivals=self._arrivals,
+                pasted=partial(self._lines, candidate.contestant) if as_pasted else None,
             )
         return self._bench
+
+    def _lines(self, contestant: Contestant, port: int, packages: Mapping[str, str]) -> str:
+        """Return what is pasted, for a port."""
+        app, stack = self._template.app, self._lab.stacks[contestant.stack]
+        assert app is not None, "what is pasted is of an app"
+        return deploying_app.deploy(app, contestant, stack, packages, port=port)
 
     @property
     def _alone_ms(self) -> dict[str, float]:
@@ -398,6 +410,9 @@ PROOFS = 3
 """Rates that are tried to be proven, each lower than the one before."""
 LOWERED = 0.9
 """Times a rate at which a proof failed, or what the server did then, the next is tried."""
+PASTED_TRIES, PASTED_S = 2, 20.0
+"""What is pasted is started so often at most, as one start of a server may be slower than the claim allows, and loaded
+for so many seconds, or as long as a proof."""
 FAR = 0.7
 """Of the lower end of an interval: where less than this is proven, shorter loads say little of long ones."""
 KEPT_FREE = 0.5
@@ -495,6 +510,14 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
             f"the two best once more, on {LEAST_BOOTS} fresh starts each and up to {MORE_BOOTS} of the best",
             f"whoever would be recommended with {numbers} workers, about 15 s, and the next best if it fails so",
             f"the recommended setting at the claimed rate, for {replayed.budget.proof_s:g} s",
+            *(
+                (
+                    "what is pasted, started as it stands, at the claimed rate for "
+                    f"{min(replayed.budget.proof_s, PASTED_S):g} s, and once more if it does not hold",
+                )
+                if template.app is not None
+                else ()
+            ),
         )
         what = f"tuning of {search.trial.recipe.name}"
         return plan_of(what, firsts, one.lab, adaptive=adaptive, budget_s=search.budget_s)
@@ -596,6 +619,9 @@ def best_setting(
                 survives = not replayed.take_checks(record.checks, ready.stacks, numbers)
             while (proof := replayed.next_proof()) is not None:
                 benches.measure(*proof)
+            while (pasted := replayed.next_pasted(template.app, ready.stacks)) is not None:
+                follower.preparing("what is pasted, started as it stands")
+                benches.measure(*pasted)
         results = Results(of, tuple(record.results), 0, torn=False, checks=tuple(record.checks))
     return judged(results, lab.stacks, str(folder), paste=asked.paste)
 
@@ -686,11 +712,89 @@ class Replayed:
         rate = fixed or _lowered(best.reported.low, broken)
         return best.candidate, Ask(seconds, rate=rate, fresh=True, purpose=Purpose.PROOF)
 
+    @property
+    def claim(self) -> float | None:
+        """The rate that was proven, requests per second; None: none was."""
+        return next((one.observed.ask.rate for one in self.proofs if one.observed.held), None)
+
+    @property
+    def pasted(self) -> list[Made]:
+        """Loads of what is pasted for the best one, at the rate that was proven, or starts of it that failed."""
+        best = self.field.best
+        label = best.candidate.label if best else ""
+        every = [one for one in self.progress.made if one.purpose is Purpose.PASTED]
+        rates = {self.claim, 0.0}
+        return [one for one in every if one.contestant.label == label and one.observed.ask.rate in rates]
+
+    def next_pasted(self, app: App | None, stacks: Mapping[str, Stack]) -> tuple[Candidate, Ask] | None:
+        """Return the next load of what is pasted, on a fresh start of that.
+
+        None: it was found to be what was measured, or twice not to be, or there is nothing that can be started.
+        """
+        best, claim, made = self.field.best, self.claim, self.pasted
+        if best is None or claim is None or app is None or len(made) >= PASTED_TRIES:
+            return None
+        stack = stacks.get(best.candidate.contestant.stack)
+        if stack is None or not _starts(best.candidate.contestant, app, stack):
+            return None
+        if any(one.observed.failed or self.within(one) for one in made):
+            return None
+        seconds = min(self.budget.proof_s, PASTED_S)
+        return best.candidate, Ask(seconds, rate=claim, fresh=True, purpose=Purpose.PASTED)
+
+    def within(self, made: Made) -> bool | None:
+        """Return whether a load of what is pasted lies within what is recommended; None: it cannot be told.
+
+        The claimed rate is the lower end of the interval of rates: what holds it lies within or above it. A cost lies
+        within the interval of one start: that of the mean of n starts, √(n + 1) times as wide (`of_one_start`).
+        """
+        observed = made.observed
+        if observed.failed or observed.held is False:
+            return False
+        if observed.held is None:
+            return None
+        cost, most = self._cost(observed), self._most
+        return True if most is None else None if cost is None else cost <= most
+
+    def _cost(self, observed: Observation) -> float | None:
+        """Return what a load cost of what is to be least: microseconds of CPU a request, or bytes."""
+        return observed.memory_bytes if self.field.wanted.goal is Goal.MEMORY else observed.cpu_us
+
+    @property
+    def _most(self) -> float | None:
+        """What one start of the best may cost, if it is as recommended; None: the rate is what is sought."""
+        best = self.field.tuned(self.budget.out_of_time(self.progress)).best
+        if self.field.wanted.goal is Goal.CAPACITY or best is None or best.value is None:
+            return None
+        return of_one_start(best.value, best.boots).high
+
     def tuned(self) -> Tuned:
-        """Return what came of it."""
+        """Return what came of it; what is not what was measured, once it is pasted, is not settled."""
+        found = self._proven()
+        last = self.pasted[-1] if self.pasted else None
+        if found.ending is not TuneEnding.SETTLED or last is None or self.within(last) is not False:
+            return found
+        because = f"pasted as it stands, it is not what was measured: {self.why_not(last)}"
+        return replace(found, ending=TuneEnding.SPENT, because=because)
+
+    def why_not(self, made: Made) -> str:
+        """Return why a load of what is pasted does not lie within what is recommended, or cannot be told."""
+        observed = made.observed
+        if said := observed.failed or observed.why or observed.spoilt:
+            return said
+        cost, most = self._cost(observed), self._most
+        if most is None or cost is None or cost <= most:
+            return ""
+        if self.field.wanted.goal is Goal.MEMORY:
+            return f"it has {quantity.memory(cost)}, and one start of it should have {quantity.memory(most)} at most"
+        found, limit = quantity.number(cost), quantity.number(most)
+        return f"it takes {found} µs of CPU a request, and one start of it should take {limit} µs at most"
+
+    def _proven(self) -> Tuned:
+        """Return what came of the race and of the proofs."""
         found = self.field.tuned(self.budget.out_of_time(self.progress))
         proofs = self.proofs
-        claim = next((one.observed.ask.rate for one in proofs if one.observed.held), None)
+        claim = self.claim
         if found.best is None or self.field.best is None:
             return found
         if claim is not None:
@@ -737,7 +841,6 @@ def judged(
     best, second, app = tuned.best, tuned.runner_up, question.app
     proofs = replayed.proofs
     proof = next((one.result for one in reversed(proofs) if isinstance(one.result, Measurement)), None)
-    held = next((one.observed.ask.rate for one in proofs if one.observed.held), None)
 
     def called(one: Entry | None) -> str:
         if one is None:
@@ -771,9 +874,14 @@ def judged(
         measured=circumstances(proof, stack.server if stack else None) if proof else "",
         withheld=withheld,
         arrivals=sought.arrivals,
-        claim=held,
+        claim=replayed.claim,
+        pasted=_as_pasted(replayed),
         proofs=tuple(_proven(one) for one in proofs),
-        cold_start_s=_cold_start(best, replayed.progress) if best else None,
+        cold_start_s=cold_start(
+            cold_starts(
+                one for one in results.trials if best and one.trial.contestant == best.candidate.contestant
+            )
+        ),
         folder=folder,
         workers=check,
         cpus=study.limits.for_cpus(sought.cpus),
@@ -791,18 +899,46 @@ def _checked(
     return checked(who, stacks.get(who.stack), workers.counts(limits.for_cpus(sought.cpus)), checks)
 
 
+def _starts(contestant: Contestant, app: App, stack: Stack) -> bool:
+    """Whether there are lines to paste that start something."""
+    return starts_something(deploying_app.deploy(app, contestant, stack, {}))
+
+
+def of_one_start(reported: Interval, starts: int) -> Interval:
+    """Return the interval of the next start of a server, where that of the mean of some starts is known.
+
+    Student's interval of a mean has a width of t·s ÷ √n, that of one more observation t·s·√(1 + 1/n) (G. J. Hahn and
+    W. Q. Meeker, «Statistical Intervals», 1991, section 4.7): √(n + 1) times as much. In logarithms, as starts differ.
+    """
+    wider = math.sqrt(max(starts, 1) + 1)
+    low, mid, high = reported.low, reported.mid, reported.high
+    return Interval(mid * (low / mid) ** wider, mid, mid * (high / mid) ** wider)
+
+
+def _as_pasted(replayed: Replayed) -> AsPasted | None:
+    """Return what the last start of what is pasted came to; None: there was none."""
+    if not replayed.pasted:
+        return None
+    made = replayed.pasted[-1]
+    result, within = made.result, replayed.within(made)
+    if not isinstance(result, Measurement):
+        return AsPasted(0.0, 0.0, within, replayed.why_not(made))
+    return AsPasted(
+        made.observed.ask.rate,
+        result.load.duration_s,
+        within,
+        replayed.why_not(made),
+        result.load.due.p99,
+        made.observed.cpu_us,
+    )
+
+
 def _proven(made: Made) -> Proven:
     observed = made.observed
     seconds = made.result.load.duration_s if isinstance(made.result, Measurement) else 0.0
     return Proven(
         observed.ask.rate, seconds, observed.held, observed.failed or observed.why or observed.spoilt
     )
-
-
-def _cold_start(best: Entry, progress: Progress) -> Interval | None:
-    """Return the shortest, median and longest time from start to the first right answer, seconds."""
-    took = [took_s for who, took_s in progress.boots.values() if who == best.candidate.contestant]
-    return Interval(min(took), median(took), max(took)) if took else None
 
 
 def _pasted(contestant: Contestant, proof: Measurement, app: App | None, stacks: Mapping[str, Stack]) -> str:

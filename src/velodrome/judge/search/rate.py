@@ -140,8 +140,11 @@ class Measuring:
     """A load near the edge."""
     reboot: Callable[[], None] | None = None
     """Boot the server again before the next load; None: it is somebody else's."""
-    prove: Callable[[float], Probe] | None = None
-    """A long load at the rate that is to be claimed; None: nothing is claimed."""
+    prove: Callable[[float], Probe | None] | None = None
+    """A long load at the rate that is to be claimed; it returns None where there is no more time for one. None: nothing
+    is claimed."""
+    stopped: Callable[[], str] = lambda: ""
+    """Says why no further load can be made, as a clause («its budget was spent»); empty: one can. Asked before each."""
 
 
 @dataclass
@@ -184,6 +187,8 @@ class _Search:
         """Double or halve until one rate held and a higher one did not; None when that is so."""
         rate = min(max(self.limits.first, self.limits.lowest), self.limits.highest)
         while not self._spent():
+            if why := self.measuring.stopped():
+                return self._ended(Ending.CANNOT, f"{why} before it was found where it begins to break")
             probe = self._try(rate, self.measuring.look)
             if probe.everywhere:
                 return self._ended(Ending.NEVER, probe.why)
@@ -248,6 +253,9 @@ class _Search:
         boots = 1
         while True:
             for _ in range(self.limits.loads):
+                if why := self.measuring.stopped():
+                    said = f"{why} after {len(self.probes)} loads on {_boots(boots)}"
+                    return self._ended(Ending.SPENT, said, self._interval())
                 if (ended := self._near()) is not None:
                     return ended
             found = self._interval()
@@ -309,14 +317,19 @@ class _Search:
                 known.learn(probe)
         return known
 
-    def _proven(self, claim: float, prove: Callable[[float], Probe]) -> Claim:
-        """Load at the rate that is to be claimed, each time on a fresh boot, and lower it where that does not hold."""
+    def _proven(self, claim: float, prove: Callable[[float], Probe | None]) -> Claim | None:
+        """Load at the rate that is to be claimed, each time on a fresh boot, and lower it where that does not hold.
+
+        None: there was no time for a single one.
+        """
         proofs: list[Probe] = []
         rate = claim
         while len(proofs) < PROOFS:
             if self.measuring.reboot is not None:
                 self.measuring.reboot()
             probe = prove(rate)
+            if probe is None:
+                return Claim(proofs[-1].rate, False, tuple(proofs)) if proofs else None
             proofs.append(probe)
             if probe.held:
                 return Claim(rate, True, tuple(proofs))

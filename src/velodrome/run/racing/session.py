@@ -11,7 +11,7 @@ answered anything, else `Failed(DIED)`; the trials that remain get a fresh serve
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -53,6 +53,7 @@ from velodrome.model.measurement import (
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
 from velodrome.run import answer_check, calls, servers, third_party, validity
+from velodrome.run.apps import pasted as pasting
 from velodrome.run.apps import serving as apps
 from velodrome.run.clients import idle
 from velodrome.run.clients import idle as acquaintance
@@ -96,8 +97,15 @@ class ImpossibleError(Exception):
         super().__init__(self.reason)
 
 
-def boot(plan: PlannedSession, lab: Lab, running: ExitStack) -> Booted:
-    """Start what a session needs, where and as planned; `running` ends it. Raises ImpossibleError."""
+Pasted = Callable[[int, Mapping[str, str]], str]
+"""Returns the lines of a shell that a user pastes to serve their app on a port, with these packages installed."""
+
+
+def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | None = None) -> Booted:
+    """Start what a session needs, where and as planned; `running` ends it. Raises ImpossibleError.
+
+    With `pasted` the server is started by what that returns, as it stands; only of an app of a user's own.
+    """
     trial, placed = plan.trials[0], plan.seat.placement
     stack = _stack(trial, lab)
     try:
@@ -124,13 +132,23 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack) -> Booted:
             if trial.app is not None:
                 urls = dict(zip(trial.app.third_parties, (one.url for one in thirds), strict=True))
                 serving = apps.serving(serving, trial.app, environment, lab.variables, urls)
+                if pasted is not None:
+                    lines = pasted(serving.port, environment.packages)
+                    if other := pasting.unlike(lines, environment.packages):
+                        raise ImpossibleError(
+                            FailureKind.START,
+                            f"what is pasted installs {other}, which is not what was measured",
+                        )
+                    serving = pasting.as_it_stands(serving, trial.app, lines, environment)
                 trial = replace(trial, app=apps.asked(trial.app, lab.requests))
             elif thirds:
                 serving = replace(serving, upstream=thirds[0].url)
         server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
+    except ImpossibleError:
+        raise
     except Exception as error:  # also what a third party's stack raises: it must not stop the study
-        lines = error.last_lines if isinstance(error, VelodromeError) else ()
-        raise ImpossibleError(_kind(error), sentence(error), lines) from error
+        last_lines = error.last_lines if isinstance(error, VelodromeError) else ()
+        raise ImpossibleError(_kind(error), sentence(error), last_lines) from error
     target = replace(_target(server.url, trial, stack), allow=(site.host,))
     # A plain request first: whether it bears the cookie too is what the load is to show.
     plain = target if trial.app else replace(target, headers=())

@@ -181,7 +181,9 @@ def differences(begun: Header, now: Header) -> list[str]:
     found += [
         f"the search's {name} changed"
         for name in sorted(searched.keys() | now_sought.keys())
-        if name != "budget_s" and searched.get(name) != now_sought.get(name)
+        if (name != "budget_s" or searched.get("what") == "capacity")
+        # Which loads a capacity has follows from its budget, so that another one does not go on from them.
+        and searched.get(name) != now_sought.get(name)
     ]
     for name in COMPARABLE:
         if begun.machine.get(name) != now.machine.get(name):
