@@ -1,0 +1,137 @@
+"""A call in an `async def` that waits without awaiting: the loop stands still, and so do all other requests."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Sequence
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
+
+LEAST = 0.02
+"""Share of the time in which the loop's thread was blocked, from which on it is looked into."""
+LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
+LEAST_DOSE_S = 0.001
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a place that blocks the loop's thread while nothing computes."""
+    watched = seen.watched
+    if watched is None or not watched.seconds:
+        return Unknown("no heartbeat came out of its processes")
+    if not watched.loop:
+        return Absent("no asyncio event loop runs in its processes")
+    share = watched.blocked_s / watched.seconds
+    if share < LEAST:
+        if watched.late_s:
+            why = (
+                f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, and of that "
+                f"blocked for {watched.blocked_s / watched.late_s:.0%}: it computes"
+            )
+        else:
+            why = "the loop was never late"
+        return Absent(why, _stacks(watched, watched.held_up[:1]))
+    place, stacks = _worst(watched)
+    blocked = sum(one.blocked_s for one in stacks)
+    worst = max(stacks, key=lambda one: one.blocked_s)
+    times = sum(one.times for one in stacks)
+    why = (
+        f"{place} holds up the loop for {blocked / watched.seconds:.1%} of the time, {1000 * blocked / times:.3g} ms "
+        f"each, and computes for {sum(one.ran_s for one in stacks) / max(blocked, 1e-9):.0%} of that"
+    )
+    named = worst.named
+    return (
+        Suspect(
+            min(0.95, 0.5 + share),
+            why,
+            _experiments(seen, worst, blocked / times),
+            _stacks(watched, [worst]),
+            loss=min(share, 0.9),
+        )
+        if named.own
+        else Unknown(f"{place} holds up the loop, which is not the app's own code")
+    )
+
+
+def _worst(watched: Watched) -> tuple[str, list[HeldUp]]:
+    """Return the place that blocks longest, and every stack with it as the innermost of the app's own."""
+    places: dict[str, list[HeldUp]] = defaultdict(list)
+    for one in watched.held_up:
+        places[one.named.place].append(one)
+    return max(places.items(), key=lambda item: sum(one.blocked_s for one in item[1]))
+
+
+def _experiments(seen: Symptoms, held: HeldUp, each_s: float) -> tuple[Experiment, ...]:
+    knee = seen.slope.knee if seen.slope else LEAST_CONNECTIONS
+    connections = min(max(2 * knee, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+    named, awaiting = held.named, held.awaiting
+    cure = Cure(
+        "do not wait in the event loop: an async client, `await asyncio.to_thread(…)`, or `def` in place of "
+        "`async def` where the framework runs that in a thread",
+        (awaiting or named).place,
+        (awaiting or named).text.strip(),
+        in_a_thread(awaiting) if awaiting else "",
+    )
+    found = []
+    if awaiting is not None and awaiting.column is not None:
+        moved = Treatment(f"{awaiting.place} in a thread", {"in-thread": [awaiting.site()]})
+        found.append(Experiment(moved, connections, cure, ("rps", "p99_ms"), takes="in-thread"))
+    more_s = max(each_s, LEAST_DOSE_S)
+    longer = Treatment(
+        f"{named.place} takes {1000 * more_s:.3g} ms longer", {"longer": [{**named.site(), "more_s": more_s}]}
+    )
+    found.append(Experiment(longer, connections, cure, ("rps",), "dose", takes="longer"))
+    return tuple(found)
+
+
+def in_a_thread(frame: Frame) -> str:
+    """Return the line with its call awaited in a thread; empty where the call is not all on one line."""
+    line = frame.text.encode()
+    if frame.column is None or frame.end_column is None or frame.end_line not in (0, frame.line):
+        return ""
+    call = line[frame.column : frame.end_column].decode(errors="replace")
+    try:
+        tree = ast.parse(call, mode="eval").body
+    except SyntaxError:
+        return ""
+    if not isinstance(tree, ast.Call):
+        return ""
+    words = [ast.unparse(one) for one in (tree.func, *tree.args)]
+    words += [
+        f"{one.arg}={ast.unparse(one.value)}" if one.arg else f"**{ast.unparse(one.value)}"
+        for one in tree.keywords
+    ]
+    before, after = (
+        line[: frame.column].decode(errors="replace"),
+        line[frame.end_column :].decode(errors="replace"),
+    )
+    return f"{before}await asyncio.to_thread({', '.join(words)}){after}".strip()
+
+
+def _stacks(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(
+            "stack",
+            f"{one.named.place} in {one.named.function}: {one.named.text.strip()}",
+            {
+                "frames": [f"{frame.function} ({frame.place})" for frame in one.stack],
+                "seconds": one.seconds,
+                "blocked_s": one.blocked_s,
+                "ran_s": one.ran_s,
+                "times": one.times,
+                "of_s": watched.seconds,
+            },
+        )
+        for one in held
+    )
+
+
+fault = Fault(
+    "blocking-call",
+    "one slow endpoint slows all, CPU idle: a synchronous call in an async def; def, a thread, or an async client",
+    ("hindsight#2942", "skypilot#10523"),
+    "The event loop is late because a call on its thread waits, and does not compute.",
+    "Moved to a thread, the call costs other requests nothing: throughput or p99 is better. Where it cannot be moved "
+    "from outside, it is made twice as long: throughput is worse.",
+    screen,
+)
