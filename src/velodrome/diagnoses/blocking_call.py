@@ -105,7 +105,9 @@ def in_a_thread(frame: Frame) -> str:
         line[: frame.column].decode(errors="replace"),
         line[frame.end_column :].decode(errors="replace"),
     )
-    return f"{before}await asyncio.to_thread({', '.join(words)}){after}".strip()
+    awaited = f"await asyncio.to_thread({', '.join(words)})"
+    whole = f"({awaited})" if after[:1] in {".", "[", "("} else awaited
+    return f"{before}{whole}{after}".strip()
 
 
 def _stacks(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:

@@ -1,15 +1,12 @@
 """What the apps of the ward share: an ASGI application of one coroutine, without a framework."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 BODY = b"hello"
 
 
-def answering(work: Callable[[], Awaitable[None]]) -> Callable[[Any, Any, Any], Awaitable[None]]:
+def answering(work):
     """Return an application that does some work for each request, and then answers it."""
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+    async def app(scope, receive, send):
         if scope["type"] == "lifespan":
             while True:
                 message = await receive()

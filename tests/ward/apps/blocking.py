@@ -9,22 +9,22 @@ from answering import answering
 _numbers = count(1)
 
 
-def price(seconds: float) -> float:
+def price(seconds):
     time.sleep(seconds)
     return seconds
 
 
-async def in_every_request() -> None:
+async def in_every_request():
     price(0.01)
 
 
-async def in_one_of_a_hundred() -> None:
+async def in_one_of_a_hundred():
     if next(_numbers) % 100 == 0:
         price(0.02)
     await asyncio.sleep(0.002)
 
 
-async def in_a_thread() -> None:
+async def in_a_thread():
     await asyncio.to_thread(price, 0.01)
 
 

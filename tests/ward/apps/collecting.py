@@ -2,7 +2,6 @@
 
 import gc
 import os
-from typing import Any
 
 from answering import answering
 
@@ -11,16 +10,16 @@ OBJECTS = int(os.environ.get("OBJECTS", "1_500_000"))
 EACH = 400
 """Objects in cycles that a request leaves behind."""
 
-_kept: list[dict[str, int]] = []
+_kept = []
 
 
-def fill() -> None:
+def fill():
     _kept.extend({"number": number} for number in range(OBJECTS))
 
 
-async def leaves_cycles() -> None:
+async def leaves_cycles():
     for _ in range(EACH):
-        one: dict[str, Any] = {}
+        one = {}
         one["itself"] = one
 
 
@@ -28,7 +27,7 @@ fill()
 severe = answering(leaves_cycles)
 
 
-def healthy() -> Any:
+def healthy():
     gc.collect()
     gc.freeze()
     return answering(leaves_cycles)

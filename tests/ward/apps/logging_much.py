@@ -13,12 +13,12 @@ _handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(fu
 _log.addHandler(_handler)
 
 
-async def ten_records() -> None:
+async def ten_records():
     for number in range(10):
         _log.info("request %d of %s", number, {"path": "/", "step": number})
 
 
-async def one_record_in_a_hundred() -> None:
+async def one_record_in_a_hundred():
     return None
 
 

@@ -6,15 +6,15 @@ import hashlib
 from answering import answering
 
 
-async def at_once() -> None:
+async def at_once():
     return None
 
 
-async def awaits() -> None:
+async def awaits():
     await asyncio.sleep(0.01)
 
 
-async def computes() -> None:
+async def computes():
     """On the loop, for some 5 ms: it holds up others, and no thread, client or `def` would change that."""
     hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 10_000)
     value = 0
