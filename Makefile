@@ -1,5 +1,6 @@
 # make race       set everything up and run the first race (about 5 minutes after set-up)
 # make test       set everything up and run the tests
+# make ward       every app of the ward that the doctor examines; goes on where it was stopped
 # make test-all   the slow, exhaustive ones as well
 # make lint       format and type checks, warnings denied
 # make lock       renew the hashed requirement files (host and every stack)
