@@ -24,10 +24,10 @@ PYTEST := $(BIN)/python -m pytest
 unexport MAKEFLAGS MFLAGS
 # Tests start thousands of interpreters. Each would compile all it imports, where a machine says that none of them keeps the result.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help dev race unit test test-all wheel installed-test rust-tests lint checks lock bench
+.PHONY: help dev race unit test ward test-all wheel installed-test rust-tests lint checks lock bench
 
 help:
-	@sed -n 's/^# //p' Makefile | head -n 10
+	@sed -n 's/^# //p' Makefile | head -n 11
 
 dev: $(VENV)/.built
 
@@ -66,6 +66,10 @@ test-all: $(BEFORE_TESTS)
 	cargo test --quiet --workspace -- --include-ignored
 	$(PYTEST) $(AT_ONCE) -m "not measured"
 	$(PYTEST) -m measured
+
+# Hours: each app is served some sixty times. `ward.jsonl` keeps what is done.
+ward: dev
+	$(BIN)/python -m tests.ward.run ward.jsonl
 
 # The engine is compiled once for `dev` and for this: same profile, same features.
 wheel: dev

@@ -80,7 +80,15 @@ def test_what_can_be_awaited_is_moved_to_a_thread_before_anything_is_made_longer
     assert moved.proof == "cure"
     assert moved.treatment.give["in-thread"] == [HANDLER.site()]
     assert longer.proof == "dose"
-    assert longer.treatment.give["longer"][0]["more_s"] == pytest.approx(0.58 / 30)
+    assert longer.treatment.give["longer"][0]["more_s"] == pytest.approx(0.6 / 30)
+
+
+def test_the_dose_is_as_long_as_a_call_that_is_alone() -> None:
+    """Under load several follow each other before the loop gives a sign of life again."""
+    alone = replace(QUIET, held_up=(replace(WAITING, seconds=0.1, times=10),))
+    found = catalogue()["blocking-call"].screen(replace(held(WAITING), watched_alone=alone))
+    assert isinstance(found, Suspect)
+    assert found.experiments[1].treatment.give["longer"][0]["more_s"] == pytest.approx(0.01)
 
 
 def test_without_columns_the_call_can_only_be_made_longer() -> None:

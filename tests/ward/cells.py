@@ -27,7 +27,6 @@ class Cell:
 
 
 BLOCKING_LINE = "blocking.py:13"
-TWO_WORKERS: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
 
 ILL = (
     Cell("blocking, severe", "blocking:severe", "blocking-call", line=BLOCKING_LINE),

@@ -32,19 +32,18 @@ def screen(seen: Symptoms) -> Screened:
             why = "the loop was never late"
         return Absent(why, _stacks(watched, watched.held_up[:1]))
     place, stacks = _worst(watched)
-    blocked = sum(one.blocked_s for one in stacks)
+    blocked, ran = (sum(getattr(one, name) for one in stacks) for name in ("blocked_s", "ran_s"))
     worst = max(stacks, key=lambda one: one.blocked_s)
-    times = sum(one.times for one in stacks)
     why = (
-        f"{place} holds up the loop for {blocked / watched.seconds:.1%} of the time, {1000 * blocked / times:.3g} ms "
-        f"each, and computes for {sum(one.ran_s for one in stacks) / max(blocked, 1e-9):.0%} of that"
+        f"{place} holds up the loop for {(blocked + ran) / watched.seconds:.0%} of the time under load, and computes "
+        f"for {ran / (blocked + ran):.0%} of that"
     )
     named = worst.named
     return (
         Suspect(
             min(0.95, 0.5 + share),
             why,
-            _experiments(seen, worst, blocked / times),
+            _experiments(seen, worst, _each_s(seen, place, stacks)),
             _stacks(watched, [worst]),
             loss=min(share, 0.9),
         )
@@ -59,6 +58,15 @@ def _worst(watched: Watched) -> tuple[str, list[HeldUp]]:
     for one in watched.held_up:
         places[one.named.place].append(one)
     return max(places.items(), key=lambda item: sum(one.blocked_s for one in item[1]))
+
+
+def _each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
+    """Return how long one call takes: of one connection where it shows there, as under load calls follow each other."""
+    alone = (
+        [one for one in seen.watched_alone.held_up if one.named.place == place] if seen.watched_alone else []
+    )
+    every = alone or stacks
+    return sum(one.seconds for one in every) / sum(one.times for one in every)
 
 
 def _experiments(seen: Symptoms, held: HeldUp, each_s: float) -> tuple[Experiment, ...]:

@@ -157,6 +157,8 @@ class Symptoms:
     """Of the app's interpreter."""
     workers: int
     server_cpus: int
+    watched_alone: Watched | None = None
+    """As `watched`, of one connection: no two requests hold up the loop one right after the other."""
     failed: tuple[str, ...] = ()
     """Why a screen could not be made, a sentence each."""
 

@@ -41,8 +41,8 @@ from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 
 BUDGET_S = 300.0
-WATCHED_S = 3.0
-"""Of the load with a heartbeat in the server."""
+WATCHED_S, ALONE_S = 3.0, 1.5
+"""Of the load with a heartbeat in the server, and of one connection alone before it."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 256
 """Of that load: those of the plateau, within these."""
 AROUND_S = 1.2
@@ -195,6 +195,7 @@ class Case:
         failed: list[str] = []
         found: tuple[Slope, Reused] | None = None
         watched: Watched | None = None
+        alone: Watched | None = None
         self._follower.preparing(f"screens: {self._base.about}")
         began = time.monotonic()
         try:
@@ -210,6 +211,7 @@ class Case:
                 self._boot_s = server.booted.boot_s
                 server.warm()
                 connections = min(max(many, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+                alone = heartbeat.watch(server, 1, ALONE_S)
                 watched = heartbeat.watch(server, connections, WATCHED_S)
                 version = server.booted.environment.version
                 self._cpus = len(server.booted.placed.server_cpus)
@@ -225,6 +227,7 @@ class Case:
             _version(version),
             self._workers(),
             self._cpus,
+            alone,
             tuple(failed),
         )
 
