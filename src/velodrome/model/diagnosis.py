@@ -177,6 +177,8 @@ class Examination:
     the request needs alone or its CPU time does; None: it could not be measured."""
     seconds: float
     """How long it took."""
+    folder: str = ""
+    """Of the app: what begins with it is shown without. Empty: a recipe."""
 
     @property
     def causes(self) -> tuple[Diagnosis, ...]:

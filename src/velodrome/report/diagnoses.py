@@ -52,7 +52,8 @@ def listing(every: Iterable[Explained]) -> list[str]:
 
 def lines(found: Examination) -> list[str]:
     """Return the whole examination."""
-    return [visible(one) for one in _lines(found)]
+    within = f"{found.folder.rstrip('/')}/" if found.folder else ""
+    return [visible(one.replace(within, "") if within else one) for one in _lines(found)]
 
 
 def _lines(found: Examination) -> Iterator[str]:

@@ -107,6 +107,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
             case.screens,
             case.unexplained(),
             time.monotonic() - began,
+            one.app.cwd if one.app else "",
         )
 
 
