@@ -9,8 +9,8 @@ thread again and again, and reads from the kernel how long that thread ran, and 
 comes afterwards, names the callback alone and cannot tell the two apart.
 
 `heart-<pid>.jsonl` in the folder gets a line for each time the loop was late (`stall`), one for each collection of
-garbage that took a millisecond (`gc`), and every half second one on what was seen since (`seen`). Times are seconds of
-`time.monotonic`, which all processes of a machine share on Linux.
+garbage that took a millisecond and was not begun by the heartbeat itself (`gc`), and every half second one on what was
+seen since (`seen`). Times are seconds of `time.monotonic`, which all processes of a machine share on Linux.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Heart:
         self._folder, self._late_s = folder, late_s
         self._loop: Optional[Loop] = None
         self._file: Optional[IO[str]] = None
-        self._began_gc = 0.0
+        self._began_gc, self._ident = 0.0, 0
         self._samples = {"all": 0, "logging": 0}
         self._threads: Dict[str, int] = {}
         self._late = 0.0
@@ -131,6 +131,7 @@ class Heart:
         threading.Thread(target=self._beat, name="velodrome-heartbeat", daemon=True).start()
 
     def _beat(self) -> None:
+        self._ident = threading.get_ident()
         beats = 0
         told = time.monotonic()
         while True:
@@ -208,6 +209,8 @@ class Heart:
         now = time.monotonic()
         if phase == "start":
             self._began_gc = now
+        elif threading.get_ident() == self._ident:
+            return  # the heartbeat's own garbage
         elif now - self._began_gc >= SHORT_GC_S and self._lines.acquire(False):
             # Never waits: a collection can begin while this thread writes a line of its own.
             self._lines.release()
