@@ -7,7 +7,8 @@ from pathlib import Path
 from velodrome.guest.stack import KnobValue
 
 APPS = Path(__file__).with_name("apps")
-ANYIO = "anyio==4.11.0"
+ANYIO, SQLALCHEMY, AIOHTTP = "anyio==4.11.0", "sqlalchemy==2.0.44", "aiohttp==3.13.2"
+SLOW = ("PAYMENTS_URL=latency:200ms",)
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,12 @@ class Cell:
     app: str
     fault: str = ""
     """What is wrong with it; empty: nothing."""
+    also: str = ""
+    """What is wrong with it besides: either may be found first."""
     stack: str = "uvicorn"
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
+    upstreams: tuple[str, ...] = ()
     line: str = ""
     """File and line that are to be named."""
 
@@ -44,6 +47,11 @@ ILL = (
     Cell("nodelay", "sound:nothing", "nodelay", stack="uvicorn-h11", knobs={"workers": 2}),
     Cell("collections", "collecting:severe", "gc-pause"),
     Cell("logging", "logging_much:severe", "log-cost"),
+    Cell("pool", "pooled:severe", "pool-exhausted", requires=(SQLALCHEMY,)),
+    Cell("connector", "calling:severe", "connector-limit", requires=(AIOHTTP,), upstreams=SLOW),
+)
+PAIRS = (
+    Cell("pair: blocking and tokens", "pairs:severe", "blocking-call", "thread-tokens", requires=(ANYIO,)),
 )
 WELL = (
     Cell("blocking, cured", "blocking:cured"),
@@ -52,6 +60,8 @@ WELL = (
     Cell("nodelay, cured", "sound:nothing", knobs={"workers": 2}),
     Cell("collections, cured", "collecting:healthy"),
     Cell("logging, cured", "logging_much:cured"),
+    Cell("pool, cured", "pooled:cured", requires=(SQLALCHEMY,)),
+    Cell("connector, cured", "calling:cured", requires=(AIOHTTP,), upstreams=SLOW),
     Cell("answers at once", "sound:nothing"),
     Cell("awaits", "sound:waiting"),
     Cell("decoy: computes on the loop", "sound:computing"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.run.apps.theirs import python_with
-from tests.ward.cells import APPS, ILL, WELL, Cell
+from tests.ward.cells import APPS, ILL, PAIRS, WELL, Cell
 
 import velodrome
 from velodrome.api.diagnosing import Examined
@@ -25,7 +25,7 @@ def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S)
         knobs=cell.knobs,
         cwd=str(APPS),
         python=python_with(*cell.requires),
-        env=cell.env,
+        upstreams=cell.upstreams,
         budget=budget_s,
         only=only,
         wait=True,
@@ -48,16 +48,21 @@ def row(cell: Cell, found: Examined) -> dict[str, Any]:
 
 
 def right(cell: Cell, found: Examined) -> bool:
-    """Whether the first cause is the fault of the cell, by its line where it has one; or nothing is accused."""
+    """Whether the first cause is the fault of the cell, by its line where it has one; both, where it has two.
+
+    Where it has none nothing may be accused.
+    """
     if not cell.fault:
         return found.healthy
+    if cell.also:
+        return {one.id for one in found.causes} == {cell.fault, cell.also}
     first = found.causes[0] if found.causes else None
     return first is not None and first.id == cell.fault and cell.line in str(first.document()["evidence"])
 
 
 def main(file: Path, parts: list[str]) -> None:
     done = {json.loads(line)["cell"] for line in file.read_text().splitlines()} if file.exists() else set()
-    for cell in (*ILL, *WELL):
+    for cell in (*ILL, *PAIRS, *WELL):
         if cell.name in done or (parts and not any(part in cell.name for part in parts)):
             continue
         try:

@@ -4,7 +4,7 @@ import os
 import sys
 
 import pytest
-from tests.ward.cells import ILL, WELL, Cell
+from tests.ward.cells import ILL, PAIRS, WELL, Cell
 from tests.ward.run import examined, right
 
 from velodrome.model.diagnosis import Ruling
@@ -36,6 +36,13 @@ def test_a_blocking_call_is_named_by_its_line_and_proven_by_its_cure() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("cell", ILL, ids=lambda cell: cell.name)
 def test_what_is_wrong_is_the_first_cause(cell: Cell) -> None:
+    found = examined(cell)
+    assert right(cell, found), found.text
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cell", PAIRS, ids=lambda cell: cell.name)
+def test_two_faults_at_once_are_both_found(cell: Cell) -> None:
     found = examined(cell)
     assert right(cell, found), found.text
 

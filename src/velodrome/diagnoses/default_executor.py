@@ -51,6 +51,7 @@ def screen(seen: Symptoms) -> Screened:
                 connections,
                 cure,
                 takes="default-executor",
+                needless=True,
             ),
         ),
         (*plateau(seen), Evidence("threads", said, {"threads": threads})),

@@ -33,6 +33,8 @@ class Experiment:
     """Whether the treated arm is cured, or has more of the fault."""
     takes: str = ""
     """The treatment that has to have met what it changes; empty: a setting of the stack, which always does."""
+    needless: bool = False
+    """Whether an app that never uses what the treatment changes cannot have the fault; else that tells nothing."""
     seconds: float = 1.0
     """Of each load."""
 

@@ -29,7 +29,15 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         min(0.9, 0.4 + watched.logging_share),
         said,
-        (Experiment(Treatment("logging off", {"logging": "off"}), connections, cure, takes="logging"),),
+        (
+            Experiment(
+                Treatment("logging off", {"logging": "off"}),
+                connections,
+                cure,
+                takes="logging",
+                needless=True,
+            ),
+        ),
         (evidence,),
         loss=min(watched.logging_share, 0.9),
     )

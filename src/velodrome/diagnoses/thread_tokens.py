@@ -50,7 +50,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.9 if alike else 0.4,
         f"{said}, {in_work:.3g} requests in work",
-        (Experiment(treatment, connections, cure, takes="anyio-tokens"),),
+        (Experiment(treatment, connections, cure, takes="anyio-tokens", needless=True),),
         (*plateau(seen), Evidence("threads", said, {"threads": threads})),
         loss=1 - threads / connections,
     )

@@ -287,6 +287,8 @@ class Case:
             if isinstance(found, str):
                 why.append(found)
                 continue
+            if isinstance(found, Absent):
+                return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, found.why, evidence=suspect.evidence)
             measured, judged = found
             proven = judged.ruling is Ruling.CAUSE
             better = f"both arms under {measured.load}, {len(measured.blocks)} blocks: {judged.reason}"
@@ -302,8 +304,8 @@ class Case:
             )
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
 
-    def _compared(self, experiment: Experiment, seen: Symptoms) -> tuple[Arms, judge.Judged] | str:
-        """Measure both arms until they tell; return why that cannot be done where it cannot."""
+    def _compared(self, experiment: Experiment, seen: Symptoms) -> tuple[Arms, judge.Judged] | Absent | str:
+        """Measure both arms until they tell; return why that cannot be done where it cannot, or need not."""
         treated = self._base.plus(experiment.treatment)
         load = arms.Loaded(experiment.connections, _length(experiment, seen))
         made = Arms(load.label, self._base, treated, ())
@@ -316,7 +318,8 @@ class Case:
             except NOT_SERVED as error:
                 return f"with {experiment.treatment.about} it is not served: {str(error).splitlines()[0]}"
             if experiment.takes and experiment.takes not in after.took:
-                return f"{experiment.treatment.about}: what it changes was never used"
+                why = f"{experiment.treatment.about}: what that changes was never used under load"
+                return Absent(why) if experiment.needless else why
             made = replace(made, blocks=(*made.blocks, (before.figures, after.figures)))
             if number + 1 in judge.LOOKS:
                 found = judge.judged(made, experiment.metrics, experiment.proof)
