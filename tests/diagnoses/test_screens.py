@@ -66,6 +66,11 @@ def test_an_app_that_computes_on_the_loop_does_not_block_it() -> None:
     assert isinstance(catalogue()["blocking-call"].screen(held(COMPUTING)), Absent)
 
 
+def test_where_the_system_does_not_say_what_a_thread_did_nothing_is_ruled_out() -> None:
+    untold = replace(COMPUTING, ran_s=0.0, blocked_s=0.0)
+    assert isinstance(catalogue()["blocking-call"].screen(held(untold)), Unknown)
+
+
 def test_a_blocking_call_is_named_by_the_apps_own_innermost_line() -> None:
     library = Frame("/srv/venv/lib/python3.12/site-packages/requests/api.py", 60, "get")
     found = catalogue()["blocking-call"].screen(held(replace(WAITING, stack=(library, FETCH, HANDLER, LOOP))))

@@ -21,6 +21,10 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("no heartbeat came out of its processes")
     if not watched.loop:
         return Absent("no asyncio event loop runs in its processes")
+    if watched.late_s and not watched.blocked_s + watched.ran_s:
+        return Unknown(
+            "the loop was late, and this system does not say whether its thread computed meanwhile"
+        )
     share = watched.blocked_s / watched.seconds
     if share < LEAST:
         if watched.late_s:

@@ -39,6 +39,7 @@ from velodrome.usecases.bench import UNLIMITED, trial_of
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
+from velodrome.usecases.workers import closes
 
 BUDGET_S = 300.0
 WATCHED_S, ALONE_S = 3.0, 1.5
@@ -194,7 +195,7 @@ class Case:
     def _screened(self, *, first: bool = False) -> Symptoms:
         """Run all screens on the app with the cures so far. Those of the first server must stand."""
         failed: list[str] = []
-        found: tuple[Slope, Reused] | None = None
+        found: tuple[Slope, Reused | None] | None = None
         watched: Watched | None = None
         alone: Watched | None = None
         self._follower.preparing(f"screens: {self._base.about}")
@@ -232,10 +233,11 @@ class Case:
             tuple(failed),
         )
 
-    def _climbed(self) -> tuple[Slope, Reused]:
+    def _climbed(self) -> tuple[Slope, Reused | None]:
+        stack = self._lab.stacks[self._trial.contestant.stack]
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
-            reused = reuse.compare(server)
+            reused = reuse.compare(server) if closes(stack, self._trial) else None
             return judge.slope(*slope.climb(server)), reused
 
     # --- Experiments.

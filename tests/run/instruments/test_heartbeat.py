@@ -48,6 +48,12 @@ def test_what_was_seen_is_put_together() -> None:
     assert found.collections_s == found.longest_collection_s == 0.2
 
 
+def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> None:
+    master = {**SEEN, "loop": None}
+    assert seen([SEEN, master, master], 10, 11).seconds == 0.5
+    assert seen([master, master], 10, 11).seconds == 1.0
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -36,7 +36,7 @@ def watch(server: Standing, connections: int, seconds: float) -> Watched:
 def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0) -> Watched:
     """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
     held: dict[tuple[Frame, ...], list[float]] = {}
-    seconds = late = collections = longest = 0.0
+    seconds = looped = late = collections = longest = 0.0
     samples = logging = 0
     loop, threads, libraries = "", dict[str, int](), set[str]()
     for line in lines:
@@ -52,6 +52,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 longest = max(longest, float(line["gc"]))
             elif "seen" in line:
                 seconds += float(line["seen"])
+                looped += float(line["seen"]) if line["loop"] else 0.0
                 loop = str(line["loop"] or loop)
                 samples += int(line["samples"]["all"])
                 logging += int(line["samples"]["logging"])
@@ -64,7 +65,8 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     places.sort(key=lambda one: -one.seconds)
     share = logging / samples if samples else 0.0
     return Watched(
-        seconds,
+        looped
+        or seconds,  # a master that only looks after its workers has no loop, and no share in their time
         loop,
         late,
         tuple(places[:STACKS]),
