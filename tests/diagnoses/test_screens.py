@@ -18,6 +18,7 @@ SUSPICIOUS = {
     "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
     "default-executor": with_threads("asyncio_", 6, k=6),
     "nodelay": replace(SEEN, reused=Reused(0.6, 43.0)),
+    "gil-convoy": replace(held(WAITING), slope=rising(1, cpus=1.0)),
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
     "log-cost": replace(SEEN, watched=replace(QUIET, logging_share=0.5)),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),

@@ -46,6 +46,7 @@ ILL = (
     Cell("executor on asyncio", "threads:severe", "default-executor", knobs={"loop": "asyncio"}),
     Cell("nodelay", "sound:nothing", "nodelay", stack="uvicorn-h11", knobs={"workers": 2}),
     Cell("collections", "collecting:severe", "gc-pause"),
+    Cell("convoy", "beside:in_a_thread", "gil-convoy"),
     Cell("logging", "logging_much:severe", "log-cost"),
     Cell("pool", "pooled:severe", "pool-exhausted", requires=(SQLALCHEMY,)),
     Cell("connector", "calling:severe", "connector-limit", requires=(AIOHTTP,), upstreams=SLOW),

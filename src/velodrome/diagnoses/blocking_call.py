@@ -10,6 +10,8 @@ from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
 
 LEAST = 0.02
 """Share of the time in which the loop's thread was blocked, from which on it is looked into."""
+BUSY = 0.6
+"""CPUs in use with one request in flight."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
 LEAST_DOSE_S = 0.001
 
@@ -45,7 +47,8 @@ def screen(seen: Symptoms) -> Screened:
     named = worst.named
     return (
         Suspect(
-            min(0.95, 0.5 + share),
+            # Where somebody computes all the time, the loop's thread may well wait for the interpreter's lock.
+            0.3 if seen.slope is not None and seen.slope.alone.cpus > BUSY else min(0.95, 0.5 + share),
             why,
             _experiments(seen, worst, _each_s(seen, place, stacks)),
             _stacks(watched, [worst]),

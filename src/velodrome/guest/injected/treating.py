@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from types import ModuleType
@@ -158,6 +159,12 @@ def _collector(giving: Giving, how: str) -> None:
     giving.when_warm(act)
 
 
+def _switch_interval(giving: Giving, seconds: float) -> None:
+    """Have a thread that computes give up the interpreter's lock after so long, where another one wants it."""
+    sys.setswitchinterval(seconds)
+    giving.took("switch-interval")
+
+
 def _logging(giving: Giving, how: str) -> None:
     """Turn the records of `logging` off."""
 
@@ -263,6 +270,7 @@ TREATMENTS = {
     "default-executor": _default_executor,
     "nodelay": _nodelay,
     "collector": _collector,
+    "switch-interval": _switch_interval,
     "logging": _logging,
     "sqlalchemy-pool": _sqlalchemy_pool,
     "aiohttp-connections": _aiohttp_connections,

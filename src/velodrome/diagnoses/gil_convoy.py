@@ -1,0 +1,54 @@
+"""A thread that computes beside the event loop, which then waits up to 5 ms for the interpreter's lock each time."""
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Symptoms
+
+BLOCKED = 0.05
+"""Share of the time in which the loop's thread was blocked, from which on it is looked into."""
+BUSY = 0.6
+"""CPUs in use with one request in flight: somebody computes whom no request made compute."""
+INTERVAL_S = 0.0002
+"""In place of Python's 5 ms; small enough for the lock to be had at once, and large enough not to cost much itself."""
+CONNECTIONS = 8
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a loop that is blocked while the CPU is busy, with one request in flight."""
+    watched = seen.watched
+    if watched is None or not watched.seconds:
+        return Unknown("no heartbeat came out of its processes")
+    if seen.slope is None:
+        return Unknown("throughput over connections could not be measured")
+    if not watched.loop:
+        return Absent("no asyncio event loop runs in its processes")
+    share, cpus = watched.blocked_s / watched.seconds, seen.slope.alone.cpus
+    said = f"the loop is blocked for {share:.0%} of the time; with one request in flight {cpus:.2f} CPUs are busy"
+    evidence = Evidence("counter", said, {"blocked_share": share, "cpus_alone": cpus})
+    if share < BLOCKED or cpus < BUSY:
+        return Absent(said, (evidence,))
+    cure = Cure(
+        "compute in a process of its own (concurrent.futures.ProcessPoolExecutor); until then a shorter switch "
+        "interval gives the loop its turn sooner",
+        "where the thread is started",
+        "a thread that computes in the process of the event loop",
+        f"sys.setswitchinterval({INTERVAL_S:g})",
+    )
+    treatment = Treatment(f"a switch interval of {1000 * INTERVAL_S:g} ms", {"switch-interval": INTERVAL_S})
+    return Suspect(
+        0.8,
+        said,
+        (Experiment(treatment, CONNECTIONS, cure, takes="switch-interval"),),
+        (evidence,),
+        loss=0.8,
+    )
+
+
+fault = Fault(
+    "gil-convoy",
+    "a thread that computes caps the loop near 100/s: 5 ms until it has the interpreter's lock again; use a process",
+    ("distributed#6325",),
+    "Each time the loop has waited, it waits again for the interpreter's lock, until the computing thread's turn ends.",
+    "With shorter turns (sys.setswitchinterval) throughput is better, although nothing computes less.",
+    screen,
+)
