@@ -1,8 +1,14 @@
 """An examination as text: causes with what they cost and how they are cured, then what is none, then what is left."""
 
+import json
+from pathlib import Path
+
+import pytest
+
 from velodrome.model.diagnosis import Cure, Diagnosis, Evidence, Examination, Ruling, Untried, surest_first
+from velodrome.model.errors import OutputError
 from velodrome.model.quantity import Interval
-from velodrome.report.diagnoses import lines
+from velodrome.report.diagnoses import lines, write
 
 CAUSE = Diagnosis(
     "blocking-call",
@@ -57,6 +63,13 @@ def test_the_document_has_the_keys_that_are_promised() -> None:
     assert (last["verdict"], last["cure"], last["proof"]) == ("not-a-cause", None, None)
     assert told["unexplained"] == 0.06
     assert not told["healthy"]
+
+
+def test_the_document_is_written_to_a_file(tmp_path: Path) -> None:
+    write(examined(CAUSE), tmp_path / "doctor.json")
+    assert json.loads((tmp_path / "doctor.json").read_text()) == examined(CAUSE).document()
+    with pytest.raises(OutputError, match="nowhere"):
+        write(examined(CAUSE), tmp_path / "nowhere" / "doctor.json")
 
 
 def test_terminal_codes_in_what_an_app_wrote_are_made_visible() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,6 +69,12 @@ def command(
         list[str] | None,
         server.of_results("--fail-on", help="Exit with 1 if this fault, or any, is a cause; repeatable."),
     ] = None,
+    out: Annotated[
+        Path | None,
+        server.of_results(
+            "--out", help="Write the document of --json to this file, both arms of each experiment in it."
+        ),
+    ] = None,
     show: Annotated[
         bool, server.of_results("--list", help="Explain every fault it looks for, and stop.")
     ] = False,
@@ -103,6 +110,8 @@ def command(
         print(json.dumps(found.document()))
     else:
         print("\n".join(diagnoses.lines(found)))
+    if out is not None:
+        diagnoses.write(found, out)
     if any(ANY in failing or one.id in failing for one in found.causes):
         sys.exit(FAILED)
 

@@ -1,9 +1,12 @@
 """What the doctor found, as text: causes with their evidence, their cost and their cure, then all that is none."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling
+from velodrome.model.errors import OutputError
 from velodrome.model.quantity import Interval, duration, number
 from velodrome.report.typeset import visible
 
@@ -73,6 +76,14 @@ def _lines(found: Examination) -> Iterator[str]:
     if found.unexplained is not None:
         yield f"unexplained: {found.unexplained:.0%} of the time of a request under full load"
     yield f"took {duration(found.seconds)}"
+
+
+def write(found: Examination, path: Path) -> None:
+    """Write the document, with both arms of every experiment, to a file. Raises OutputError."""
+    try:
+        path.write_text(json.dumps(found.document(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(str(path), error.strerror or str(error)) from error
 
 
 def diagnosis_lines(one: Diagnosis) -> list[str]:
