@@ -18,7 +18,7 @@ SUSPICIOUS = {
     "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
     "default-executor": with_threads("asyncio_", 6, k=6),
     "nodelay": replace(SEEN, reused=Reused(0.6, 43.0)),
-    "gil-convoy": replace(held(WAITING), slope=rising(1, cpus=1.0)),
+    "gil-convoy": replace(SEEN, watched=replace(QUIET, held_up=(WAITING,), late_s=0.6, others_s=0.55)),
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
     "log-cost": replace(SEEN, watched=replace(QUIET, logging_share=0.5)),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
@@ -70,6 +70,16 @@ def test_an_app_that_computes_on_the_loop_does_not_block_it() -> None:
 def test_where_the_system_does_not_say_what_a_thread_did_nothing_is_ruled_out() -> None:
     untold = replace(COMPUTING, ran_s=0.0, blocked_s=0.0)
     assert isinstance(catalogue()["blocking-call"].screen(held(untold)), Unknown)
+
+
+def test_whether_other_threads_compute_decides_which_of_two_is_likelier() -> None:
+    idle, busy = held(WAITING), SUSPICIOUS["gil-convoy"]
+    assert isinstance(catalogue()["gil-convoy"].screen(idle), Absent)
+    calls = [catalogue()["blocking-call"].screen(one) for one in (idle, busy)]
+    convoy = catalogue()["gil-convoy"].screen(busy)
+    assert isinstance(convoy, Suspect)
+    first, second = (one.likelihood for one in calls if isinstance(one, Suspect))
+    assert first > convoy.likelihood - 0.2 > second
 
 
 def test_a_blocking_call_is_named_by_the_apps_own_innermost_line() -> None:

@@ -101,6 +101,10 @@ def test_a_slope_that_still_rises_says_so() -> None:
     assert slope(points(20, 40, 80, 160), [(20, 160)]).rises
 
 
+def test_a_last_loop_that_recovers_from_a_dip_does_not_rise() -> None:
+    assert not slope(points(20, 40, 80, 70, 79), [(20, 80)]).rises
+
+
 def test_what_a_cure_takes_away_is_explained() -> None:
     assert unexplained(rising(4), rising(256), room=1.0) == pytest.approx(0.0)
 

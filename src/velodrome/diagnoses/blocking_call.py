@@ -10,8 +10,8 @@ from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
 
 LEAST = 0.02
 """Share of the time in which the loop's thread was blocked, from which on it is looked into."""
-BUSY = 0.6
-"""CPUs in use with one request in flight."""
+OTHERS = 0.5
+"""CPU time of other threads, over the time in which the loop's was blocked."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
 LEAST_DOSE_S = 0.001
 
@@ -47,8 +47,8 @@ def screen(seen: Symptoms) -> Screened:
     named = worst.named
     return (
         Suspect(
-            # Where somebody computes all the time, the loop's thread may well wait for the interpreter's lock.
-            0.3 if seen.slope is not None and seen.slope.alone.cpus > BUSY else min(0.95, 0.5 + share),
+            # Where another thread computes meanwhile, the loop's may well wait for the interpreter's lock.
+            0.3 if watched.others_s > OTHERS * watched.blocked_s else min(0.95, 0.5 + share),
             why,
             _experiments(seen, worst, _each_s(seen, place, stacks)),
             _stacks(watched, [worst]),

@@ -6,26 +6,24 @@ from velodrome.model.symptoms import Symptoms
 
 BLOCKED = 0.05
 """Share of the time in which the loop's thread was blocked, from which on it is looked into."""
-BUSY = 0.6
-"""CPUs in use with one request in flight: somebody computes whom no request made compute."""
+OTHERS = 0.5
+"""CPU time of other threads, over the time in which the loop's was blocked, from which on they may be why."""
 INTERVAL_S = 0.0002
 """In place of Python's 5 ms; small enough for the lock to be had at once, and large enough not to cost much itself."""
 CONNECTIONS = 8
 
 
 def screen(seen: Symptoms) -> Screened:
-    """Look for a loop that is blocked while the CPU is busy, with one request in flight."""
+    """Look for a loop that is blocked while other threads of its process compute."""
     watched = seen.watched
     if watched is None or not watched.seconds:
         return Unknown("no heartbeat came out of its processes")
-    if seen.slope is None:
-        return Unknown("throughput over connections could not be measured")
     if not watched.loop:
         return Absent("no asyncio event loop runs in its processes")
-    share, cpus = watched.blocked_s / watched.seconds, seen.slope.alone.cpus
-    said = f"the loop is blocked for {share:.0%} of the time; with one request in flight {cpus:.2f} CPUs are busy"
-    evidence = Evidence("counter", said, {"blocked_share": share, "cpus_alone": cpus})
-    if share < BLOCKED or cpus < BUSY:
+    share, others = (one / watched.seconds for one in (watched.blocked_s, watched.others_s))
+    said = f"the loop is blocked for {share:.0%} of the time, and other threads compute meanwhile for {others:.0%}"
+    evidence = Evidence("counter", said, {"blocked_share": share, "others_share": others})
+    if share < BLOCKED or others < OTHERS * share:
         return Absent(said, (evidence,))
     cure = Cure(
         "compute in a process of its own (concurrent.futures.ProcessPoolExecutor); until then a shorter switch "

@@ -38,7 +38,7 @@ def slope(points: Sequence[Point], pairs: Sequence[tuple[float, float]]) -> Slop
     """Return how throughput rises; `pairs` are throughputs of one connection and of the plateau. Neither is empty."""
     top = max(points, key=lambda one: one.rps)
     knee = next(one.connections for one in points if one.rps >= KNEE * top.rps)
-    rises = len(points) > 1 and points[-1].rps > RISES_BY * points[-2].rps
+    rises = len(points) > 1 and points[-1].rps > RISES_BY * max(one.rps for one in points[:-1])
     alone, plateau = (Series(dict(enumerate(side))) for side in zip(*pairs, strict=True))
     return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises)
 

@@ -125,6 +125,8 @@ class Watched:
     """Of those that a diagnosis is about, the ones that were imported."""
     rps: float = 0.0
     """Of the load meanwhile."""
+    others_s: float = 0.0
+    """CPU time of other threads of the process while the loop was late."""
 
     @property
     def blocked_s(self) -> float:

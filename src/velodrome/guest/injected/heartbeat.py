@@ -5,7 +5,8 @@
 
 A thread asks the loop for a sign of life every few milliseconds. While none comes, it takes the stack of the loop's
 thread again and again, and reads from the kernel how long that thread ran, and how long it was ready and had no CPU
-(/proc/self/task/TID/schedstat): what is left of the time it was *blocked*. The asyncio log of slow callbacks, which
+(/proc/self/task/TID/schedstat): what is left of the time it was *blocked*, and whether other threads
+of the process ran meanwhile (`others_s`). The asyncio log of slow callbacks, which
 comes afterwards, names the callback alone and cannot tell the two apart.
 
 `heart-<pid>.jsonl` in the folder gets a line for each time the loop was late (`stall`), one for each collection of
@@ -149,7 +150,7 @@ class Heart:
 
     def _listen(self, watched: Loop) -> None:
         beat = threading.Event()
-        before = watched.usage()
+        before, used = watched.usage(), time.process_time()
         asked = time.monotonic()
         try:
             watched.loop.call_soon_threadsafe(beat.set)
@@ -172,7 +173,9 @@ class Heart:
             since, before = now, after
         length = time.monotonic() - asked
         self._late += length
-        self._write({"stall": length, "at": asked, "places": [one._asdict() for one in joined(places)]})
+        others = time.process_time() - used - sum(one.ran_s for one in places)
+        line = {"stall": length, "at": asked, "others_s": max(0.0, others)}
+        self._write({**line, "places": [one._asdict() for one in joined(places)]})
 
     def _sample(self, watched: Optional[Loop]) -> None:
         """Take a stack of each thread, but of those that are idle."""

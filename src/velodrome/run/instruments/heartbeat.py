@@ -36,7 +36,7 @@ def watch(server: Standing, connections: int, seconds: float) -> Watched:
 def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0) -> Watched:
     """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
     held: dict[tuple[Frame, ...], list[float]] = {}
-    seconds = looped = late = collections = longest = 0.0
+    seconds = looped = late = others = collections = longest = 0.0
     samples = logging = 0
     loop, threads, libraries = "", dict[str, int](), set[str]()
     for line in lines:
@@ -45,6 +45,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 continue
             if "stall" in line:
                 late += float(line["stall"])
+                others += float(line.get("others_s", 0.0))
                 for place in line["places"]:
                     _add(held, place)
             elif "gc" in line:
@@ -76,6 +77,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         threads,
         frozenset(libraries),
         rps,
+        others,
     )
 
 
