@@ -201,7 +201,7 @@ class Case:
         self._follower.preparing(f"screens: {self._base.about}")
         began = time.monotonic()
         try:
-            found = self._climbed()
+            found = self._climbed(failed)
         except NOT_SERVED as error:
             if first:
                 raise
@@ -233,12 +233,19 @@ class Case:
             tuple(failed),
         )
 
-    def _climbed(self) -> tuple[Slope, Reused | None]:
+    def _climbed(self, failed: list[str]) -> tuple[Slope, Reused | None]:
+        """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
         stack = self._lab.stacks[self._trial.contestant.stack]
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
             reused = reuse.compare(server) if closes(stack, self._trial) else None
-            return judge.slope(*slope.climb(server)), reused
+            points, died = slope.climb(server)
+            if not died:
+                return judge.slope(points, slope.ends(server, points)), reused
+        failed.append(died)
+        with standing(self._trial, self._lab, self._base) as server:
+            server.warm()
+            return judge.slope(points, slope.ends(server, points)), reused
 
     # --- Experiments.
 

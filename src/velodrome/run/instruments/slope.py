@@ -1,8 +1,10 @@
 """SLOPE: closed loops of 1, 2, 4 … connections, until throughput rises no more; then the two ends again, in turns.
 
-points, pairs = climb(server)
+points, died = climb(server)
+pairs = ends(server, points)
 """
 
+from velodrome.model.errors import NoServerError
 from velodrome.model.symptoms import Point
 from velodrome.run.instruments.standing import Standing, figures
 
@@ -16,23 +18,35 @@ SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
 PAIRS = 3
 
 
-def climb(server: Standing, most: int = MOST) -> tuple[tuple[Point, ...], tuple[tuple[float, float], ...]]:
-    """Return the closed loops, and throughputs of one connection and of the plateau, one after the other, in pairs.
+def climb(server: Standing, most: int = MOST) -> tuple[tuple[Point, ...], str]:
+    """Return the closed loops, and why there are no more where the server did not bear the last; empty: it bore all.
 
-    Raises NoServerError.
+    Raises NoServerError where it bears none.
     """
     points = [point(server, 1, SHORT_S)]
-    seconds = min(max(SHORT_S, ANSWERS / max(points[0].rps, 0.1)), LONG_S)
+    seconds = _seconds(points[0])
     best, flat, count = points[0], 0, 1
     while count < most and flat < FLAT:
         count *= 2
-        points.append(point(server, count, seconds))
+        try:
+            points.append(point(server, count, seconds))
+        except NoServerError as error:
+            return tuple(points), f"{count} connections at once: {error.reason}"
         flat = flat + 1 if points[-1].rps < RISES * best.rps else 0
         best = max(best, points[-1], key=lambda one: one.rps)
-    pairs = [
+    return tuple(points), ""
+
+
+def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, float], ...]:
+    """Return throughputs of one connection and of the plateau, one after the other, in pairs. Raises NoServerError."""
+    best, seconds = max(points, key=lambda one: one.rps), _seconds(points[0])
+    return tuple(
         (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps) for _ in range(PAIRS)
-    ]
-    return tuple(points), tuple(pairs)
+    )
+
+
+def _seconds(alone: Point) -> float:
+    return min(max(SHORT_S, ANSWERS / max(alone.rps, 0.1)), LONG_S)
 
 
 def point(server: Standing, connections: int, seconds: float) -> Point:
