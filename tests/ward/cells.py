@@ -59,7 +59,7 @@ WELL = (
     Cell("tokens, cured", "tokens:cured", requires=(ANYIO,)),
     Cell("executor, cured", "threads:cured"),
     Cell("nodelay, cured", "sound:nothing", knobs={"workers": 2}),
-    Cell("collections, cured", "collecting:healthy"),
+    Cell("collections, cured", "collecting:cured"),
     Cell("logging, cured", "logging_much:cured"),
     Cell("pool, cured", "pooled:cured", requires=(SQLALCHEMY,)),
     Cell("connector, cured", "calling:cured", requires=(AIOHTTP,), upstreams=SLOW),

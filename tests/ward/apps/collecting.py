@@ -1,33 +1,26 @@
 """`gc-pause`: a large heap that every collection of the oldest generation goes through; and cured."""
 
 import gc
-import os
 
 from answering import answering
 
-OBJECTS = int(os.environ.get("OBJECTS", "1_500_000"))
-"""Kept for good: a cache, or parsed data."""
-EACH = 400
-"""Objects in cycles that a request leaves behind."""
+OBJECTS = 1_000_000
+"""Kept for good: parsed data."""
+EACH = 10_000
+"""Objects of one request, which live long enough to be taken for old."""
 
-_kept = []
-
-
-def fill():
-    _kept.extend({"number": number} for number in range(OBJECTS))
+kept = [[number] for number in range(OBJECTS)]
 
 
-async def leaves_cycles():
-    for _ in range(EACH):
-        one = {}
-        one["itself"] = one
+async def reads_rows():
+    rows = [[number] for number in range(EACH)]
+    rows.clear()
 
 
-fill()
-severe = answering(leaves_cycles)
+severe = answering(reads_rows)
 
 
-def healthy():
+def cured():
     gc.collect()
     gc.freeze()
-    return answering(leaves_cycles)
+    return answering(reads_rows)
