@@ -74,12 +74,12 @@ def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
             reason = f"{_NAMES[metric]} {_times(found.shown)} better {_WHERE[proof]}"
             return Judged(Ruling.CAUSE, reason, _effect(arms, proof), _gain(arms, proof))
     if all(found.shown.high < FAULT[metric] for metric, found in better.items()):
-        worst = max(better.items(), key=lambda one: one[1].shown.high)
+        worst = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
         reason = f"{_NAMES[worst[0]]} {_times(worst[1].shown)} better {_WHERE[proof]}: not worth a cure"
         return Judged(Ruling.NOT_A_CAUSE, reason, gain=_gain(arms, proof))
     if len(arms.blocks) < LOOKS[-1]:
         return None
-    widest = max(better.items(), key=lambda one: one[1].shown.high)
+    widest = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
     reason = f"after {len(arms.blocks)} blocks {_NAMES[widest[0]]} is {_times(widest[1].shown)} better {_WHERE[proof]}"
     return Judged(Ruling.CANNOT_TELL, reason, gain=_gain(arms, proof))
 
