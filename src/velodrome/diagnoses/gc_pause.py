@@ -18,7 +18,9 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("no heartbeat came out of its processes")
     share = watched.collections_s / watched.seconds
     longest_ms = 1000 * watched.longest_collection_s
-    said = f"garbage was collected for {share:.1%} of the time, at most for {longest_ms:.3g} ms at once"
+    said = (
+        f"the whole heap was collected for {share:.1%} of the time, at most for {longest_ms:.3g} ms at once"
+    )
     evidence = Evidence(
         "counter",
         said,

@@ -115,7 +115,7 @@ class Watched:
     held_up: tuple[HeldUp, ...]
     """The longest first."""
     collections_s: float
-    """In which garbage was collected, by collections of a millisecond or more."""
+    """In which the whole heap was gone through for garbage."""
     longest_collection_s: float
     logging_share: float
     """Of the stacks of threads that were not idle, the share with `logging` in it."""

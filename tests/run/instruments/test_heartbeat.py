@@ -48,6 +48,11 @@ def test_what_was_seen_is_put_together() -> None:
     assert found.collections_s == found.longest_collection_s == 0.2
 
 
+def test_collections_of_young_objects_are_not_counted() -> None:
+    young, old = ({"gc": 0.1, "at": 10.3, "generation": generation} for generation in (1, 2))
+    assert seen([young, old, young], 10, 11).collections_s == 0.1
+
+
 def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> None:
     master = {**SEEN, "loop": None}
     assert seen([SEEN, master, master], 10, 11).seconds == 0.5

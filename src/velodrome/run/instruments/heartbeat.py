@@ -21,6 +21,8 @@ LATE_S = 0.008
 BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
 SETTLE_S = 0.6
 """What was seen is written twice a second."""
+OLDEST = 2
+"""Generation of the collections that go through the whole heap."""
 DEPTH = 40
 STACKS = 50
 
@@ -48,7 +50,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 others += float(line.get("others_s", 0.0))
                 for place in line["places"]:
                     _add(held, place)
-            elif "gc" in line:
+            elif "gc" in line and int(line["generation"]) >= OLDEST:
                 collections += float(line["gc"])
                 longest = max(longest, float(line["gc"]))
             elif "seen" in line:
