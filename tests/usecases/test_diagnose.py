@@ -105,6 +105,31 @@ def test_a_cause_stays_one_when_its_cure_has_taken_its_symptoms_away() -> None:
     assert [(one.id, one.ruling) for one in case.diagnoses] == [("first", Ruling.CAUSE)]
 
 
+def test_a_bound_that_was_raised_is_not_raised_again() -> None:
+    """The larger bound is the experiment's own; what is bound by it then is not the app's fault."""
+
+    def screen(seen: Symptoms) -> Screened:
+        more = Treatment(f"{60 + 600 * len(seen.failed)} threads", {"threads": 60 + 600 * len(seen.failed)})
+        return Suspect(0.9, "it stops", (Experiment(more, 8, CURE),))
+
+    pool = Fault("pool", "pool", ("somewhere#1",), "pool", "pool", screen)
+    case = Scripted([pool], {"60 threads": Ruling.CAUSE, "660 threads": Ruling.CAUSE})
+    case.examine()
+    assert case.tried == ["60 threads"]
+
+
+def test_another_call_site_of_the_same_fault_is_tried_behind_the_first() -> None:
+    def screen(seen: Symptoms) -> Screened:
+        site = Treatment(f"site {len(seen.failed)}", {"moved": [{"line": len(seen.failed)}]})
+        return Suspect(0.9, "it blocks", (Experiment(site, 8, CURE),))
+
+    call = Fault("call", "call", ("somewhere#1",), "call", "call", screen)
+    case = Scripted([call], {"site 0": Ruling.CAUSE, "site 1": Ruling.CAUSE})
+    case.examine()
+    assert case.tried == ["site 0", "site 1"]
+    assert case.causes() == ["call", "call"]
+
+
 def test_what_a_first_fault_hid_is_tried_again_without_it() -> None:
     case = Scripted([suspected("loud", 0.9), suspected("quiet", 0.5)], {"loud": Ruling.CAUSE})
     case.examine()

@@ -34,7 +34,7 @@ def screen(seen: Symptoms) -> Screened:
     in_work = seen.slope.in_work.mid
     alike = max(in_work / threads, threads / in_work) < ALIKE
     connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_CONNECTIONS)
-    size = TIMES * threads
+    size = max(TIMES * threads, MOST_CONNECTIONS)
     cure = Cure(
         "give the loop an executor as large as the calls that wait at once need, in the app's lifespan",
         "the app's lifespan",

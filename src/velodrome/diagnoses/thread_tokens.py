@@ -37,7 +37,7 @@ def screen(seen: Symptoms) -> Screened:
     in_work = seen.slope.in_work.mid
     alike = max(in_work / threads, threads / in_work) < ALIKE
     connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_CONNECTIONS)
-    tokens = TIMES * threads
+    tokens = max(TIMES * threads, MOST_CONNECTIONS)
     cure = Cure(
         "raise AnyIO's limit in the app's lifespan, or make the endpoint async; more threads need more of what they "
         "wait for, such as database connections",

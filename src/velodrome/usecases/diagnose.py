@@ -280,8 +280,16 @@ class Case:
         return [(fault, suspect) for _, fault, suspect in found]
 
     def _has(self, experiments: tuple[Experiment, ...]) -> bool:
-        """Whether its cure is one of those there already."""
-        return any(one.treatment.about in self._base.about for one in experiments)
+        """Whether its cure is one of those there already: of call sites the same one, of a bound any that was raised."""
+        base = self._base
+        return any(
+            one.treatment.about in base.about
+            or any(
+                name in base.give and not isinstance(value, list)
+                for name, value in one.treatment.give.items()
+            )
+            for one in experiments
+        )
 
     def _seconds(self, experiment: Experiment, seen: Symptoms) -> float:
         """Return how long an experiment takes at least."""
