@@ -280,7 +280,7 @@ class Case:
         return [(fault, suspect) for _, fault, suspect in found]
 
     def _has(self, experiments: tuple[Experiment, ...]) -> bool:
-        """Whether its cure is one of those there already: of call sites the same one, of a bound any that was raised."""
+        """Whether its cure is there already: of call sites the same one, of a bound any that was raised."""
         base = self._base
         return any(
             one.treatment.about in base.about
