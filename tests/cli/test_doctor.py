@@ -25,7 +25,7 @@ def test_the_list_can_be_narrowed() -> None:
     [
         ((), "give an app"),
         (("--recipe", "hello", "--only", "gc-paus"), "gc-pause"),
-        (("--recipe", "hello", "--skip", "none"), "none"),
+        (("--recipe", "hello", "--skip", "none"), "velodrome doctor --list"),
         (("--recipe", "hello", "--fail-on", "nodely"), "nodelay"),
         (("--recipe", "hello", "--budget", "soon"), "--budget"),
         (("--recipe", "hello", "--stack", "uvicornn"), "uvicorn"),

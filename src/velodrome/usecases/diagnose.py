@@ -82,7 +82,7 @@ def chosen(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
     every = catalogue()
     for name in (*only, *skip):
         if name not in every:
-            raise UnknownNameError("diagnosis", name, tuple(every))
+            raise UnknownNameError("fault", name, tuple(every))
     return {name: one for name, one in every.items() if (not only or name in only) and name not in skip}
 
 
