@@ -97,7 +97,8 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
         _prepared(spec, follower) as (one, trial),
         opened([trial], one.lab, f"doctor of {trial.cell}", follower, None if spec.wait else 0.0) as lab,
     ):
-        case = Case(trial, lab, faults, began + spec.budget_s, follower)
+        # Environments that had to be made first are not taken off the budget.
+        case = Case(trial, lab, faults, time.monotonic() + spec.budget_s, follower)
         case.examine()
         who = trial.contestant
         return Examination(
