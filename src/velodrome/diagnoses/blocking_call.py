@@ -29,13 +29,9 @@ def screen(seen: Symptoms) -> Screened:
         )
     share = watched.blocked_s / watched.seconds
     if share < LEAST:
-        if watched.late_s:
-            why = (
-                f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, and of that "
-                f"blocked for {watched.blocked_s / watched.late_s:.0%}: it computes"
-            )
-        else:
-            why = "the loop was never late"
+        computes = ": it computes" if watched.ran_s > watched.blocked_s else ""
+        late = f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, blocked for {share:.1%}"
+        why = f"{late}{computes}" if watched.late_s else "the loop was never late"
         return Absent(why, _stacks(watched, watched.held_up[:1]))
     place, stacks = _worst(watched)
     blocked, ran = (sum(getattr(one, name) for one in stacks) for name in ("blocked_s", "ran_s"))

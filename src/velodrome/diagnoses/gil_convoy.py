@@ -10,7 +10,8 @@ OTHERS = 0.5
 """CPU time of other threads, over the time in which the loop's was blocked, from which on they may be why."""
 INTERVAL_S = 0.0002
 """In place of Python's 5 ms; small enough for the lock to be had at once, and large enough not to cost much itself."""
-CONNECTIONS = 8
+CONNECTIONS = 1
+"""With several requests in flight one turn of the loop serves all that came meanwhile, which hides the wait."""
 
 
 def screen(seen: Symptoms) -> Screened:
