@@ -51,7 +51,7 @@ def screen(seen: Symptoms) -> Screened:
             loss=min(share, 0.9),
         )
         if named.own
-        else Unknown(f"{place} holds up the loop, which is not the app's own code")
+        else Unknown(f"the loop is blocked for {share:.0%} of the time, outside of the app's own code")
     )
 
 
