@@ -82,6 +82,14 @@ def test_whether_other_threads_compute_decides_which_of_two_is_likelier() -> Non
     assert first > convoy.likelihood - 0.2 > second
 
 
+def test_cpu_time_that_no_request_needs_makes_a_convoy_likely() -> None:
+    """One request in flight: the CPU is as busy as under full load."""
+    points = tuple(replace(one, cpus=1.0) for one in rising(40).points)
+    unasked = replace(SEEN, slope=replace(rising(40), points=points))
+    assert isinstance(catalogue()["gil-convoy"].screen(unasked), Suspect)
+    assert isinstance(catalogue()["gil-convoy"].screen(replace(SEEN, slope=rising(1, cpus=1.0))), Absent)
+
+
 def test_a_blocking_call_is_named_by_the_apps_own_innermost_line() -> None:
     library = Frame("/srv/venv/lib/python3.12/site-packages/requests/api.py", 60, "get")
     found = catalogue()["blocking-call"].screen(held(replace(WAITING, stack=(library, FETCH, HANDLER, LOOP))))
