@@ -21,7 +21,7 @@ pytestmark = [
 
 def test_a_blocking_call_is_named_by_its_line_and_proven_by_its_cure() -> None:
     cell = ILL[0]
-    found = examined(cell, only=(cell.fault,), budget_s=90)
+    found = examined(cell, only=(cell.fault,), budget_s=60)
     (cause,) = found.causes
     assert cause.ruling is Ruling.CAUSE
     assert cause.proof == "cure"
