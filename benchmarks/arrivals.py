@@ -114,7 +114,7 @@ def constant(target: Recorder, rate: int, rounds: int) -> Table:
         rows,
         (
             f"In bursts: closer to the one before than {BURST:g} of the ideal distance.",
-            "velodrome auto is what `velodrome load` uses unless told otherwise.",
+            "velodrome auto is what `velodrome load` uses unless given otherwise.",
             *absent(missing),
         ),
     )

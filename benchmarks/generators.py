@@ -1,4 +1,4 @@
-"""The generators that are raced: how each is told what to do, and what it reports."""
+"""The generators that are raced: how each gets its orders, and what it reports."""
 
 import json
 import math
@@ -150,7 +150,7 @@ def _version(command: list[str]) -> str:
 
 def velodrome(transport: str, varied: bool = False) -> Generator:
     """Our engine over one transport; `varied`: each request has its number in a header."""
-    from velodrome import _native  # noqa: PLC0415 - so that a missing build is told by whoever needs it
+    from velodrome import _native  # noqa: PLC0415 - so that a missing build is known by whoever needs it
 
     version = f"{_native.VERSION}{' (debug build!)' if _native.DEBUG else ''}"
     return Generator(

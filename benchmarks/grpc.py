@@ -58,7 +58,7 @@ class Caller:
 
 def velodrome(transport: str) -> Caller:
     """Our engine over one transport."""
-    from velodrome import _native  # noqa: PLC0415 - so that a missing build is told by whoever needs it
+    from velodrome import _native  # noqa: PLC0415 - so that a missing build is known by whoever needs it
 
     def command(address: str, connections: int, streams: int) -> list[str]:
         spec = {

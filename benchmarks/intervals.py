@@ -69,7 +69,7 @@ class World:
         return math.hypot(self.level * SHARES[table].share, boot)
 
     def presumed(self, draw: Draw, table: str) -> tuple[float, float]:
-        """Return what the judge is told of the noise: its size and its degrees of freedom."""
+        """Return what the judge knows of the noise: its size and its degrees of freedom."""
         share = SHARES[table].share
         if not self.known:
             return share, DF

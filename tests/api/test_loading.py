@@ -29,7 +29,7 @@ def application(environ, start_response):
 """
 
 
-def test_no_secret_of_a_url_is_told() -> None:
+def test_no_secret_of_a_url_is_reported() -> None:
     with pytest.raises(NothingAnsweredError) as refused:
         vd.load(
             "http://127.0.0.1:1/pay?access_token=hush-hush", duration=1, headers={"X-Api-Key": "tok-en-12"}

@@ -41,7 +41,7 @@ def test_a_slower_commit_is_a_regression(shop: Path, tmp_path: Path) -> None:
     assert vd.diff(tmp_path / f"run-{number}", metrics=["throughput", "p50"]).sentence == found.sentence
 
 
-def test_what_is_no_revision_or_no_repository_is_told(shop: Path, tmp_path: Path) -> None:
+def test_what_is_no_revision_or_no_repository_is_reported(shop: Path, tmp_path: Path) -> None:
     with pytest.raises(RevisionError, match="no such commit, branch or tag"):
         vd.diff("v99", "HEAD", app="shop:app", cwd=str(shop))
     with pytest.raises(GitError):

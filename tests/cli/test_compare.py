@@ -17,7 +17,7 @@ PLAIN = ("compare", "plain:application", "--cwd", str(SHOP))
 SHORT = ("--stack", "waitress", "--stack", "gunicorn-sync", "--blocks", "1", "-z", "0.5s", "--wait")
 
 
-def test_an_app_is_ranked_and_what_to_paste_is_told(tmp_path: Path) -> None:
+def test_an_app_is_ranked_and_what_to_paste_is_reported(tmp_path: Path) -> None:
     words = ("--request", "GET /env", "--env", "SHOP_NAME=s3cret", "-H", "X-Key: h1dden", "--out", "out")
     commands = ("--setup", f"touch {tmp_path}/set-up", "--teardown", f"touch {tmp_path}/torn-down")
     ended = velodrome(tmp_path, *PLAIN, *SHORT, *words, *commands)

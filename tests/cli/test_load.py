@@ -50,7 +50,7 @@ def test_both_histograms_are_written_as_a_log(third_party: str, tmp_path: Path) 
         assert (found.percentile_ms(50) or 0) >= 5
 
 
-def test_idle_connections_are_held_beside_the_load_and_told(third_party: str) -> None:
+def test_idle_connections_are_held_beside_the_load_and_reported(third_party: str) -> None:
     ended = load(third_party, "-n", "20", "--idle", "30", "--json")
     assert json.loads(ended.stdout)["idle"] == {"asked": 30, "opened": 30, "accepted": 30, "still_open": 30}
     assert "30 idle connections were held" in load(third_party, "-n", "20", "--idle", "30").stdout

@@ -102,7 +102,7 @@ def test_so_does_one_that_hangs_and_of_which_no_request_failed() -> None:
     assert conditions["errors > 100000"]["holds"] is True
 
 
-def test_without_conditions_a_server_that_is_killed_is_told() -> None:
+def test_without_conditions_a_server_that_is_killed_is_reported() -> None:
     with server() as target, begin(target.url, "-R", "400", "-z", "3s") as load:
         target.await_answers(200)
         target.send(signal.SIGKILL)
@@ -112,7 +112,7 @@ def test_without_conditions_a_server_that_is_killed_is_told() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_told(form: str, tmp_path: Path) -> None:
+def test_the_first_interrupt_ends_a_load_and_what_was_measured_is_reported(form: str, tmp_path: Path) -> None:
     rows, log = tmp_path / "load.csv", tmp_path / "load.hlog"
     words = ["-R", "200", "-z", "60s", "--csv", str(rows), "--hdr", str(log)]
     with server() as target, begin(target.url, *words, *(["--json"] if form == "json" else [])) as load:

@@ -98,7 +98,7 @@ def test_nobody_there_cannot_be_searched() -> None:
         (("-R", "auto", "--step", "5"), "--step"),
     ],
 )
-def test_what_makes_no_sense_together_is_told(words: tuple[str, ...], said: str) -> None:
+def test_what_makes_no_sense_together_is_reported(words: tuple[str, ...], said: str) -> None:
     ended = load("http://127.0.0.1:1/", *words)
     assert ended.returncode == 2
     assert said in ended.stderr

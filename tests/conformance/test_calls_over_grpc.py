@@ -61,7 +61,7 @@ def test_it_calls_many_times_at_once_and_leaves_nothing(
 
 
 @every
-def test_a_third_party_that_is_not_there_is_told(
+def test_a_third_party_that_is_not_there_is_reported(
     stack: Stack, python_of: PythonOf, tree: Path, tmp_path: Path
 ) -> None:
     nobody = f"127.0.0.1:{fresh_port()}"

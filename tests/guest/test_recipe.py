@@ -28,7 +28,7 @@ def test_a_call_needs_the_third_party_that_it_is_made_over() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_is_told(step: Step, problem: str) -> None:
+def test_what_cannot_be_served_is_reported(step: Step, problem: str) -> None:
     assert Recipe("x", "x", (step, Body(1))).problems() == [problem]
 
 

@@ -192,7 +192,7 @@ def results(
     blocks: int = 3,
     machine: Machine = MACHINE,
 ) -> Results:
-    """A whole file. The study has the contestants that appear, unless told."""
+    """A whole file. The study has the contestants that appear, unless given."""
     seen = contestants or list({one.trial.contestant.label: one.trial.contestant for one in trials}.values())
     study = Study("made", "Made up", tuple(questions), tuple(seen), blocks, limits=Limits(cpus=1))
     return Results(

@@ -107,7 +107,7 @@ def test_many_blocks_without_a_difference_are_a_tie() -> None:
     assert (found.outcome, found.best[0], found.to_settle) == (Outcome.TIE, "uvicorn", "")
 
 
-def test_what_the_lab_spoilt_never_wins_and_the_reason_is_told() -> None:
+def test_what_the_lab_spoilt_never_wins_and_the_reason_is_reported() -> None:
     found = verdict([*steady("granian", [9000] * 3, flags=[STOLEN]), *SLOW])
     (only,) = found.answers
     assert only.best == ("uvicorn",)

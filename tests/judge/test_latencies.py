@@ -9,7 +9,15 @@ from tests.judge import made
 from velodrome.judge.field import runners
 from velodrome.judge.standings import FROM_DUE, latency_view
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import UNTOLD, Fairness, Flag, FlagKind, Latency, Measurement, Severity
+from velodrome.model.measurement import (
+    UNKNOWN_LATENCY,
+    Fairness,
+    Flag,
+    FlagKind,
+    Latency,
+    Measurement,
+    Severity,
+)
 from velodrome.model.study import Question
 from velodrome.model.verdict import LatencyView, Outcome
 
@@ -18,12 +26,12 @@ BY_GHZ = Load(Closed(1), 2.0, streams=100, driver="ghz")
 AT_RATE = Load(Open(100), 2.0, driver="ghz")
 
 
-def foreign(load: Load, block: int, rps: float, sent: Latency = UNTOLD, **facts: Any) -> Measurement:
+def foreign(load: Load, block: int, rps: float, sent: Latency = UNKNOWN_LATENCY, **facts: Any) -> Measurement:
     """A measurement by another driver: nothing from when requests were due."""
     question = Question("hello", made.HELLO, (load,))
     one = made.measured(made.trial("uvicorn", question, block, load), rps)
     told = dataclasses.replace(
-        one.load, due=UNTOLD, sent=sent, hdr_due=None, hdr_sent=None, mean_in_flight=None, driver=load.driver,
+        one.load, due=UNKNOWN_LATENCY, sent=sent, hdr_due=None, hdr_sent=None, mean_in_flight=None, driver=load.driver,
         driver_version="4.1", latency_is="service time", checks="the HTTP status", connections_answered=None, **facts
     )  # fmt: skip
     return dataclasses.replace(one, load=told)

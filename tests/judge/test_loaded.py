@@ -21,7 +21,7 @@ def blocks(found: list[Measurement]) -> Blocks:
     return Blocks(made.OPEN, tuple(map(Block.of, found)))
 
 
-def test_all_figures_of_a_watched_server_are_told() -> None:
+def test_all_figures_of_a_watched_server_are_reported() -> None:
     found = blocks(measured())
     assert found.percentile(50) < ms(6)
     assert found.percentile(99) < ms(15)
@@ -47,7 +47,7 @@ def test_too_few_requests_tell_no_percentile() -> None:
         short.percentile(99) < ms(50)  # noqa: B015
 
 
-def test_blocks_that_are_set_aside_do_not_count_and_where_all_are_the_reason_is_told() -> None:
+def test_blocks_that_are_set_aside_do_not_count_and_where_all_are_the_reason_is_reported() -> None:
     found = measured()
     found[0] = replace(found[0], flags=(made.INVALID,), load=replace(found[0].load, throughput_rps=1.0))
     assert blocks(found).throughput > per_second(95)

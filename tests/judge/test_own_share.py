@@ -119,7 +119,7 @@ def test_where_a_server_is_most_of_it_it_matters() -> None:
 
 
 @pytest.mark.parametrize("missing", ["app", "server"])
-def test_without_the_app_or_the_empty_handler_nothing_is_told(missing: str) -> None:
+def test_without_the_app_or_the_empty_handler_nothing_is_reported(missing: str) -> None:
     kept = [one for one in HEAVY if one.trial.question != f"hello~{missing}"]
     assert shared([*kept, failed(trial("uvicorn", layer("server")))]) is None
     assert own_share(replace(study(), questions=(APP,)), APP, HEAVY) is None

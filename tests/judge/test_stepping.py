@@ -7,13 +7,13 @@ from tests.judge import made
 from velodrome.judge import standings
 from velodrome.model import results
 from velodrome.model.load import Load, Schedule, Step
-from velodrome.model.measurement import UNTOLD, LoadStep, Measurement
+from velodrome.model.measurement import UNKNOWN_LATENCY, LoadStep, Measurement
 from velodrome.model.verdict import LatencyView
 from velodrome.report import html, markdown, verdict_tables
 
 
 def step(rate: float, answered: float, p99: float | None = 5.0, ok: int | None = None) -> LoadStep:
-    due = replace(UNTOLD, p50=1.0, p99=p99, mean=1.0)
+    due = replace(UNKNOWN_LATENCY, p50=1.0, p99=p99, mean=1.0)
     requests = round(rate * 2)
     right = requests if ok is None else ok
     return LoadStep(rate / 50, 2.0, rate, rate, requests, right, answered, due, due, 0.1)
@@ -43,7 +43,7 @@ def test_a_step_is_kept_up_with_when_what_fell_due_in_it_was_answered_in_it() ->
 
 def test_what_is_inside_more_at_a_higher_rate_is_no_loss() -> None:
     def waiting(rate: float, answered: float, p50_ms: float) -> LoadStep:
-        return replace(step(rate, answered), sent=replace(UNTOLD, p50=p50_ms))
+        return replace(step(rate, answered), sent=replace(UNKNOWN_LATENCY, p50=p50_ms))
 
     first = waiting(100, 90, 200.0)
     assert [one.kept_up for one in standings.step_views([measured(first, waiting(200, 190, 210.0))])] == [
@@ -67,7 +67,7 @@ def test_blocks_are_told_by_their_bounds_and_each_has_to_keep_up() -> None:
     assert half.p99_ms is None
 
 
-def test_only_steps_that_all_blocks_came_to_are_told() -> None:
+def test_only_steps_that_all_blocks_came_to_are_reported() -> None:
     short = measured(step(100, 100))
     assert len(standings.step_views([measured(step(100, 100), step(200, 200)), short])) == 1
     assert standings.step_views([]) == standings.step_views([measured()]) == ()

@@ -58,7 +58,7 @@ def test_one_block_is_judged_by_the_known_noise_and_said_to_be_one() -> None:
     assert any(note.startswith("One block only") for note in far.notes)
 
 
-def test_versions_that_an_app_s_packages_asked_for_are_told() -> None:
+def test_versions_that_an_app_s_packages_asked_for_are_reported() -> None:
     stack = replace(STACKS["gevent"], requires=("gunicorn==27.0.1", "gevent==26.9.0", "psutil==7.0.0"))
     app = App("shop:app", "wsgi", "/python", "/shop", packages={"gunicorn": "21.2.0", "greenlet": "3.1.1"})
     ran = {**app.packages, "gevent": "24.11.1", "psutil": "7.0.0"}
@@ -95,7 +95,7 @@ def test_how_it_ended_is_taken_over_where_it_is_known() -> None:
     )
 
 
-def test_questions_not_run_and_pairs_left_out_are_told() -> None:
+def test_questions_not_run_and_pairs_left_out_are_reported() -> None:
     contestants = [Contestant("uvicorn"), Contestant("picky")]
     trials = steady("uvicorn", [197, 198, 196], THIRD_Q)
     found = judge([results(trials, [HELLO_Q, THIRD_Q], contestants)], STACKS)

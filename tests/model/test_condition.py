@@ -26,7 +26,7 @@ def test_an_unknown_figure_never_makes_a_condition_false_by_itself(
     assert either is (True if True in (p50, p99) else None if None in (p50, p99) else False)
 
 
-def test_only_what_decides_is_told() -> None:
+def test_only_what_decides_is_reported() -> None:
     found = decide(read("p50 > 50ms or p99 > 50ms or p90 > 50ms"), given(p50=False, p99=True, p90=None))  # type: ignore[arg-type]
     assert [one.comparison.metric.name for one in found.because] == ["p99"]
     found = decide(read("p50 > 50ms or p90 > 50ms"), given(p50=False, p90=None))  # type: ignore[arg-type]

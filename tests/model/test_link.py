@@ -27,8 +27,10 @@ def test_an_upload_and_a_bottleneck_take_their_time_too() -> None:
 
 
 def test_a_sentence_tells_what_a_request_meets() -> None:
-    assert Link(160).told == "160 ms"
-    assert Link(80, 2, 0.5, 0.01, 50, "bbr").told == "80 ms ± 4, 0.5 Mbit/s, a queue of 50, 1 % loss, bbr"
+    assert Link(160).described == "160 ms"
+    assert (
+        Link(80, 2, 0.5, 0.01, 50, "bbr").described == "80 ms ± 4, 0.5 Mbit/s, a queue of 50, 1 % loss, bbr"
+    )
 
 
 def test_a_label_tells_everything_that_was_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""Every mistake in a contestant, a load or a recipe is told with its place and its cure."""
+"""Every mistake in a contestant, a load or a recipe is reported with its place and its cure."""
 
 import pytest
 from tests.plan.made import problems, study, with_contestants, with_load, with_recipe

@@ -1,4 +1,4 @@
-"""Claims name only what the study measures, and can fail; all that is wrong with them is told at once."""
+"""Claims name only what the study measures, and can fail; all that is wrong with them is reported at once."""
 
 import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study

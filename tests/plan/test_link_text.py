@@ -31,7 +31,7 @@ def test_a_link_is_read(text: str, link: Link) -> None:
         (",", "empty is no link"),
         ("160ms", "'160ms' in a link has no value"),
         ("delay=160ms", "a link has no 'delay'; it has rtt, jitter"),
-        ("rtt=1ms,rtt=2ms", "one rtt, and here it is told twice"),
+        ("rtt=1ms,rtt=2ms", "one rtt, and here it is given twice"),
         ("rtt=160", "rtt of a link, '160', is not a span"),
         ("rtt=-1ms", "is not a span"),
         ("rtt=2h", "is not a span"),

@@ -1,4 +1,4 @@
-"""Published tables name what the study measures, with a figure for each metric; all that is wrong is told at once."""
+"""Published tables name what the study measures, with a figure for each metric; all mistakes are reported at once."""
 
 import pytest
 from tests.plan.made import KNOWN, STACKS, problems, study
@@ -48,7 +48,7 @@ def test_a_table_is_read_whole() -> None:
             'loads = ["closed-41"]',
             "'closed-41' is no load of that question; nearest: closed-40",
         ),
-        ("[3532, 12]", "[3532]", '1 figures stand for 2 metrics; give one for each, "" where none is told'),
+        ("[3532, 12]", "[3532]", '1 figures stand for 2 metrics; give one for each, "" where none is given'),
         ("[3532, 12]", "[3532, true]", "true is not a figure; give a number, a text"),
         ('title = "wrk -c 40"\n', "", "title: is missing; give a text"),
     ],

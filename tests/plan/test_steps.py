@@ -1,4 +1,4 @@
-"""Steps are told in words, and every kind of step can be written in a file."""
+"""Steps are described in words, and every kind of step can be written in a file."""
 
 import dataclasses
 
@@ -48,7 +48,7 @@ EXAMPLES: dict[type, tuple[Step, str]] = {
 
 
 @pytest.mark.parametrize("kind", STEPS)
-def test_every_kind_of_step_is_read_and_told(kind: str) -> None:
+def test_every_kind_of_step_is_read_and_reported(kind: str) -> None:
     step, words = EXAMPLES[STEPS[kind]]
     (table,) = to_plain(Recipe("x", "x", (step,)))["steps"]
     findings = Findings(TomlMap())

@@ -1,4 +1,4 @@
-"""A study file is read whole, or all that is wrong with it is told at once with its place and its cure."""
+"""A study file is read whole, or all that is wrong with it is reported at once with its place and its cure."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -96,7 +96,7 @@ recipe = {steps = [{do = "slep"}, {do = "sleep", ms = -1, size = 3}, {do = "body
         ("[[questions]]\n", "recipe: is missing"),
     ],
 )
-def test_what_is_no_study_is_told(text: str, sentence: str) -> None:
+def test_what_is_no_study_is_reported(text: str, sentence: str) -> None:
     assert any(sentence in one for one in problems(text)), problems(text)
 
 
@@ -104,7 +104,7 @@ def test_several_errors_of_syntax_are_told_together() -> None:
     assert len(problems("a = \nb = 2\n\n[c\nd = 1\n")) >= 2
 
 
-def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_not_text_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StudyFileError, match="No such file"):
         read(tmp_path / "none.toml", KNOWN)
     binary = tmp_path / "binary.toml"
@@ -122,11 +122,11 @@ def test_a_file_written_by_an_editor_of_another_system_is_read(tmp_path: Path) -
     assert read(path, KNOWN).name == "windows"
 
 
-def test_a_number_of_thousands_of_digits_is_told() -> None:
+def test_a_number_of_thousands_of_digits_is_reported() -> None:
     assert "not TOML" in problems(f"blocks = {'1' * 5000}")[0]
 
 
-def test_more_heats_than_a_day_holds_are_told() -> None:
+def test_more_heats_than_a_day_holds_are_reported() -> None:
     questions = "".join(
         f'[[questions]]\nname = "q{number}"\nrecipe = "hello"\nloads = [{{connections = 1, duration = "1s"}}]\n'
         for number in range(101)
@@ -137,7 +137,7 @@ def test_more_heats_than_a_day_holds_are_told() -> None:
     )
 
 
-def test_nesting_without_end_is_told() -> None:
+def test_nesting_without_end_is_reported() -> None:
     assert "nested too deeply" in problems("x = " + "[" * 5000 + "]" * 5000)[0]
 
 

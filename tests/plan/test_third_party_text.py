@@ -52,7 +52,7 @@ def test_a_body_may_be_a_file(tmp_path: Path) -> None:
         ("A", "write VARIABLE=latency:50ms"),
         ("A=5ms,errors:200%", "'200%' is not a share of answers"),
         ("A=5ms,stall:1s", "write 1s/10s"),
-        ("A=5ms,latency:6ms", "its latency is told twice"),
+        ("A=5ms,latency:6ms", "its latency is given twice"),
         ("A=type:json", "'json' is no content type; write application/json"),
         ("A=type:a/b\r\nSet-Cookie: x", "is no content type"),
         ("A=body:@nowhere.json", "cannot read nowhere.json"),

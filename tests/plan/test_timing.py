@@ -1,4 +1,4 @@
-"""The time a race will take is told before it is run."""
+"""The time a race will take is reported before it is run."""
 
 import pytest
 from tests.plan.made import KNOWN, STACKS

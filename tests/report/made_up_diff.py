@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.judge.regression.made import AFTER_OPEN, BEFORE_OPEN, interleaved, latencies
 from tests.report.made_up import HOSTILE
 
-from velodrome.judge.regression import Asked
+from velodrome.judge.regression import DiffCriteria
 from velodrome.model.condition import Threshold
 from velodrome.model.difference import Diff, Side
 
@@ -21,7 +21,7 @@ def diff() -> Diff:
     before = latencies([QUICK] * 6, BEFORE_OPEN)
     after = latencies([SLOW] * 6, AFTER_OPEN)
     metrics = ("throughput", "p50", "p99", "p99.9", "cpu", "memory")
-    asked = Asked(metrics=metrics, thresholds=THRESHOLDS)
+    asked = DiffCriteria(metrics=metrics, thresholds=THRESHOLDS)
     found = interleaved(before, after, (BEFORE_OPEN, AFTER_OPEN), asked)
     return replace(found, before=Side("HEAD~1", "4f1c2aa"), after=Side("HEAD", "9e07b31"))
 

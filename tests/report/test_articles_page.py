@@ -46,7 +46,7 @@ def test_a_run_is_kept_small_and_makes_a_page(tool: ModuleType, tmp_path: Path) 
     assert "uvicorn " in text
 
 
-def test_a_folder_without_a_run_is_told(tool: ModuleType, tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_reported(tool: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="holds no study with a verdict; give the folder of a group"):
         tool.keep(tmp_path, tmp_path / "kept")
 

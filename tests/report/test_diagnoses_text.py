@@ -47,7 +47,7 @@ def test_a_cause_says_its_line_its_cost_and_its_cure() -> None:
     assert "ms of p99" not in text  # its interval reaches across 0
 
 
-def test_what_was_not_tried_and_what_is_unexplained_is_told() -> None:
+def test_what_was_not_tried_and_what_is_unexplained_is_reported() -> None:
     text = "\n".join(lines(examined(NONE)))
     assert "thread-tokens: the budget was spent" in text
     assert "6%" in text

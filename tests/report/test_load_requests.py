@@ -20,7 +20,7 @@ def test_one_request_has_no_table() -> None:
     assert load_text.requests_table({"by_request": []}) == []
 
 
-def test_each_request_has_a_line_and_what_was_never_sent_is_told() -> None:
+def test_each_request_has_a_line_and_what_was_never_sent_is_reported() -> None:
     rows = [one("item", 90, 90), one("order\x1b[2J", 10, 7, bad_status=2, timeout=1)]
     lines = load_text.requests_table({"load": {"model": "open"}, "requests": 103, "by_request": rows})
     assert lines[2].split() == ["item", "50", "%", "90", "1.50", "12.0", "1.50", "12.0", "0"]

@@ -82,7 +82,7 @@ def test_a_profile_that_could_not_be_taken_is_told_with_its_reason_everywhere() 
     assert "py-spy is &lt;not&gt; installed" in html.render(made, [], {})
 
 
-def test_a_loop_written_in_c_is_told() -> None:
+def test_a_loop_written_in_c_is_reported() -> None:
     (told,) = profiles.sentences(verdict(view("tornado", "", 0.9, opaque_share=0.8)))
     assert "idle 90 %, 80 % in a loop written in C that may have worked (CPU 25 %)" in told
 

@@ -95,13 +95,13 @@ def test_an_idle_worker_that_polls_is_noted(serve: Fixture, observe: Fixture) ->
     assert flag.facts["processes"] == 1
 
 
-def test_a_worker_that_dies_is_told(serve: Fixture, observe: Fixture) -> None:
+def test_a_worker_that_dies_is_reported(serve: Fixture, observe: Fixture) -> None:
     seen = observe(serve("workers", "one-dies"), Load(Closed(10), 2.5))
     assert seen.flags[FlagKind.SERVER_DIED].severity is Severity.INVALID
     assert FlagKind.SERVER_RESTARTED not in seen.flags
 
 
-def test_a_worker_that_is_replaced_is_told(serve: Fixture, observe: Fixture) -> None:
+def test_a_worker_that_is_replaced_is_reported(serve: Fixture, observe: Fixture) -> None:
     seen = observe(serve("workers", "one-restarts"), Load(Closed(10), 2.5))
     assert seen.flags[FlagKind.SERVER_RESTARTED].severity is Severity.INVALID
     assert FlagKind.SERVER_DIED not in seen.flags

@@ -60,7 +60,7 @@ def test_values_of_secret_headers_are_withheld_whoever_gives_them() -> None:
     ],
     ids=["host", "user", "redirection", "https", "third party"],
 )
-def test_what_an_app_wants_is_told(said: AppSpec, cure: str) -> None:
+def test_what_an_app_wants_is_reported(said: AppSpec, cure: str) -> None:
     with pytest.raises(AppAnswersWrongError, match=f"(?s){cure}"), standing(look(said), STACK, lab_for(said)):
         pass
 

@@ -64,7 +64,7 @@ def trial(recipe: Recipe, stack: str, **knobs: KnobValue) -> Trial:
 
 
 class Heard:
-    """A follower that writes down what it is told."""
+    """A follower that writes down what it receives."""
 
     def __init__(self) -> None:
         self.probes: list[Probe] = []

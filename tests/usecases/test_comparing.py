@@ -65,7 +65,7 @@ def test_a_rate_is_asked_beside_the_closed_loop() -> None:
 
 def test_without_a_rate_the_open_loop_has_that_of_the_look() -> None:
     look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
-    (question,) = laid_out([WSGI], Terms(connections=8), LAB, {"shop:app": look}).study.asked
+    (question,) = laid_out([WSGI], Terms(connections=8), LAB, {"shop:app": look}).study.answered
     assert question.look == look
     closed, shown = (load.pace for load in question.loads)
     assert closed == Closed(8)
@@ -75,7 +75,7 @@ def test_without_a_rate_the_open_loop_has_that_of_the_look() -> None:
 
 def test_a_rate_that_is_given_decides_and_the_look_says_none() -> None:
     look = Look(1.5, {"waitress": 300.0}, 210.0, "waitress")
-    (question,) = laid_out([WSGI], Terms(rate=5), LAB, {"shop:app": look}).study.asked
+    (question,) = laid_out([WSGI], Terms(rate=5), LAB, {"shop:app": look}).study.answered
     shown = question.loads[1].pace
     assert isinstance(shown, Open)
     assert shown.rate == 5
@@ -105,7 +105,7 @@ def test_nothing_runs_in_the_apps_own_environment_and_is_asked_without_its_reque
     served = baselines(WSGI)["server"].app
     assert served is not None
     assert (served.python, served.cwd) == (WSGI.python, WSGI.cwd)
-    assert served.told("wsgi") == "velodrome.guest.apps.empty:wsgi"
+    assert served.target("wsgi") == "velodrome.guest.apps.empty:wsgi"
     assert [one.path for one in served.requests] == ["/"]
     assert baselines(WSGI)["app"].app == WSGI
 
@@ -113,7 +113,7 @@ def test_nothing_runs_in_the_apps_own_environment_and_is_asked_without_its_reque
 def test_of_a_framework_that_is_known_an_empty_route_is_served_too() -> None:
     flask = baselines(replace(WSGI, framework="flask"))["framework"]
     assert flask.app is not None
-    assert flask.app.told("wsgi") == "velodrome.guest.apps.empty:flask"
+    assert flask.app.target("wsgi") == "velodrome.guest.apps.empty:flask"
     assert flask.name == "shop:app~flask"
     assert "framework" not in baselines(replace(WSGI, framework="quart"))
 
@@ -130,7 +130,7 @@ def test_the_low_rate_is_a_tenth_of_what_the_leader_answered_and_one_that_would_
 
 
 def test_nothing_stands_in_for_an_app_before_its_look() -> None:
-    assert laid_out([WSGI], Terms(), LAB).study.asked == laid_out([WSGI], Terms(), LAB).study.questions
+    assert laid_out([WSGI], Terms(), LAB).study.answered == laid_out([WSGI], Terms(), LAB).study.questions
 
 
 def test_several_apps_are_asked_each_of_its_own_stacks() -> None:
@@ -188,7 +188,7 @@ def test_only_questions_of_their_own_have_leaders_to_check() -> None:
     study = laid_out([WSGI], Terms(stacks=("gunicorn-sync",)), LAB).study
     baseline = replace(study.questions[0], name="shop:app~app", baseline=Baseline("shop:app", "app"))
     both = replace(study, questions=(baseline, *study.questions))
-    assert len(both.asked) == 1
+    assert len(both.answered) == 1
     assert workers.seconds(both, LAB.stacks) == workers.seconds(study, LAB.stacks) > 5
     asked: list[str] = []
     results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")

@@ -164,7 +164,7 @@ def test_what_the_app_never_uses_is_no_cause() -> None:
     assert [one.ruling for one in case.diagnoses] == [Ruling.NOT_A_CAUSE]
 
 
-def test_beyond_the_budget_nothing_is_tried_and_that_is_told() -> None:
+def test_beyond_the_budget_nothing_is_tried_and_that_is_reported() -> None:
     case = Scripted([suspected("likely")], {}, budget_s=1.0)
     case.examine()
     assert case.tried == []

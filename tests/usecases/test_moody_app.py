@@ -1,4 +1,4 @@
-"""An app that answers one request in twenty wrongly at any rate: allowed, that breaks none; else it is told as such."""
+"""An app that answers one request in twenty wrongly at any rate: allowed, that breaks none; else it is reported."""
 
 import os
 import sys
@@ -57,7 +57,7 @@ def test_what_is_wrong_and_allowed_to_be_does_not_break_a_rate() -> None:
     assert measured.load.ended_rps == pytest.approx(100, rel=0.15)
 
 
-def test_no_rate_is_searched_where_nothing_allows_them_and_the_cure_is_told() -> None:
+def test_no_rate_is_searched_where_nothing_allows_them_and_the_cure_is_reported() -> None:
     trial, lab = served(waits_ms=0)
     found = capacity.highest(trial, lab, SILENT, Quiet(), wait_s=60)
     assert found.ending is Ending.NEVER

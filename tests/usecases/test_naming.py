@@ -58,7 +58,7 @@ def test_a_folder_is_a_package_without_a_mark_where_its_files_import_from_it(pro
     assert by_file("site/views/main.py:app", str(project)) == ("site.views.main:app", "")
 
 
-def test_what_is_no_file_or_no_module_is_told(project: Path) -> None:
+def test_what_is_no_file_or_no_module_is_reported(project: Path) -> None:
     with pytest.raises(AppPathError, match=r"there is no file /.*/my project/src/gone\.py"):
         by_file("src/gone.py:app", str(project))
     (project / "my-shop.py").write_text(APP)

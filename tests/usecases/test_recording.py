@@ -82,7 +82,7 @@ def test_of_a_search_that_measured_nothing_no_folder_is_left(tmp_path: Path) -> 
     assert not (tmp_path / "run").exists()
 
 
-def test_what_was_measured_before_an_interruption_is_kept_and_told(tmp_path: Path) -> None:
+def test_what_was_measured_before_an_interruption_is_kept_and_reported(tmp_path: Path) -> None:
     def interrupted() -> None:
         with recorded(tmp_path / "run", begun()) as record:
             one(record, record.booted())

@@ -46,7 +46,7 @@ def test_a_slower_commit_is_a_regression_and_its_worktrees_are_gone(
     assert f"HEAD ({git(shop, 'rev-parse', 'HEAD')[:7]})" in told.out
     assert "block 4  after" in told.err
     assert f"/{KIND}-" not in git(shop, "worktree", "list")
-    # What was measured is told again without a new run.
+    # What was measured is reported again without a new run.
     assert velodrome(monkeypatch, str(run), "--metrics", "throughput,p50") == 0
     assert capsys.readouterr().out == told.out
 

@@ -78,7 +78,7 @@ def asked_as_pasted(python: str, shop: Path, port: int) -> str:
             server.kill()
 
 
-def test_another_answer_than_the_right_one_is_told(python: str, shop: Path) -> None:
+def test_another_answer_than_the_right_one_is_reported(python: str, shop: Path) -> None:
     other = Request("cart", CALL.path, "POST", body=CALL.body, expect_body=Content('{"text": "cart 8"}'))
     said = asked("rpc:Shop", python, shop, other)
     with (

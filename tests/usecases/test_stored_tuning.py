@@ -118,7 +118,7 @@ def test_what_is_claimed_is_the_lower_end_of_at_least_three_starts_and_was_prove
     assert f"carries {quantity.rate(found.claim)} that" in recommendation.sentence(found)
 
 
-def test_a_proof_that_fails_lowers_the_claim_and_is_told() -> None:
+def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
     found = judged(Machine(in_proof=0.8).run().results, STACKS)
     best = found.tuned.best
     assert best is not None

@@ -34,7 +34,7 @@ ASGI_APP = """async def application(scope, receive, send):
 
 
 class Heard(Quiet):
-    """Remembers what is told before and between trials."""
+    """Remembers what is reported before and between trials."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

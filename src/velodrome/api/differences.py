@@ -8,7 +8,7 @@ from typing import Any
 from velodrome.api import tables
 from velodrome.api.apps import Asks, asked_of, limits_of, mix_of, seconds_of, terms_of
 from velodrome.api.runs import Run, read
-from velodrome.judge.regression import Asked, asked
+from velodrome.judge.regression import DiffCriteria, criteria
 from velodrome.model.difference import Change, Diff, Difference
 from velodrome.model.errors import UsageError
 from velodrome.model.load import Arrivals
@@ -113,7 +113,7 @@ def diff(
     `thresholds` are such as `"p99 +10%"`, `margins` such as `"5%"` or `"p99=20%"`, `metrics` those that are looked at.
     Raises DifferentMachinesError, NotTwoSidesError, ThresholdError, ResultsError, GitError, RevisionError.
     """
-    looked = asked(thresholds, margins, metrics)
+    looked = criteria(thresholds, margins, metrics)
     if app:
         if not isinstance(before, str) or not isinstance(after, str):
             raise UsageError("name two revisions: diff('HEAD~1', 'HEAD', app=…)")
@@ -139,7 +139,7 @@ def raced(
     before: str,
     after: str,
     app: str,
-    looked: Asked,
+    looked: DiffCriteria,
     *,
     requests: Asks = ("GET /",),
     connections: int = DEFAULTS.connections,

@@ -163,7 +163,7 @@ def load(
     process imports from its module. `path` is what is asked of an app, or `requests`, such as `"GET /cart?id=7"` or
     those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
     it is served: `stack`, `knobs`, `link`, and what `asked_of` takes. Latency is from when requests were due; any 2xx
-    is right unless told.
+    is right unless given.
 
     Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from velodrome.cli._telling import tell
+from velodrome.cli._stderr import tell
 from velodrome.model import secrets
 from velodrome.plan.requests.lines import ALL, SAFE
 

@@ -9,7 +9,7 @@ import os
 import sys
 
 from velodrome.cli._quick import Annotated, Option
-from velodrome.cli._telling import CANNOT_TELL, FAILED, of_search
+from velodrome.cli._stderr import CANNOT_TELL, FAILED, of_search
 from velodrome.model.errors import UsageError
 from velodrome.usecases import load as usecase
 
@@ -336,7 +336,7 @@ def search(
     # The searches bring numpy, which a single load does not wait for.
     import json  # noqa: PLC0415
 
-    from velodrome.cli._telling import UrlSearchLines  # noqa: PLC0415
+    from velodrome.cli._stderr import UrlSearchLines  # noqa: PLC0415
     from velodrome.judge.search.holding import Demands  # noqa: PLC0415
     from velodrome.report import searches  # noqa: PLC0415
     from velodrome.usecases import load_search  # noqa: PLC0415

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from velodrome.cli._telling import NumberedLines, tell
+from velodrome.cli._stderr import NumberedLines, tell
 from velodrome.model import quantity, results
 from velodrome.model.diagnosis import Diagnosis, Evidence
 from velodrome.model.errors import NothingMeasuredError

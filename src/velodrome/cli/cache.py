@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from velodrome.cli import _server_options as serving
-from velodrome.cli._telling import FAILED
+from velodrome.cli._stderr import FAILED
 
 OlderThan = Annotated[
     str,

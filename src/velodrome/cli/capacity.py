@@ -8,7 +8,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
-from velodrome.cli._telling import of_search
+from velodrome.cli._stderr import of_search
 from velodrome.cli.main import heavy
 from velodrome.model.load import INDEPENDENT
 
@@ -97,7 +97,7 @@ def command(
         server.show_plan(capacity.dry_run(spec, Quiet()), as_json=as_json)
         return
     done = capacity.capacity(spec, CapacityLines())
-    over = f" · over a link of {done.link.told}" if done.link else ""
+    over = f" · over a link of {done.link.described}" if done.link else ""
     title = f"{done.called} · {done.served.label}{over}"
     if as_json:
         print(json.dumps(searches.document(done.found, title)))

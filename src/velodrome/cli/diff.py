@@ -11,7 +11,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
-from velodrome.cli._telling import CANNOT_TELL, FAILED
+from velodrome.cli._stderr import CANNOT_TELL, FAILED
 from velodrome.cli.main import heavy
 from velodrome.model.difference import Change
 from velodrome.model.load import INDEPENDENT
@@ -137,7 +137,7 @@ def command(
         from velodrome.usecases.apps import named  # noqa: PLC0415
         from velodrome.usecases.quiet import Quiet  # noqa: PLC0415
 
-    asked = regression.asked(
+    asked = regression.criteria(
         threshold or (), margin or (), [name.strip() for name in metrics.split(",") if name.strip()]
     )
     if app:

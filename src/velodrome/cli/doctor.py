@@ -9,7 +9,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
-from velodrome.cli._telling import FAILED
+from velodrome.cli._stderr import FAILED
 from velodrome.cli.main import heavy
 
 NAME = "doctor"

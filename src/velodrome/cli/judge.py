@@ -55,7 +55,7 @@ def command(
 
 def _search(run: Sequence[Path], *, claims: bool, paste: bool) -> NoReturn:
     """Judge a search again, show what it recommends, and end as it did. Raises BadOptionError."""
-    from velodrome.cli._telling import of_tuning  # noqa: PLC0415
+    from velodrome.cli._stderr import of_tuning  # noqa: PLC0415
     from velodrome.guest import catalog  # noqa: PLC0415
     from velodrome.model.errors import BadOptionError  # noqa: PLC0415
     from velodrome.report import recommendation  # noqa: PLC0415

@@ -159,7 +159,7 @@ def _unforeseen(error: BaseException) -> int:
     try:
         from velodrome.run import faults  # noqa: PLC0415 - only where something failed
 
-        found = faults.told(error)
+        found = faults.as_velodrome_error(error)
     except BaseException as again:
         _say(
             f"{type(error).__name__}: {error}. Its traceback could not be kept ({type(again).__name__}: {again})"

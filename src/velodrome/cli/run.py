@@ -10,7 +10,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
-from velodrome.cli._telling import tell
+from velodrome.cli._stderr import tell
 from velodrome.cli.lists import Extra
 from velodrome.cli.main import heavy
 
@@ -141,7 +141,7 @@ def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Ver
     from velodrome.plan import study_file  # noqa: PLC0415
     from velodrome.report import json, markdown, terminal  # noqa: PLC0415
     from velodrome.report.typeset import LINES, visible  # noqa: PLC0415
-    from velodrome.run.faults import told  # noqa: PLC0415
+    from velodrome.run.faults import as_velodrome_error  # noqa: PLC0415
     from velodrome.run.racing import store  # noqa: PLC0415
     from velodrome.usecases import race  # noqa: PLC0415
     from velodrome.usecases.judge import inside_group  # noqa: PLC0415
@@ -168,7 +168,7 @@ def _race_group(spec: "RaceSpec", trust: "Trust", out: Path | None) -> "list[Ver
         except errors.RaceInterruptedError:
             raise
         except Exception as error:  # also what nobody foresaw: the other studies are no worse for it
-            trouble[study] = told(error)
+            trouble[study] = as_velodrome_error(error)
             screen.print(Text(f"velodrome: {visible(mask(str(trouble[study])), LINES)}"), soft_wrap=True)
             if (inside / "verdict.json").exists():
                 verdicts[study] = json.read(inside / "verdict.json")

@@ -9,7 +9,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
-from velodrome.cli._telling import of_tuning
+from velodrome.cli._stderr import of_tuning
 from velodrome.cli.main import heavy
 from velodrome.model.load import INDEPENDENT
 from velodrome.model.tuning import Goal

@@ -282,11 +282,11 @@ def _own(case: Case, outcome: Outcome) -> list[str]:
     if case.share is None:
         return []
     new = outcome is not Outcome.DOES_NOT_MATTER and is_known(case.share)
-    told = [_share_told(case, case.share)] if new else []
+    told = [_share_sentence(case, case.share)] if new else []
     return [*told, *filter(None, [where_it_goes(case.share)])]
 
 
-def _share_told(case: Case, share: OwnShare) -> str:
+def _share_sentence(case: Case, share: OwnShare) -> str:
     called = next((one.called for one in case.field if one.label == share.contestant), share.contestant)
     return share_sentence(share, called)
 
@@ -599,7 +599,7 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
         said = f"no recommendation, because {why_not}"
         said += f"; cannot tell it from {listed(names[1:], 'or')}" if names[1:] else ", and it leads"
     elif outcome is Outcome.DOES_NOT_MATTER and case.share is not None:
-        said = f"{listed(names, 'or')}: it does not matter which. {_share_told(case, case.share)}"
+        said = f"{listed(names, 'or')}: it does not matter which. {_share_sentence(case, case.share)}"
     else:
         said = f"cannot tell {names[0]} from {listed(names[1:], 'or')}{_gap(case, case.ranking, first)}"
     fastest = max((case.rates[label].mid for label in first if label in case.rates), default=0.0)

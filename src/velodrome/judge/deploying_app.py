@@ -29,7 +29,7 @@ def deploy(
     needs = [f"# needs in its environment: {', '.join(names)}"] if names else []
     install = [f"{INSTALL} {' '.join(needed)}"] if needed else []
     source = _source(app, stack)
-    launch = Launch(HOST, port, f"{FILE}:app" if source else app.told(stack.interface), knobs, packages)
+    launch = Launch(HOST, port, f"{FILE}:app" if source else app.target(stack.interface), knobs, packages)
     if stack.script is not None:
         source = stack.script(launch, written(app, stack.interface))
         words = [*_variables(app, {}), f"python {FILE}.py"]
@@ -52,7 +52,7 @@ def written(app: App, interface: str = "") -> Written:
         return _added(app)
     path = app.path
     if app.form == "django":
-        path = app.told(interface or app.interface)
+        path = app.target(interface or app.interface)
         if path.startswith("velodrome."):
             return _of_django(interface or app.interface)
     module, _, attribute = path.partition(":")
@@ -70,8 +70,8 @@ def _of_django(interface: str) -> Written:
 def _added(app: App) -> Written:
     """Return how a program adds a servicer to its server."""
     module, _, name = app.path.partition(":")
-    adder_module, _, adder = app.told(app.interface).partition(":")
-    if app.told(app.interface) == app.path:
+    adder_module, _, adder = app.target(app.interface).partition(":")
+    if app.target(app.interface) == app.path:
         return Written(f"from {module} import {name}", f"{name}(server)")
     return Written(
         f"from {module} import {name}\nfrom {adder_module} import {adder}", f"{adder}({name}(), server)"
@@ -84,9 +84,9 @@ def _file(source: str) -> list[str]:
 
 
 def _source(app: App, stack: Stack) -> str:
-    """Return the module that a server is told instead of the app, or nothing where it takes the app itself."""
+    """Return the module that a server gets instead of the app, or nothing where it takes the app itself."""
     app_is = written(app, stack.interface)
-    own = app.form == "django" and app.told(stack.interface).startswith("velodrome.")
+    own = app.form == "django" and app.target(stack.interface).startswith("velodrome.")
     if app.form == "factory" or own:
         return f"{app_is.imports}\n\napp = {app_is.expression}"
     if app.form == "coroutine":

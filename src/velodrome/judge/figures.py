@@ -135,7 +135,7 @@ def of_ceiling(cell: Cell, load: Load) -> Number:
 def span(cell: Cell, load: Load) -> Number:
     """Seconds that a load of so many requests took."""
     if load.requests is None:
-        return Missing(f"{load.label} takes as long as it is told to")
+        return Missing(f"{load.label} lasts as long as it is set to")
     found = cell.valid(load)
     if isinstance(found, Missing):
         return found

@@ -110,7 +110,7 @@ EMPTY = Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def needed(percentile: float) -> int:
-    """Return how many values a percentile needs before it is told at all.
+    """Return how many values a percentile needs before it is reported at all.
 
     Three beyond it for p99 and below, ten above: with k values beyond, the rank is uncertain by about 1 ÷ √k.
     """

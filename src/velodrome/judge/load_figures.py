@@ -100,7 +100,7 @@ def _row(latency: Latency) -> dict[str, float | None]:
 
 
 def requests_needed(metric: LoadMetric) -> int:
-    """Return how many requests a metric needs before it is told at all."""
+    """Return how many requests a metric needs before it is reported at all."""
     return 1 if metric.percentile is None else needed(metric.percentile)
 
 
@@ -118,7 +118,7 @@ def _count(document: Mapping[str, Any], metric: LoadMetric, counted: bool) -> fl
     return None if value is None else float(value)
 
 
-def _told(document: Mapping[str, Any], span: str) -> Mapping[str, float | None] | None:
+def _of_document(document: Mapping[str, Any], span: str) -> Mapping[str, float | None] | None:
     """Return the statistics of a span that the document holds ready."""
     found: Mapping[str, float | None] | None
     if span in {"due", "sent"}:
@@ -143,7 +143,7 @@ def _histogram(document: Mapping[str, Any], span: str) -> Histogram | None:
 def _of_span(
     document: Mapping[str, Any], metric: LoadMetric, histogram: Callable[[str], Histogram | None]
 ) -> Figure:
-    told = _told(document, metric.span)
+    told = _of_document(document, metric.span)
     if told is None or told.get("max") is None:
         return Figure(None, _absent(document, metric.span))
     given_up = (
@@ -158,7 +158,9 @@ def _of_span(
         value = told.get(f"p{metric.percentile:g}")
         return Figure(
             value,
-            "" if value is not None else f"of {metric.span} only p50, p75, p90, p95, p99 and p99.9 are told",
+            ""
+            if value is not None
+            else f"of {metric.span} only p50, p75, p90, p95, p99 and p99.9 are reported",
         )
     value = found.told_ms(metric.percentile)
     if value is None:

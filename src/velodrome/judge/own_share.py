@@ -40,7 +40,7 @@ MOST_OF_IT = 0.5
 WIDEST = 0.3
 """Interval of the server's share from which on it is not told."""
 FRAMES = 5
-"""Functions of a profile that are told."""
+"""Functions of a profile that are reported."""
 LEAST_TOLD = 0.02
 """Share of a function that is worth telling."""
 

@@ -1,6 +1,6 @@
 """From the figures of both sides to the answer of a diff: regression, improvement, no difference, or insufficient data.
 
-    diff(runs(before, after, stacks), asked(["p99 +10%"], [], []))
+    diff(runs(before, after, stacks), criteria(["p99 +10%"], [], []))
 
 A difference is a *regression* where it is surely on the worse side of equality, all figures of the diff considered, and
 beyond the margin by its estimate. It is *none* where its whole interval lies within the margin (two one-sided tests:
@@ -177,12 +177,12 @@ def hopeless(likely: Likely, share: float, bound: float) -> str:
 def gates(
     thresholds: Sequence[Threshold],
     decided: Sequence[Decided],
-    untold: Sequence[Difference],
+    without_figures: Sequence[Difference],
     looked_at: float = 1.0,
 ) -> tuple[Gate, ...]:
     """Return what became of every threshold, wherever its metric was looked at.
 
-    `untold` are differences without figures: these cannot be told, unless they are clear without.
+    `without_figures` are differences without figures: these cannot be told, unless they are clear without.
     """
     asked = [
         (threshold, one)
@@ -199,7 +199,7 @@ def gates(
     found += [
         Gate(threshold, one, False if one.change is Change.REGRESSION else None, one.reason)
         for threshold in thresholds
-        for one in untold
+        for one in without_figures
         if one.metric == threshold.metric
     ]
     return tuple(found)
@@ -330,7 +330,7 @@ def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DiffCriteria:
     """What a user sets over a diff."""
 
     margins: Mapping[str, float] = field(default_factory=dict)
@@ -340,15 +340,15 @@ class Asked:
     thresholds: tuple[Threshold, ...] = ()
 
 
-EVERYTHING = Asked()
+EVERYTHING = DiffCriteria()
 
 
-def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
+def diff(sides: Sides, criteria: DiffCriteria = EVERYTHING) -> Diff:
     """Return what changed between two sides."""
-    found = [one for pairing in sides.pairings for one in figures(pairing, sides.paired, asked)]
-    untold = [one for one in found if isinstance(one, Difference)]
-    decided = decide([one for one in found if isinstance(one, Found)], asked.margins, sides.looked_at)
-    every = sorted((*(one.difference for one in decided), *untold), key=_place)
+    found = [one for pairing in sides.pairings for one in figures(pairing, sides.paired, criteria)]
+    without_figures = [one for one in found if isinstance(one, Difference)]
+    decided = decide([one for one in found if isinstance(one, Found)], criteria.margins, sides.looked_at)
+    every = sorted((*(one.difference for one in decided), *without_figures), key=_place)
     change = overall(every)
     return Diff(
         before=sides.before,
@@ -357,7 +357,7 @@ def diff(sides: Sides, asked: Asked = EVERYTHING) -> Diff:
         change=change,
         sentence=said(change, every, sides.block_s),
         differences=tuple(every),
-        gates=gates(asked.thresholds, decided, untold, sides.looked_at),
+        gates=gates(criteria.thresholds, decided, without_figures, sides.looked_at),
         set_aside=sides.set_aside,
         notes=(*notes(every, sides), *sides.notes),
         environment=sides.environment,
@@ -369,14 +369,14 @@ def _place(one: Difference) -> tuple[str, str, str, int]:
     return one.question, one.contestant, one.load, list(DIFF_METRICS).index(one.metric)
 
 
-def figures(pairing: Pairing, paired: bool, asked: Asked) -> Iterator[Found | Difference]:
+def figures(pairing: Pairing, paired: bool, criteria: DiffCriteria) -> Iterator[Found | Difference]:
     """Yield the figures of one cell under one load, and the differences that have none."""
     if any(pairing.broken):
         yield _by_failure(pairing)
         return
-    named = {*asked.metrics, *(one.metric for one in asked.thresholds)}
+    named = {*criteria.metrics, *(one.metric for one in criteria.thresholds)}
     for metric in looked_at(pairing.before.question, pairing.load):
-        if asked.metrics and metric not in named:
+        if criteria.metrics and metric not in named:
             continue
         figure: Compared | Failing | Missing
         if metric == "errors":
@@ -446,12 +446,12 @@ def _by_failure(pairing: Pairing) -> Difference:
 # --- What a user sets over a diff, from the texts they wrote.
 
 
-def asked(thresholds: Sequence[str], margins: Sequence[str], metrics: Sequence[str]) -> Asked:
+def criteria(thresholds: Sequence[str], margins: Sequence[str], metrics: Sequence[str]) -> DiffCriteria:
     """Return it. Raises ThresholdError."""
     for name in metrics:
         if name not in DIFF_METRICS:
             raise ThresholdError(name, f"it is not compared; these are: {', '.join(DIFF_METRICS)}")
-    return Asked(
+    return DiffCriteria(
         margins=read_margins(margins),
         metrics=tuple(metrics),
         thresholds=tuple(map(threshold, thresholds)),

@@ -60,7 +60,7 @@ def still_open(
         return None
     known = [one for one in results if one.trial.block < blocks]
     going: set[str] = set()
-    for question in study.asked:
+    for question in study.answered:
         share = own_share(study, question, known, noise=noise)
         found = answer(question, known, stacks, noise, share=share, confidence=1 - SPENT)
         labels = _open(question, known, found)

@@ -25,7 +25,7 @@ from velodrome.judge.statistics import CONFIDENCE, Comparison, Pair, Sample, Sid
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.app import App, Request
 from velodrome.model.load import Closed, Limits, Load, Open, Schedule
-from velodrome.model.measurement import UNTOLD, FlagKind, LoadFacts, LoadStep, Measurement, Severity
+from velodrome.model.measurement import UNKNOWN_LATENCY, FlagKind, LoadFacts, LoadStep, Measurement, Severity
 from velodrome.model.quantity import Interval, exact
 from velodrome.model.secrets import MARK
 from velodrome.model.study import Question
@@ -323,7 +323,7 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
     )
     if any(flag.kind is FlagKind.UNFAIR for one in shown for flag in one.flags):
         return _by_connection(view, shown)
-    return view if told.total or behind or not _foreign(shown) else _as_told(view, shown)
+    return view if told.total or behind or not _foreign(shown) else _as_reported(view, shown)
 
 
 def _by_connection(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
@@ -354,9 +354,9 @@ def _foreign(shown: Sequence[Measurement]) -> bool:
     return any(one.load.driver != "velodrome" for one in shown)
 
 
-def _as_told(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
+def _as_reported(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
     """Return the percentiles of a generator without histograms: its own of one block, bounds of several."""
-    latencies = [one.load.due if one.load.due != UNTOLD else one.load.sent for one in shown]
+    latencies = [one.load.due if one.load.due != UNKNOWN_LATENCY else one.load.sent for one in shown]
     requests = min(one.load.ok for one in shown)
     found: dict[str, float] = {}
     between: dict[str, tuple[float, float]] = {}
@@ -393,7 +393,7 @@ def _driver(shown: Sequence[Measurement]) -> DriverView:
 
 def basis(facts: LoadFacts) -> str:
     """Return what the latencies of a generator are."""
-    if facts.driver == "velodrome" or facts.due != UNTOLD:
+    if facts.driver == "velodrome" or facts.due != UNKNOWN_LATENCY:
         return FROM_DUE
     return f"{facts.latency_is} ({facts.driver})"
 
@@ -402,16 +402,16 @@ def untold(facts: LoadFacts) -> list[str]:
     """Return what a generator does not tell, of what velodrome's own does."""
     if facts.driver == "velodrome":
         return []
-    told = facts.due if facts.due != UNTOLD else facts.sent
+    told = facts.due if facts.due != UNKNOWN_LATENCY else facts.sent
     return [
         what
         for what, missing in (
-            ("latency from when due", facts.due == UNTOLD),
+            ("latency from when due", facts.due == UNKNOWN_LATENCY),
             ("the mean", told.mean is None),
             ("p99.9", told.p99_9 is None),
             ("the maximum", told.max is None),
             ("histograms", facts.hdr_due is None and facts.hdr_sent is None),
-            ("its own lag", facts.lag == UNTOLD),
+            ("its own lag", facts.lag == UNKNOWN_LATENCY),
             ("what was in flight", facts.mean_in_flight is None),
             ("each second", not facts.series),
             ("which connections were answered", facts.connections_answered is None),

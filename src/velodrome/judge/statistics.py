@@ -101,7 +101,7 @@ def shape(residuals: Iterable[NDArray[np.float64]]) -> tuple[float, ...]:
 
 # --- Compares contestants block by block: ratios with intervals that hold for all of them at once.
 #
-# The method and its sources are told in `docs/method.md`, «Comparing». In short: values are compared as logs, within
+# The method and its sources stand in `docs/method.md`, «Comparing». In short: values are compared as logs, within
 # blocks; the spread of a pair is what it shows itself, moderated by what the other contestants show and by what two
 # equal servers are known to differ by; and the width of an interval comes from a bootstrap of the whole comparison, the
 # choice of the best included, because the best of ten equal ones always looks better.
@@ -620,7 +620,7 @@ def _drawn(
         ratios = _noise(draw, shape, (worlds, design.before)) * _true_noise(draw, prior, worlds)[:, None]
         spread = _moderated_worlds(_squares(ratios), design, 1.0)
         return _over(ratios.mean(axis=1), np.sqrt(spread / design.before))
-    # One value has half the variance of a ratio of two; the drift is told as a multiple of the noise of a ratio.
+    # One value has half the variance of a ratio of two; the drift is given as a multiple of the noise of a ratio.
     noise = _true_noise(draw, prior, worlds)[:, None] * np.sqrt(0.5)
     before, after = (
         _noise(draw, shape, (worlds, design.before)) * noise,
@@ -661,7 +661,7 @@ def _moderated_worlds(squares: NDArray[np.float64], design: Design, presumed: fl
 _LARGEST = 100.0
 """A log ratio; no number is so much larger than another."""
 LEAST_DF = 3
-"""Degrees of freedom that the blocks themselves must give before anything is told of a figure: four blocks of a race.
+"""Degrees of freedom that the blocks themselves must give before anything is said of a figure: four blocks of a race.
 
 Some servers are fast or slow from start to start (threads that share the interpreter's lock: by 40 %), whatever is
 presumed of them: of two or three blocks all may look alike by chance.

@@ -79,7 +79,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             share=own_share(study, question, results, profiles, noise),
             confidence=settling.confidence(study),
         )
-        for question in study.asked
+        for question in study.answered
     ]
     evidence = Evidence(study, results, stacks, findings, profiles, noise)
     return Verdict(
@@ -119,12 +119,12 @@ def _profiles(runs: Sequence[Results]) -> tuple[Profile, ...]:
 def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
     asked = {question.name for question, _ in study.pairs()}
     why = {True: "nothing of it was run", False: f"the {study.form} form leaves it out"}
-    pairs = zip(study.asked, found, strict=True)
+    pairs = zip(study.answered, found, strict=True)
     return [f"{one.name}: {why[one.name in asked]}." for one, answered in pairs if answered is None]
 
 
 def _asked(study: Study, results: Sequence[Result]) -> list[Result]:
-    """Return the results that answers rest on: a baseline is told by what it lacks alone."""
+    """Return the results that answers rest on: a baseline is known by what it lacks alone."""
     baselines = {one.name for one in study.questions if one.baseline}
     return [one for one in results if one.trial.question not in baselines]
 

@@ -6,7 +6,7 @@ from velodrome.model.load import Load
 from velodrome.model.quantity import Interval, difference, grouped, ratio
 
 CLEARLY = 1.25
-"""From here on a lead is told as a multiple, below as percent."""
+"""From here on a lead is reported as a multiple, below as percent."""
 
 
 def one_line(text: str) -> str:

@@ -99,7 +99,7 @@ def checked(
     seen = _Seen(contestant, checks)
     if not seen.results:
         return None
-    told = tuple(map(_told, seen.results))
+    told = tuple(map(_seen, seen.results))
     fewest, more = counts[0], [count for count in counts[1:] if seen.count(count)]
     confirmed = [one for count in more for one in seen.confirmed(fewest, count)]
     problems = [one for one in confirmed if one.disqualifies]
@@ -326,7 +326,7 @@ def _error_share(one: Measurement) -> float:
     return failures(one, one.trial.load) / max(one.load.requests, 1)
 
 
-def _told(one: Result) -> WorkersSeen:
+def _seen(one: Result) -> WorkersSeen:
     load, count = one.trial.load, _workers(one)
     if isinstance(one, Failed):
         return WorkersSeen(count, load.label, not load.keepalive, one.trial.block, failed=one.reason)

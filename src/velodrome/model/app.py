@@ -158,7 +158,7 @@ class App:
         """Every interface it can be served through."""
         return tuple(self.served) or (self.interface,)
 
-    def told(self, interface: str) -> str:
+    def target(self, interface: str) -> str:
         """Return the `module:attribute` that a server of that interface loads."""
         return self.served.get(interface, self.path)
 

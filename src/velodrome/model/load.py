@@ -202,7 +202,7 @@ class Link:
         return max(1, math.ceil(math.log2(size / (SEGMENT * FIRST_WINDOW) + 1)))
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """Completes «over a link of …»: `160 ms, 100 Mbit/s, 1 % loss`."""
         parts = [f"{self.rtt_ms:g} ms" + (f" ± {2 * self.jitter_ms:g}" if self.jitter_ms else "")]
         parts += [f"{self.rate_mbit:g} Mbit/s"] if self.rate_mbit is not None else []

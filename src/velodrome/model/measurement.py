@@ -251,7 +251,7 @@ class Latency:
     """Standard deviation, where a generator reports it and no histogram to take it from."""
 
 
-UNTOLD = Latency(None, None, None, None, None, None, None, None)
+UNKNOWN_LATENCY = Latency(None, None, None, None, None, None, None, None)
 """Of a generator that does not report these."""
 
 

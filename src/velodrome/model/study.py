@@ -75,7 +75,9 @@ class Question:
     @property
     def about(self) -> str:
         """Completes «for an endpoint that …»: what its recipe does, and over which link it is asked."""
-        return f"{self.recipe.about}, over a link of {self.link.told}" if self.link else self.recipe.about
+        return (
+            f"{self.recipe.about}, over a link of {self.link.described}" if self.link else self.recipe.about
+        )
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Study:
     """What this form leaves out: patterns of `question/contestant` or `question/contestant/load`, and experiments."""
 
     @property
-    def asked(self) -> tuple[Question, ...]:
+    def answered(self) -> tuple[Question, ...]:
         """Questions that have an answer of their own."""
         return tuple(one for one in self.questions if one.baseline is None)
 

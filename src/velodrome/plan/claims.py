@@ -223,7 +223,7 @@ def _table(entry: object, at: Place, study: Study, findings: Findings) -> Publis
         if row and len(row.published) != len(table.metrics):
             count = f"{len(row.published)} figures stand for {len(table.metrics)} metrics"
             findings.add(
-                (*at, "rows", index, "published"), f'{count}; give one for each, "" where none is told'
+                (*at, "rows", index, "published"), f'{count}; give one for each, "" where none is given'
             )
         rows.append(row)
     if findings.count > before:

@@ -165,7 +165,7 @@ _ITEMS = {
     "tables": ("a published table", "a [[tables]] table with title, metrics and rows"),
     "rows": ("a row", 'a table such as {of = "hello/uvicorn", published = [1200]}'),
     "metrics": ("a metric", 'the name of one, such as "throughput_rps"'),
-    "published": ("a figure", 'a number, a text, or "" where none is told'),
+    "published": ("a figure", 'a number, a text, or "" where none is given'),
     "sources": ("a source", "a text, such as the address of a web page"),
     "than": ("a cell", 'a question/contestant, such as "hello/tornado"'),
     "steps": ("a step", 'a table such as {do = "sleep", ms = 50}'),

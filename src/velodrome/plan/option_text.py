@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from velodrome.model.load import Step
 
 PARTS_OF_A_RAMP = 10
-"""A ramp is told in so many parts, since a latency over all its rates says nothing about any of them."""
+"""A ramp is reported in so many parts, since a latency over all its rates says nothing about any of them."""
 DEFAULT_EVERY_S = 10.0
 MOST_STEPS = 500
 
@@ -81,7 +81,7 @@ class _Reading:
         count = math.floor(abs(high - low) / step + 1e-9)
         if count > MOST_STEPS:
             raise ValueError(
-                f"{named}: {count + 1} steps are too many, each is told by itself; at most {MOST_STEPS}"
+                f"{named}: {count + 1} steps are too many, each is given by itself; at most {MOST_STEPS}"
             )
         rates = [low + math.copysign(step, high - low) * number for number in range(count + 1)]
         if not math.isclose(rates[-1], high):

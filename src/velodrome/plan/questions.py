@@ -63,7 +63,7 @@ def read_questions(
 
 
 def read_limits(entry: object, at: Place, findings: Findings) -> Limits:
-    """Return the limits a table tells; those that are wrong are left out and told."""
+    """Return the limits a table tells; those that are wrong are left out and reported."""
     table = findings.check(LimitsTable, entry, at) or LimitsTable()
     return Limits(table.cpus, table.memory)
 
@@ -290,7 +290,7 @@ _WORDS = {"over": "^(http|grpc)$"}
 
 @cache
 def _model(kind: str) -> type[BaseModel]:
-    """Return the form of one kind of step, made from its dataclass, so that no step is told twice."""
+    """Return the form of one kind of step, made from its dataclass, so that no step is described twice."""
     step = STEPS[kind]
     hints = get_type_hints(step)
     fields: dict[str, Any] = {}

@@ -323,7 +323,7 @@ WANTED = {
     "place": ("a place to keep a marker in", 'one such as "thread-local" or "context-local"'),
     "profile": ("a load", 'a table such as {rate = 200, duration = "5s"}'),
     "published": ("a figure", "a number"),
-    "tables.published": ("a list of figures", 'a number or a text for each metric, "" where none is told'),
+    "tables.published": ("a list of figures", 'a number or a text for each metric, "" where none is given'),
     "tables.loads": ("a list of loads", 'labels such as ["closed-40"]'),
     "tables.rows": (
         "a list of rows",

@@ -53,7 +53,7 @@ def read_link(text: str) -> Link:
         if not equals:
             raise ValueError(f"'{part}' in a link has no value; write one such as {EXAMPLE}")
         if key in parts:
-            raise ValueError(f"a link has one {key}, and here it is told twice; leave one out")
+            raise ValueError(f"a link has one {key}, and here it is given twice; leave one out")
         parts[key] = value
     return link_of(parts)
 
@@ -190,7 +190,7 @@ def _parts(text_of_parts: str) -> dict[str, str]:
         if not colon or name not in PARTS:  # a latency may stand alone
             name, value = "latency", part
         if name in found:
-            raise ValueError(f"its {name} is told twice; leave one out")
+            raise ValueError(f"its {name} is given twice; leave one out")
         found[name] = value
     return found
 
@@ -231,7 +231,7 @@ def content(text: str, folder: Path = Path()) -> tuple[int, Content | None]:
 
 
 def content_type(given: str | None, body: Content | None) -> str:
-    """Return the content type: what is told, or what a body looks like. Raises ValueError."""
+    """Return the content type: what is given, or what a body looks like. Raises ValueError."""
     if given is not None:
         if not _TYPE.fullmatch(given):
             raise ValueError(f"'{given}' is no content type; write application/json")

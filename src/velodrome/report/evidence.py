@@ -340,7 +340,7 @@ ENOUGH_TO_SEE_A_STALL = 5
 
 
 SHORTEST_S = 0.1
-"""Of a last second shorter than this no rate is told."""
+"""Of a last second shorter than this no rate is reported."""
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,7 @@ def cards(verdict: Verdict) -> list[Card]:
                 answer.outcome.value,
                 best,
                 beside,
-                visible(names.told(answer)),
+                visible(names.short_sentence(answer)),
                 runner_up(answer),
                 visible(answer.limit),
                 [visible(sentence) for sentence in answer.why[:WHY_IN_CARD]],

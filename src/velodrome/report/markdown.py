@@ -110,7 +110,7 @@ def _summary(answer: Answer) -> str:
 def _question(verdict: Verdict, answer: Answer) -> list[str]:
     parts = ["", f"## {escaped(names.sentence_case(answer.about))}", ""]
     limit = f"Limited by: {answer.limit}." if answer.limit else ""
-    sentences = (names.told(answer), limit, *answer.why, answer.to_settle)
+    sentences = (names.short_sentence(answer), limit, *answer.why, answer.to_settle)
     parts += [f"{escaped(sentence)}  " for sentence in sentences if sentence]
     if answer.deploy:
         parts += ["", "Deploy:", "", _code(answer.deploy)]

@@ -25,7 +25,7 @@ def contestant(title: str, label: str) -> str:
     return ", ".join([f"{title}{workers}", *others, *interpreter])
 
 
-def told(answer: Answer) -> str:
+def short_sentence(answer: Answer) -> str:
     """Return the sentence of an answer as it reads under its question, which need not be said again."""
     opening = f"For an endpoint that {answer.about}: "
     return answer.sentence.removeprefix(opening)

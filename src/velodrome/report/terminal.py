@@ -21,7 +21,15 @@ from rich.text import Text
 from velodrome.model import quantity
 from velodrome.model.claim import Experiment, Finding
 from velodrome.model.load import Closed
-from velodrome.model.measurement import UNTOLD, Failed, Flag, FlagKind, Measurement, Placement, Severity
+from velodrome.model.measurement import (
+    UNKNOWN_LATENCY,
+    Failed,
+    Flag,
+    FlagKind,
+    Measurement,
+    Placement,
+    Severity,
+)
 from velodrome.model.profile import Profile
 from velodrome.model.quantity import Interval
 from velodrome.model.study import Question, Study
@@ -101,7 +109,7 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
         found += [Text(f" {about}"), Text(f" {ARROW}  ") + Text(best, style="bold green")]
         found += paragraph(f"({beside})", width) if beside else ()
     limit = f"Limited by: {answer.limit}." if answer.limit else ""
-    for sentence in (names.told(answer), limit, *answer.why, answer.to_settle):
+    for sentence in (names.short_sentence(answer), limit, *answer.why, answer.to_settle):
         if sentence:
             found += paragraph(visible(sentence), width)
     for line in verdict_tables.driver_lines(answer, width - 3):
@@ -231,7 +239,7 @@ class Board:
 
     def __init__(self, study: Study, called: Mapping[str, str]) -> None:
         self.study = study
-        self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.asked}
+        self._rows: dict[str, dict[str, Progress]] = {question.name: {} for question in study.answered}
         for question, contestant in study.pairs():
             if question.baseline is not None:
                 continue
@@ -240,7 +248,7 @@ class Board:
 
     def add(self, result: Measurement | Failed) -> None:
         """Take in one finished trial."""
-        question = next((q for q in self.study.asked if q.name == result.trial.question), None)
+        question = next((q for q in self.study.answered if q.name == result.trial.question), None)
         if question is None:  # a baseline, which has no row
             return
         label = result.trial.contestant.label
@@ -259,7 +267,7 @@ class Board:
                     row.cpu_us.append(result.cpu_us_per_request)
         # Percentiles of blocks are never averaged: the latest stands until the verdict merges histograms.
         if result.trial.load == names.latency_load(question):
-            latency = result.load.due if result.load.due != UNTOLD else result.load.sent
+            latency = result.load.due if result.load.due != UNKNOWN_LATENCY else result.load.sent
             row.p50_ms, row.p99_ms = latency.p50, latency.p99
 
     def lines(self, question: Question) -> list[Line]:
@@ -531,7 +539,7 @@ def header_lines(header: list[str], width: int) -> list[Text]:
 
 def fitted(board: Board, now: str, width: int, height: int) -> list[Text]:
     """Return what `height` lines hold: the whole table, or the question that runs and a line for others."""
-    questions = board.study.asked
+    questions = board.study.answered
     whole = table([(heading(q), board.lines(q)) for q in questions], width)
     if len(whole) <= height:
         return whole
@@ -574,15 +582,17 @@ def plain_line(result: Measurement | Failed, done: int, trials: int) -> str:
     load = result.load
     rate = f"{quantity.number(load.throughput_rps)}/s"
     told, basis = (
-        (load.sent, f"{load.latency_is} ({load.driver})") if load.due == UNTOLD else (load.due, "from due")
+        (load.sent, f"{load.latency_is} ({load.driver})")
+        if load.due == UNKNOWN_LATENCY
+        else (load.due, "from due")
     )
     if trial.app is not None and isinstance(trial.load.pace, Closed):  # as in the tables: it compares nothing
-        return f"{head}  {rate}{''.join(map(_told, result.flags))}"
+        return f"{head}  {rate}{''.join(map(_flag_note, result.flags))}"
     latency = f"p50 {quantity.milliseconds(told.p50)} ms  p99 {quantity.milliseconds(told.p99)} ms {basis}"
-    return f"{head}  {rate}  {latency}{''.join(map(_told, result.flags))}"
+    return f"{head}  {rate}  {latency}{''.join(map(_flag_note, result.flags))}"
 
 
-def _told(flag: Flag) -> str:
+def _flag_note(flag: Flag) -> str:
     """Return a flag at the end of a line: why a trial is set aside in full, a note by its name."""
     if flag.severity is Severity.INVALID:
         return f"  ⚑ {visible(flag.sentence)}"

@@ -21,7 +21,7 @@ DRIVER_HEADS = (
 TEXTS = ("contestant", "driver", "latency is")
 """Heads of columns that hold words."""
 LEAST_NEEDED = ("generator CPU", "p50 ms", "CPU µs/req", "latency is")
-"""Columns that a narrow terminal does without, in this order; what latency is, is also told below."""
+"""Columns that a narrow terminal does without, in this order; what latency is, is also said below."""
 LEAST_NAME = 12
 OWN = "velodrome"
 
@@ -92,7 +92,7 @@ def _reach(name: str, views: Sequence[DriverView]) -> str:
     untold = dict.fromkeys(what for view in views for what in view.untold)
     notes = dict.fromkeys(note for view in views for note in view.notes)
     basis = names.joined(dict.fromkeys(view.basis for view in views))
-    text = f"{name}: latency is {basis}; it looks at {views[0].checks}; not told: {', '.join(untold)}."
+    text = f"{name}: latency is {basis}; it looks at {views[0].checks}; not known: {', '.join(untold)}."
     return " ".join([text, *notes])
 
 

@@ -124,7 +124,7 @@ HTTP_WORDS = Words(
 )
 ENOUGH = 0.5
 """Share of the mix, by weight, that has to be answered right: below, its load would be one of failures. What fails of
-the rest is told, and counted by the load: an item of a log may be gone from the database that is asked.
+the rest is reported, and counted by the load: an item of a log may be gone from the database that is asked.
 """
 
 

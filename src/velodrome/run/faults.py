@@ -2,7 +2,7 @@
 
     with refusals():                 # what may need descriptors, processes, room
         ...
-    raise told(error)                # the last net: of whatever came through
+    raise as_velodrome_error(error)                # the last net: of whatever came through
 
 Nothing is imported at the top that a load does without.
 """
@@ -45,8 +45,8 @@ def refusals() -> Iterator[None]:
         raise found from error
 
 
-def told(error: BaseException) -> VelodromeError:
-    """Return what a user is told of any exception; the traceback of one that nobody foresaw is in a file."""
+def as_velodrome_error(error: BaseException) -> VelodromeError:
+    """Return what a user reads of any exception; the traceback of one that nobody foresaw is in a file."""
     found = named(error)
     if found is not None:
         return found
@@ -60,7 +60,7 @@ def sentence(error: Exception) -> str:
     """Return what is said of an exception in a result: of a stranger's code, such as a stack's, its class and text."""
     if named(error) is None and _of_others(error.__traceback__):
         return f"{type(error).__name__}: {error}"
-    return told(error).sentence
+    return as_velodrome_error(error).sentence
 
 
 def named(error: BaseException) -> VelodromeError | None:

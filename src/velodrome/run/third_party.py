@@ -113,7 +113,7 @@ def begin(several: Sequence[Upstream]) -> None:
 def end(several: Sequence[Upstream]) -> UpstreamFacts | None:
     """The measured span is over: return what happened in all of them together; None where there is none.
 
-    How late they were is told of the one that was latest: percentiles cannot be added. Raises UpstreamError.
+    How late they were is reported of the one that was latest: percentiles cannot be added. Raises UpstreamError.
     """
     every = [one.end() for one in several]
     if not every:

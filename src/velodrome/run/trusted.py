@@ -32,7 +32,7 @@ RUN_AT_START = ("*.pth", "sitecustomize.py", "usercustomize.py")
 
 
 class Trusted:
-    """The hashes of what was allowed. `say` is told why they cannot be read or written, where that is so."""
+    """The hashes of what was allowed. `say` is called with why they cannot be read or written, where that is so."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

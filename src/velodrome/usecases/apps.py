@@ -396,7 +396,7 @@ def _above(file: Path) -> int:
     """Return how many packages above it a file imports from: one for `from . import`, two for `from .. import`."""
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):  # it is told when it is imported
+    except (OSError, SyntaxError, ValueError):  # it is reported when it is imported
         return 0
     return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
 

@@ -370,7 +370,7 @@ def _nothing(app: App, interface: str, name: str) -> App:
 
 
 def contestant(stack: Stack, cpus: int, workers: int | None = None) -> Contestant:
-    """Return a stack as it is raced where nothing is tuned: its defaults, with a worker for each CPU unless told.
+    """Return a stack as it is raced where nothing is tuned: its defaults, with a worker for each CPU unless given.
 
     Raises UnknownKnobError for workers of a stack that has none, BadOptionError.
     """
@@ -387,7 +387,7 @@ def name_of(app: App) -> str:
 
 def unread(comparison: Comparison, lab: Lab) -> tuple[str, ...]:
     """Return what the apps' stacks would read by themselves and do not while they are compared, as sentences."""
-    apps = [one.app for one in comparison.study.asked if one.app is not None]
+    apps = [one.app for one in comparison.study.answered if one.app is not None]
     found = (unread_settings(app, _stacks(comparison, app, lab)) for app in apps)
     return tuple(dict.fromkeys(sentence for sentence in found if sentence))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from velodrome.guest import catalog
 from velodrome.judge import before_after
-from velodrome.judge.regression import EVERYTHING, Asked
+from velodrome.judge.regression import EVERYTHING, DiffCriteria
 from velodrome.judge.regression import diff as differing
 from velodrome.judge.statistics import FIRST_LOOK, LAST_LOOK, next_look
 from velodrome.model.difference import Change, Diff
@@ -58,7 +58,7 @@ class DiffSpec:
     """Wait while another velodrome measures."""
 
 
-def diff(spec: DiffSpec, asked: Asked, out: Path | None, follower: Quiet) -> Diff:
+def diff(spec: DiffSpec, asked: DiffCriteria, out: Path | None, follower: Quiet) -> Diff:
     """Check both revisions out, race them into `out`, or a folder of `runs/`, and compare them.
 
     Raises GitError, RevisionError, NotFromRevisionError and what a race raises.
@@ -114,7 +114,9 @@ def dry_run(spec: DiffSpec, follower: Quiet) -> RunPlan:
         )
 
 
-def stored(before: Results, after: Results | None, asked: Asked, named: tuple[str, str] = ("", "")) -> Diff:
+def stored(
+    before: Results, after: Results | None, asked: DiffCriteria, named: tuple[str, str] = ("", "")
+) -> Diff:
     """Compare two stored runs, or without `after` the two revisions of one; `named` are what they are called.
 
     Raises DifferentMachinesError, NotTwoSidesError.
@@ -160,7 +162,7 @@ def raced(
     folder: Path,
     follower: Follower,
     *,
-    asked: Asked = EVERYTHING,
+    asked: DiffCriteria = EVERYTHING,
     budget_s: float = BUDGET_S,
     blocks: int | None = None,
     wait_s: float | None = 0.0,

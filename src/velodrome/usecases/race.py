@@ -101,7 +101,7 @@ class Race:
     @property
     def seconds(self) -> float:
         """About how long it takes, with the check of one leader for each question."""
-        checks = len(self.study.asked) * workers.seconds(self.study, self.lab.stacks)
+        checks = len(self.study.answered) * workers.seconds(self.study, self.lab.stacks)
         return matrix.race_s(self.matrix.heats, self.lab.stacks) + checks
 
     @property

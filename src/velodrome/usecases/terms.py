@@ -94,7 +94,7 @@ def read(stack: Stack, given: Mapping[str, KnobValue]) -> dict[str, KnobValue]:
 
 
 def of_words(stack: Stack, words: Sequence[str]) -> dict[str, KnobValue]:
-    """Return settings told as `name=value`; of one that is told twice the last counts. Raises what `read` does."""
+    """Return settings given as `name=value`; of one that is given twice the last counts. Raises what `read` does."""
     return read(stack, _pairs(stack, words))
 
 

@@ -66,7 +66,7 @@ def seconds(study: Study, stacks: Mapping[str, Stack]) -> float:
     """Return about how long the check of one setting takes; 0 where there is none."""
     if not study.worker_counts:
         return 0.0
-    question, contestant = study.asked[0], study.contestants[0]
+    question, contestant = study.answered[0], study.contestants[0]
     trials = tuple(
         Trial(study.name, question.name, question.recipe, contestant, load, study.limits, 0, part=PART)
         for load in loads(LOW_RPS / LOW, fresh=True)
@@ -121,7 +121,7 @@ class Leaders:
 
         `tell` hears who is checked, and who is out and why.
         """
-        for question in self.study.asked:
+        for question in self.study.answered:
             yield from self._of(question, results, before, lab, tell)
 
     def _of(

@@ -53,5 +53,5 @@ def test_a_place_that_is_not_here_is_refused(name: str, sentence: str) -> None:
         Recipe("x", "x", (ReadBody(), Keep(), Body(2)), "POST"),
     ],
 )
-def test_a_recipe_that_keeps_what_it_has_not_read_is_told(recipe: Recipe) -> None:
+def test_a_recipe_that_keeps_what_it_has_not_read_is_reported(recipe: Recipe) -> None:
     assert any(problem.startswith("keep has no upload to keep") for problem in recipe.problems())

@@ -5,7 +5,7 @@
 An ask is {"address", "method", "bodies": [bytes…], "name", "sleep_millisecond", "each"}; its answer is one
 line {"code", "message", "messages", "bodies", "right", "seconds", "times"}: code and message of the status,
 greetings and lengths of the replies' bodies, whether all are filler, and when each came. Bodies of requests
-are told as lengths of filler. In a chat the next request is sent when the one before got its `each` replies.
+are given as lengths of filler. In a chat the next request is sent when the one before got its `each` replies.
 Each ask has a connection of its own; `together` asks all at once.
 """
 

@@ -1,6 +1,6 @@
 """As `called.py`, for interfaces that serve gRPC: their own library serves the handler, and its client asks.
 
-A status of gRPC is told as the HTTP status that it stands for.
+A status of gRPC is reported as the HTTP status that it stands for.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A server of the user's own is told no option that its version does not know."""
+"""A server of the user's own is given no option that its version does not know."""
 
 import pytest
 

@@ -120,7 +120,7 @@ def test_a_published_rate_beyond_littles_law_is_told_with_what_it_would_take() -
     assert beyond_littles_law(Arithmetic(8, "workers", 200, 37.86)) == ""
 
 
-def test_a_published_figure_beside_its_own_table_is_told() -> None:
+def test_a_published_figure_beside_its_own_table_is_reported() -> None:
     told = beside_its_table(Contradiction("grpclib over threads", 0.3, 1571.05, 3746.87))
     assert told == (
         "the publication says 0.3 for grpclib over threads; its own table gives 1 571.05 ÷ 3 746.87 = 0.419"

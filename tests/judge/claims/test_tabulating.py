@@ -55,7 +55,7 @@ def test_extremes_and_deviation_are_taken_from_the_histogram_else_as_the_driver_
 def test_how_long_a_load_took_is_a_figure_of_a_load_of_so_many_requests_only() -> None:
     table = PublishedTable("ab", ("span_s",), (PublishedRow("hello/granian", (2.67,)),), ("closed-40",))
     (line,) = tabulated(table, made.FAST).lines
-    assert line.here[0].reason == "closed-40 takes as long as it is told to"
+    assert line.here[0].reason == "closed-40 lasts as long as it is set to"
     counted = Load(Closed(40), 60.0, requests=1000)
     question = replace(made.HELLO_Q, loads=(counted,))
     trials = [made.measured(made.trial("granian", question, block, counted), 4000) for block in range(3)]

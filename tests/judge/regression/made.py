@@ -8,7 +8,7 @@ from tests.judge import made
 from tests.judge.made import HELLO, OPEN, STACKS
 
 from velodrome.judge import before_after
-from velodrome.judge.regression import EVERYTHING, Asked, diff
+from velodrome.judge.regression import EVERYTHING, DiffCriteria, diff
 from velodrome.model.difference import Diff, Difference
 from velodrome.model.load import Load
 from velodrome.model.measurement import Measurement
@@ -41,7 +41,7 @@ def stored(trials: Sequence[Result], *questions: Question, **facts: Any) -> Resu
 
 
 def two_runs(
-    before: Sequence[Result], after: Sequence[Result], *questions: Question, asked: Asked = EVERYTHING
+    before: Sequence[Result], after: Sequence[Result], *questions: Question, asked: DiffCriteria = EVERYTHING
 ) -> Diff:
     return diff(before_after.runs(stored(before, *questions), stored(after, *questions), STACKS), asked)
 
@@ -50,7 +50,7 @@ def interleaved(
     before: Sequence[Result],
     after: Sequence[Result],
     questions: tuple[Question, Question] = (BEFORE_Q, AFTER_Q),
-    asked: Asked = EVERYTHING,
+    asked: DiffCriteria = EVERYTHING,
 ) -> Diff:
     """The two sides as questions of one run, whatever question the trials were made for."""
     asides = [

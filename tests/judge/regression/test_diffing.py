@@ -16,7 +16,7 @@ from tests.judge.regression.made import (
 )
 
 from velodrome.judge import before_after
-from velodrome.judge.regression import Asked, diff
+from velodrome.judge.regression import DiffCriteria, diff
 from velodrome.model.condition import Threshold
 from velodrome.model.difference import Change
 from velodrome.model.errors import DifferentMachinesError, NotTwoSidesError, OtherArrivalsError
@@ -58,7 +58,7 @@ def test_more_is_better_only_for_throughput() -> None:
     assert figure(dearer, "throughput").change is Change.SAME
 
 
-def test_equal_sides_are_the_same_beyond_the_margins_which_are_told() -> None:
+def test_equal_sides_are_the_same_beyond_the_margins_which_are_reported() -> None:
     found = interleaved(rates(DRIFTING * 3), rates(DRIFTING * 3))
     assert found.change is Change.SAME
     assert found.sentence == "No difference beyond 5.0 % (p50 10 %, p90 20 %, p99 36 %)."
@@ -105,7 +105,7 @@ def test_a_percentile_with_too_few_requests_says_how_many_it_needs_if_somebody_a
     silent = interleaved(*trials, questions)
     assert {one.metric for one in silent.differences} == {"throughput", "p50", "p90", "p99", "cpu", "memory"}
     assert "it needs 300 requests, and there were 200: load longer" in figure(silent, "p99").reason
-    asked = interleaved(*trials, questions, asked=Asked(metrics=("p99.9",)))
+    asked = interleaved(*trials, questions, asked=DiffCriteria(metrics=("p99.9",)))
     (one,) = asked.differences
     assert one.change is Change.INSUFFICIENT
     assert one.reason.startswith("it needs 10 000 requests")
@@ -140,7 +140,7 @@ def test_what_the_lab_could_not_run_is_no_regression() -> None:
     assert found.change is Change.INSUFFICIENT
 
 
-def test_a_flagged_block_is_left_out_and_told() -> None:
+def test_a_flagged_block_is_left_out_and_reported() -> None:
     after = rates(STEADY)
     after[0] = rates([200], flags=[made.INVALID])[0]
     found = two_runs(rates(STEADY), after)
@@ -188,7 +188,7 @@ def test_runs_without_a_cell_in_common_are_refused() -> None:
         before_after.revisions(stored(rates(STEADY)), made.STACKS)
 
 
-def test_what_else_changed_between_the_runs_is_told() -> None:
+def test_what_else_changed_between_the_runs_is_reported() -> None:
     before = [
         replace(one, packages={"uvicorn": "0.34", "h11": "0.16"}, python="3.11.7") for one in rates(STEADY)
     ]
@@ -199,7 +199,7 @@ def test_what_else_changed_between_the_runs_is_told() -> None:
     assert "only after, so not compared: hello/granian." in notes
 
 
-def test_one_of_many_figures_that_looks_different_by_chance_is_no_change_and_this_is_told() -> None:
+def test_one_of_many_figures_that_looks_different_by_chance_is_no_change_and_this_is_reported() -> None:
     names = [f"c{number}" for number in range(12)]
     before = [
         one
@@ -234,7 +234,7 @@ def _named(one: Measurement, name: str) -> Measurement:
     ids=["kept", "broken", "cannot be told"],
 )
 def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float], held: bool | None) -> None:
-    asked = Asked(thresholds=(Threshold("throughput", 0.1, "throughput -10%"),))
+    asked = DiffCriteria(thresholds=(Threshold("throughput", 0.1, "throughput -10%"),))
     found = interleaved(rates(DRIFTING), rates([after[0] * one for one in DRIFTING]), asked=asked)
     (gate,) = found.gates
     assert gate.held is held
@@ -243,7 +243,7 @@ def test_a_threshold_is_kept_or_broken_only_where_that_is_sure(after: list[float
 
 
 def test_a_margin_and_the_figures_looked_at_can_be_chosen() -> None:
-    asked = Asked(margins={"throughput": 0.2}, metrics=("throughput", "cpu"))
+    asked = DiffCriteria(margins={"throughput": 0.2}, metrics=("throughput", "cpu"))
     found = interleaved(rates(DRIFTING), rates(TENTH_LESS), asked=asked)
     assert [one.metric for one in found.differences] == ["throughput", "cpu"]
     assert figure(found, "throughput").change is Change.SAME

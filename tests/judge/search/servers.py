@@ -1,4 +1,4 @@
-"""Simulated servers of known capacity: what a search is told when it tries a rate, or a number of connections."""
+"""Simulated servers of known capacity: what a search sees when it tries a rate, or a number of connections."""
 
 import heapq
 import math

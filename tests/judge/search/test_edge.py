@@ -70,7 +70,7 @@ def test_what_one_boot_shows_is_known_no_better_than_boots_differ() -> None:
     assert width(one.of_boot(0)) < width(one.interval())
 
 
-def test_a_proof_that_fails_lowers_the_claim_and_is_told() -> None:
+def test_a_proof_that_fails_lowers_the_claim_and_is_reported() -> None:
     boots = [0]
 
     def reboot() -> None:

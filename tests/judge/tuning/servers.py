@@ -1,4 +1,4 @@
-"""Simulated servers of six kinds of app, whose best setting is known: what a search among settings is told of them.
+"""Simulated servers of six kinds of app, whose best setting is known: what a search among settings sees of them.
 
 What a candidate can do is the least of its bounds, rounded where two meet, with something of its own that no arithmetic
 foresees; what is measured of it has noise, and one answer in fifty is wrong.

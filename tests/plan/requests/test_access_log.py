@@ -92,7 +92,7 @@ def test_a_log_without_times_has_a_mix_and_no_rates(tmp_path: Path) -> None:
     assert (found.requests[0].weight, found.seconds, found.mean_rps, found.peak_rps) == (3, 0, None, None)
 
 
-def test_targets_that_are_some_of_many_are_told(tmp_path: Path) -> None:
+def test_targets_that_are_some_of_many_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_text("".join(line(f"GET /items/{at * 1000}") for at in range(300)) + line("GET /"))
     found = access_log.read(path)

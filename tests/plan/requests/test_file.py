@@ -97,7 +97,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     path.write_text("".join(f"[[request]]\nname = 'r{n}'\npath = 'no'\n" for n in range(600)))
     with pytest.raises(RequestsFileError) as caught:
         file.read(path)
-    assert caught.value.faults[0] == "600 requests are too many, each is told by itself; give at most 500"
+    assert caught.value.faults[0] == "600 requests are too many, each is given by itself; give at most 500"
     assert len(caught.value.faults) == 601
     assert str(caught.value).endswith("; and 591 more")
 

@@ -1,4 +1,4 @@
-"""Headers of every request as they are typed; what is wrong with one is told without its value."""
+"""Headers of every request as they are typed; what is wrong with one is reported without its value."""
 
 import pytest
 

@@ -297,12 +297,12 @@ def test_any_document_is_an_answer_or_one_clear_error(tmp_path: Path, data: st.D
             text.encode()
 
 
-def test_of_many_operations_that_are_left_out_some_are_told(tmp_path: Path) -> None:
+def test_of_many_operations_that_are_left_out_some_are_reported(tmp_path: Path) -> None:
     paths: dict[str, Any] = {
-        f"/{number}": {"get": {}, "post": {}} for number in range(openapi.MOST_TOLD + 20)
+        f"/{number}": {"get": {}, "post": {}} for number in range(openapi.MOST_LISTED + 20)
     }
     found = read(tmp_path, {"openapi": "3.0.0", "paths": paths})
     assert len(found.requests) == lines.MOST
     told = [*found.sentences()]
-    assert len(told) == openapi.MOST_TOLD + 2
-    assert told[-1] == f"left out: {len(found.left_out) - openapi.MOST_TOLD} more"
+    assert len(told) == openapi.MOST_LISTED + 2
+    assert told[-1] == f"left out: {len(found.left_out) - openapi.MOST_LISTED} more"

@@ -171,21 +171,21 @@ def test_a_database_that_is_not_there_is_to_be_started() -> None:
             looked("raises_refused:app", PORT=str(bound.getsockname()[1]))
 
 
-def test_a_folder_and_an_interpreter_that_are_not_there_are_told() -> None:
+def test_a_folder_and_an_interpreter_that_are_not_there_are_reported() -> None:
     with pytest.raises(AppFolderError, match="there is no such folder"):
         look(at("plain:application", cwd=Path("/no/such/folder")))
     with pytest.raises(InterpreterNotFoundError):
         look(at("plain:application", "/no/such/python"))
 
 
-def test_an_interpreter_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_too_old_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("velodrome.run.apps.inspect.OLDEST_PYTHON", (3, 99))
     with pytest.raises(AppInterpreterError, match=r"an app needs 3\.99 or newer"):
         looked("plain:application")
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7"])
-def test_a_real_interpreter_too_old_is_told(version: str) -> None:
+def test_a_real_interpreter_too_old_is_reported(version: str) -> None:
     try:
         python = str(find_interpreter(version).path)
     except InterpreterNotFoundError as error:

@@ -121,7 +121,7 @@ def test_what_is_no_revision_or_no_repository_is_told_and_leaves_nothing(
     assert left(scratch) == []
 
 
-def test_a_folder_that_a_revision_does_not_have_is_told(shop: Path, scratch: Path) -> None:
+def test_a_folder_that_a_revision_does_not_have_is_reported(shop: Path, scratch: Path) -> None:
     (shop / "later").mkdir()
     (shop / "later" / "app.py").write_text("")
     git(shop, "add", ".")

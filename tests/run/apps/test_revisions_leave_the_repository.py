@@ -298,7 +298,7 @@ def test_what_a_partial_clone_lacks_is_told_and_not_fetched(shop: Path, tmp_path
     _checked_out(tmp_path / "partial")
 
 
-def test_a_repository_whose_files_lie_elsewhere_is_told(shop: Path, tmp_path: Path) -> None:
+def test_a_repository_whose_files_lie_elsewhere_is_reported(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     git(shop, "config", "core.worktree", str(tmp_path / "elsewhere"))
     with pytest.raises(GitError, match="elsewhere"):

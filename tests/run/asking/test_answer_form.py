@@ -1,4 +1,4 @@
-"""The head of an answer is told as it is, though every client forgives it."""
+"""The head of an answer is reported as it is, though every client forgives it."""
 
 import socket
 import threading

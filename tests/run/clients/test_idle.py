@@ -1,4 +1,4 @@
-"""Idle connections are there as long as they are to be, and what became of them is told."""
+"""Idle connections are there as long as they are to be, and what became of them is reported."""
 
 import os
 import signal

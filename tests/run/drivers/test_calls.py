@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from velodrome.judge import histograms
-from velodrome.model.measurement import UNTOLD
+from velodrome.model.measurement import UNKNOWN_LATENCY
 from velodrome.run.drivers import request_log
 from velodrome.run.drivers.request_log import RequestLog
 
@@ -27,7 +27,7 @@ def test_percentiles_are_the_times_within_which_so_many_were_answered() -> None:
 
 
 def test_no_call_has_no_latency() -> None:
-    assert calls([]).latency() == UNTOLD
+    assert calls([]).latency() == UNKNOWN_LATENCY
     assert calls([]).series(1.0) == ()
 
 

@@ -114,12 +114,12 @@ def test_an_unmeasured_run_has_no_span() -> None:
     assert set(seen) <= {"started", "alive"}
 
 
-def test_a_program_that_does_not_exist_is_told() -> None:
+def test_a_program_that_does_not_exist_is_reported() -> None:
     with pytest.raises(StartRefusedError, match=r"/no/such/tool cannot be executed: No such file"):
         spawn(("/no/such/tool",), span_s=1)
 
 
-def test_an_argument_that_the_kernel_does_not_take_is_told() -> None:
+def test_an_argument_that_the_kernel_does_not_take_is_reported() -> None:
     with pytest.raises(StartRefusedError, match="Argument list too long"):
         spawn((SH, "x" * 5_000_000), span_s=5)
 

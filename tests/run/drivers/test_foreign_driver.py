@@ -24,7 +24,7 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.model.load import Closed, Load, Open
-from velodrome.model.measurement import UNTOLD, Placement
+from velodrome.model.measurement import UNKNOWN_LATENCY, Placement
 from velodrome.run.drivers import driver, wrk
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.foreign import ForeignDriver, saturated
@@ -67,7 +67,7 @@ def test_a_tool_loads_a_real_server_for_a_time(tool: str, hello: Target) -> None
     assert facts.duration_s == pytest.approx(1, abs=0.3)
     assert facts.throughput_rps == pytest.approx(facts.ok / facts.duration_s)
     assert facts.sent.p50
-    assert facts.due == facts.lag == UNTOLD
+    assert facts.due == facts.lag == UNKNOWN_LATENCY
     assert facts.generator_cpu_s > 0
     assert (facts.driver, facts.driver_command[0].rpartition("/")[2]) == (tool, tool)
     assert facts.driver_version[0].isdigit()
@@ -118,7 +118,7 @@ def test_a_tool_keeps_a_rate(tool: str, hello: Target) -> None:
     installed(tool)
     facts = driver.choose_driver(tool, PLACED, 1).run(AT_RATE, hello, on)
     assert facts.requests == pytest.approx(100, abs=15)
-    assert (facts.due != UNTOLD) == (tool == "oha")
+    assert (facts.due != UNKNOWN_LATENCY) == (tool == "oha")
 
 
 @pytest.mark.parametrize("tool", OVER_HTTP)
@@ -161,19 +161,19 @@ def test_an_exit_status_is_told_with_the_last_lines(fake: Callable[[str], Path])
     assert told.value.last_lines == ("out of sockets",)
 
 
-def test_an_unforeseen_output_is_told(fake: Callable[[str], Path]) -> None:
+def test_an_unforeseen_output_is_reported(fake: Callable[[str], Path]) -> None:
     fake("echo 'Requests/sec: about a thousand'")
     with pytest.raises(DriverOutputError, match=r"wrk 4.1.0 printed unexpected output: it does not tell"):
         run()
 
 
-def test_a_run_in_which_most_requests_failed_is_told(fake: Callable[[str], Path]) -> None:
+def test_a_run_in_which_most_requests_failed_is_reported(fake: Callable[[str], Path]) -> None:
     fake(printing("wrk/all-failed"))
     with pytest.raises(MostlyFailedError, match=r"requests by wrk failed.*bad_status"):
         run()
 
 
-def test_a_run_without_any_answer_is_told(fake: Callable[[str], Path]) -> None:
+def test_a_run_without_any_answer_is_reported(fake: Callable[[str], Path]) -> None:
     fake(printing("wrk/nothing"))
     with pytest.raises(NothingAskedError, match="wrk reports no request in"):
         run()
@@ -186,7 +186,7 @@ def test_one_that_hangs_is_killed(fake: Callable[[str], Path]) -> None:
         run(load, slack_s=0.1)
 
 
-def test_one_that_is_killed_while_it_runs_is_told(fake: Callable[[str], Path]) -> None:
+def test_one_that_is_killed_while_it_runs_is_reported(fake: Callable[[str], Path]) -> None:
     fake(f"{printing('wrk/timed')}; kill -KILL $$")
     with pytest.raises(DriverFailedError, match=f"killed by signal {int(signal.SIGKILL)}"):
         run()

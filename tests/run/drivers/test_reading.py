@@ -14,7 +14,7 @@ from tests.run.drivers.record import DIALECTS, RATE, SHORT, TIMED
 
 from velodrome.model.errors import DriverError, DriverOutputError
 from velodrome.model.load import Load
-from velodrome.model.measurement import UNTOLD
+from velodrome.model.measurement import UNKNOWN_LATENCY
 from velodrome.run.calls import GrpcCall
 from velodrome.run.drivers import ab, oha
 from velodrome.run.drivers.driver import Target
@@ -62,7 +62,7 @@ def test_a_run_in_which_all_failed_has_no_right_answer_whatever_rate_it_prints(c
 def test_calls_that_all_failed_are_told_as_such_although_a_rate_was_printed(case: str) -> None:
     told = read(case)
     assert (told.ok, told.failed + told.outcomes.get("unfinished", 0)) == (0, told.requests)
-    assert told.sent == told.due == UNTOLD
+    assert told.sent == told.due == UNKNOWN_LATENCY
 
 
 def test_calls_that_were_late_are_timed_out() -> None:
@@ -107,9 +107,9 @@ def test_ab_counts_an_error_page_of_another_length_twice_and_is_not_believed() -
 
 def test_oha_tells_latency_from_when_due_at_a_rate_and_from_when_sent_without() -> None:
     rate = oha.read(samples.finished("oha/rate"), dataclasses.replace(TIMED, pace=RATE.pace))
-    assert rate.sent == UNTOLD
+    assert rate.sent == UNKNOWN_LATENCY
     assert rate.due.p50 is not None
-    assert read("oha/timed").due == UNTOLD
+    assert read("oha/timed").due == UNKNOWN_LATENCY
 
 
 @pytest.mark.parametrize("case", ["ghz/grpc-timed", "oha/timed", "h2load/timed"])

@@ -1,4 +1,4 @@
-"""What each tool is told for a load, word by word, and which loads it refuses."""
+"""What each tool is called with for a load, word by word, and which loads it refuses."""
 
 import base64
 import dataclasses

@@ -115,7 +115,7 @@ def test_names_of_packages_are_compared_as_installers_do() -> None:
     assert normal("Flask_SQLAlchemy") == normal("flask-sqlalchemy") == normal("flask.sqlalchemy")
 
 
-def test_a_server_of_theirs_that_is_too_old_for_a_stack_is_told() -> None:
+def test_a_server_of_theirs_that_is_too_old_for_a_stack_is_reported() -> None:
     with pytest.raises(
         EnvironmentFailedError, match=r"it needs gunicorn 24 or newer, and 21\.2\.0 is installed"
     ):

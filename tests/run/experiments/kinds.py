@@ -1,4 +1,4 @@
-"""An experiment that does what it is told: answer, hang, crash, print, or leave processes behind."""
+"""An experiment that does what it is set to: answer, hang, crash, print, or leave processes behind."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What netem is told, byte for byte; whether it does it is seen in tests/truth where the kernel has it."""
+"""What netem is sent, byte for byte; whether it does it is seen in tests/truth where the kernel has it."""
 
 import struct
 

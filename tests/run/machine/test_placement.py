@@ -1,4 +1,4 @@
-"""Who runs where, for every number of CPUs, and what is shared is told."""
+"""Who runs where, for every number of CPUs, and what is shared is reported."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_parties_are_apart_where_there_are_enough_cpus(
     assert placed.shared == (len(cpus) == 1)
 
 
-def test_one_cpu_is_shared_and_told() -> None:
+def test_one_cpu_is_shared_and_reported() -> None:
     assert place((0,)).notes == (
         "server and generator share CPU 0: each takes time from the other",
         "generator and third party share a CPU",
@@ -38,7 +38,7 @@ def test_one_cpu_is_shared_and_told() -> None:
 
 
 @pytest.mark.parametrize("cpus", [2, "all"])
-def test_a_server_given_all_cpus_shares_the_generators_and_it_is_told(cpus: int | Literal["all"]) -> None:
+def test_a_server_given_all_cpus_shares_the_generators_and_it_is_reported(cpus: int | Literal["all"]) -> None:
     placed = place((0, 1), Limits(cpus))
     assert placed.server_cpus == (0, 1)
     assert placed.load_cpus == (1,)

@@ -1,4 +1,4 @@
-"""Programs of whose use of the machine the measuring is told, and which say themselves what they used."""
+"""Programs whose use of the machine is measured, and which say themselves what they used."""
 
 import os
 import signal

@@ -122,7 +122,7 @@ def test_a_server_that_still_imports_is_waited_for(start: Start) -> None:
     assert rest.busy == {}
 
 
-def test_workers_that_go_and_come_are_told(start: Start) -> None:
+def test_workers_that_go_and_come_are_reported(start: Start) -> None:
     server = start("""
 first = os.fork() or time.sleep(60)
 print("ready", flush=True)

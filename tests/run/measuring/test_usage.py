@@ -109,7 +109,7 @@ def test_descriptors_are_counted(start: Start) -> None:
 
 
 @pytest.mark.skipif(not usage.LINUX, reason="from /proc")
-def test_switches_and_shared_memory_are_told(start: Start) -> None:
+def test_switches_and_shared_memory_are_reported(start: Start) -> None:
     process = start("[time.sleep(0.001) for _ in range(50)]; tell('slept')")
     told(process)
     reader = usage.of(process.pid)

@@ -153,7 +153,7 @@ def test_a_load_that_is_interrupted_ends_the_profiler_too(
     assert time.monotonic() - began < 15
 
 
-def test_stacks_that_cannot_be_read_are_told(
+def test_stacks_that_cannot_be_read_are_reported(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy: Callable[[str], str]
 ) -> None:
     path = spy("echo no stacks > stacks.raw")

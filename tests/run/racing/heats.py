@@ -1,4 +1,4 @@
-"""Heats of a server that fails as it is told, and what they come to."""
+"""Heats of a server that fails as it is set to, and what they come to."""
 
 import os
 from dataclasses import replace

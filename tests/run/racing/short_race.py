@@ -95,7 +95,7 @@ def lab(driver: DriverOf = plain) -> Lab:
 
 
 class Told:
-    """A follower that writes down what it is told."""
+    """A follower that writes down what it receives."""
 
     def __init__(self, aloud: bool = False) -> None:
         self.aloud = aloud

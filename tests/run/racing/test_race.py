@@ -234,7 +234,7 @@ def test_what_the_machine_spoilt_is_measured_again_when_asked_for_and_only_that(
     race.run(Race(ONE_BLOCK, whole, out), lab(), Told())
     before = store.read(out)
     measured = [one for one in before.trials if isinstance(one, Measurement)]
-    # Nothing else is told of them, whatever this machine did meanwhile.
+    # Nothing else is reported of them, whatever this machine did meanwhile.
     spoilt = [replace(measured[0], flags=(STOLEN,)), replace(measured[1], flags=(SLOW,))]
     with (out / "results.jsonl").open("a") as file:
         file.writelines(f"{results.dump(one)}\n" for one in spoilt)

@@ -182,7 +182,7 @@ def test_a_server_that_ignores_its_stop_is_killed_and_said_to_have_hung(lab: Lab
     assert "did not end when it was asked to and was killed" in flag.sentence
 
 
-def test_grandchildren_left_behind_are_ended_and_told(lab: Lab) -> None:
+def test_grandchildren_left_behind_are_ended_and_reported(lab: Lab) -> None:
     result = only(list(run_alone(trials("leave-children"), lab)))
     assert isinstance(result, Measurement)
     (flag,) = [flag for flag in result.flags if flag.kind is FlagKind.HUNG_ON_STOP]

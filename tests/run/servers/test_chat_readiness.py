@@ -1,4 +1,4 @@
-"""A server that holds WebSockets is ready when a message came back; anything else is told as what came."""
+"""A server that holds WebSockets is ready when a message came back; anything else is reported as what came."""
 
 import base64
 import hashlib

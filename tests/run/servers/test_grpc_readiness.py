@@ -1,4 +1,4 @@
-"""A gRPC server is ready when it has given a right reply; anything else is told as what came."""
+"""A gRPC server is ready when it has given a right reply; anything else is reported as what came."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""Ready means answered rightly, whole and in time; anything else is told as what came."""
+"""Ready means answered rightly, whole and in time; anything else is reported as what came."""
 
 import socket
 import time

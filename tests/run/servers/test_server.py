@@ -79,7 +79,7 @@ def test_a_server_deaf_to_its_stop_signal_is_killed_after_the_deadline() -> None
     assert stopped.left == ()
 
 
-def test_a_listener_left_on_the_port_by_somebody_else_is_told() -> None:
+def test_a_listener_left_on_the_port_by_somebody_else_is_reported() -> None:
     what = serving("share-port")
     server = started(what)
     with socket.socket() as other:

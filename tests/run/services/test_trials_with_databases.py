@@ -1,4 +1,4 @@
-"""Trials whose recipe asks a database: it runs beside the server and is told; a missing one fails its trials only."""
+"""Trials whose recipe asks a database: it runs beside the server and is reported; without it its trials fail."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def lab() -> Lab:
     return Lab(catalog.stacks(), guest_tree.export())
 
 
-def test_the_database_runs_beside_the_server_and_what_it_used_is_told(lab: Lab) -> None:
+def test_the_database_runs_beside_the_server_and_what_it_used_is_reported(lab: Lab) -> None:
     (result,) = run_alone(heat(ASKING), lab)
     if isinstance(result, Failed) and "is not available" in result.reason:
         pytest.skip(result.reason)

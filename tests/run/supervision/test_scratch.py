@@ -164,7 +164,7 @@ def test_what_is_compiled_of_an_app_in_such_a_folder_goes_with_it(
         assert bytecode("/usr/bin/python3", elsewhere).is_relative_to(tmp_path / "cache")
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ScratchError, match="Not a directory"):
         scratch._made(tmp_path / "file")

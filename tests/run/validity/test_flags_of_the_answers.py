@@ -69,7 +69,7 @@ def test_an_open_loop_opens_what_it_needs_so_none_is_kept_out(raised: Flags) -> 
         (IdleFacts(950, 30, 30, 30), Severity.INVALID, "Of 950 idle connections 30 were there at the end"),
     ],
 )
-def test_idle_connections_that_were_not_held_are_told(
+def test_idle_connections_that_were_not_held_are_reported(
     raised: Flags, idle: IdleFacts | None, severity: Severity | None, told: str
 ) -> None:
     flag = raised(idle=idle).get(FlagKind.IDLE_NOT_HELD)

@@ -1,4 +1,4 @@
-"""A database that has no CPU left is told: then the figures are its own."""
+"""A database that has no CPU left is reported: then the figures are its own."""
 
 import pytest
 from tests.run.validity.conftest import Flags

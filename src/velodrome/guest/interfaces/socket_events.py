@@ -1,4 +1,4 @@
-"""A dialogue that is told of events: the handler answers at once, and what it waits for, everybody waits for."""
+"""A dialogue driven by events: the handler answers at once, and what it waits for, everybody waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections of a server that is told of events: what was heard, what is owed, and the socket they came in by.
+"""Connections of a server driven by events: what was heard, what is owed, and the socket they came in by.
 
     reception = open_reception(arguments)       listens
     connection = reception.accept()             None: nobody waits
@@ -104,7 +104,7 @@ class Hearing:
 
 GONE, READ, WRITE, LINGER = range(4)
 """What a connection waits for: nothing any more (close it), something to read, room to write, or only the
-client's end, for a while: it was refused. LINGER is told once; what comes then is read and dropped.
+client's end, for a while: it was refused. LINGER is set once; what comes then is read and dropped.
 """
 
 OPEN, CLOSING, REFUSED, LINGERING = range(4)
@@ -229,7 +229,7 @@ class Connection(Dialogue):
             return GONE
 
     def read_on(self, to_the_end: bool) -> int:
-        """Read till there is no more: for loops that are told once. Return what to wait for.
+        """Read till there is no more: for loops that are notified once. Return what to wait for.
 
         A read that gives less than asked for has emptied the connection (epoll(7)), but does not show whether
         the client has ended it too; `to_the_end` reads once more then.

@@ -56,7 +56,7 @@ class Ring:
         self._uring.io_uring_prep_send(self._entry(SEND, fd), fd, data, socket.MSG_WAITALL)
 
     def send_then_receive(self, fd: int, data: bytes, buffer: bytearray) -> None:
-        """Send all of `data`, then receive; of the sending only a failure is told, and then both fail.
+        """Send all of `data`, then receive; of the sending only a failure is reported, and then both fail.
 
         Both `data` and `buffer` have to live till the receive is completed.
         """
@@ -129,7 +129,7 @@ def _command(launch: Launch) -> Process:
 stack = Stack(
     name="io-uring",
     title="I/O model · io_uring",
-    about="one thread hands sends and receives to the kernel and is told when they are done, many with one "
+    about="one thread hands sends and receives to the kernel and is notified when they are done, many with one "
     "system call; each answer and the next receive are one chain; while a request waits, all wait",
     interface="socket_events",
     concurrency="events",
@@ -157,7 +157,7 @@ class Pending(Dialogue):
         self._ring = ring
         self._buffer = bytearray(SMALL)
         self._going = b""
-        """What the kernel reads from: it must not be freed before it is told that it has gone."""
+        """What the kernel reads from: it must not be freed before the kernel says that it has gone."""
 
     def sendall(self, data: bytes) -> None:
         """Gather what is to be sent; a piece of a stream goes out at once, and whoever sends it waits."""
@@ -231,7 +231,7 @@ def serve(ring: Ring, reception: Reception) -> None:
                 follow(connections[fd], connections[fd].sent(result))
             elif operation == ACCEPT:
                 accepted(result, more)
-            # else a send in a chain that failed: the receive behind it fails too and is told next
+            # else a send in a chain that failed: the receive behind it fails too and is reported next
         for connection in reception.overdue():
             connection.socket.shutdown(socket.SHUT_RDWR)  # its pending receive ends by that
 

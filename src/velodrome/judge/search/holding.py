@@ -309,7 +309,7 @@ class Tried:
 
 def probe(tried: Tried, demands: Demands) -> Probe:
     """Return whether a rate held; a trial that says nothing of the server is for the caller to sort out before."""
-    broken, untold = _by_conditions(tried, demands)
+    broken, undecided = _by_conditions(tried, demands)
     overdone = _overdone(tried)
     found = Probe(
         tried.rate,
@@ -326,7 +326,7 @@ def probe(tried: Tried, demands: Demands) -> Probe:
         anyway = wrong_anyway(tried.alone, demands.every)
         why = anyway or f"{quantity.percent(failed)} of the requests failed"
         return replace(found, held=False, why=why, everywhere=bool(anyway))
-    return replace(found, held=None, why=untold) if untold else found
+    return replace(found, held=None, why=undecided) if undecided else found
 
 
 def fell_behind(rate: float, ended_rps: float, scatter: float = 0.0) -> bool:
@@ -377,15 +377,15 @@ def _strain(condition: Condition, tried: Tried, asked: float, wanted: bool) -> S
 
 def _by_conditions(tried: Tried, demands: Demands) -> tuple[str, str]:
     """Return which condition broke, and which cannot be told; empty: none."""
-    broken = untold = ""
+    broken = undecided = ""
     for wanted, conditions in ((True, demands.must), (False, demands.must_not)):
         for condition in conditions:
             found = decide(condition, tried.figures)
             if found.holds is None:
-                untold = untold or because(found)
+                undecided = undecided or because(found)
             elif found.holds is not wanted:
                 broken = broken or because(found)
-    return broken, untold
+    return broken, undecided
 
 
 def _overdone(tried: Tried) -> str:

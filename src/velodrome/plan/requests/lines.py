@@ -172,7 +172,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 def faults_of_all(requests: Sequence[Request], *, templates: bool = True) -> Iterator[str]:
     """Yield what is wrong, as `request 2, path: …`; without templates, braces stand for themselves."""
     if len(requests) > MOST:
-        yield f"{len(requests)} requests are too many, each is told by itself; give at most {MOST}"
+        yield f"{len(requests)} requests are too many, each is given by itself; give at most {MOST}"
     seen: set[str] = set()
     for number, request in enumerate(requests, 1):
         if not request.name.strip():

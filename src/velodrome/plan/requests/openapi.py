@@ -34,7 +34,7 @@ from velodrome.plan.requests.document import (
 from velodrome.plan.requests.lines import SAFE, LeftOut, left_out_sentence
 
 YAML = (".yaml", ".yml")
-MOST_TOLD = 500
+MOST_LISTED = 500
 """Operations that are left out, each with its reason."""
 
 
@@ -50,10 +50,10 @@ class OpenApi:
         """Yield sentences on the mix, and on what is left out of it."""
         whole = len(self.requests) + len(self.left_out)
         yield f"{len(self.requests)} of {whole} operations, each as often as the others"
-        for one in self.left_out[:MOST_TOLD]:
+        for one in self.left_out[:MOST_LISTED]:
             yield f"left out: {one.what}: {one.why}"
-        if len(self.left_out) > MOST_TOLD:
-            yield f"left out: {len(self.left_out) - MOST_TOLD} more"
+        if len(self.left_out) > MOST_LISTED:
+            yield f"left out: {len(self.left_out) - MOST_LISTED} more"
 
 
 def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:

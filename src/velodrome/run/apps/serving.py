@@ -26,7 +26,7 @@ MADE_HERE = {
 
 def import_target(app: App, interface: str) -> str:
     """Return the `module:attribute` that a server of an interface loads."""
-    return MADE_HERE.get(app.form) or app.told(interface)
+    return MADE_HERE.get(app.form) or app.target(interface)
 
 
 def serving(

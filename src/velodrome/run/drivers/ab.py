@@ -13,7 +13,7 @@ import math
 from urllib.parse import urlsplit
 
 from velodrome.model.load import Load
-from velodrome.model.measurement import UNTOLD, Latency
+from velodrome.model.measurement import UNKNOWN_LATENCY, Latency
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import (
     BODY,
@@ -128,7 +128,7 @@ def read(finished: Finished, load: Load) -> Report:
         duration_s=duration_s,
         throughput_rps=right / duration_s,
         outcomes=outcomes,
-        sent=_latency(finished, text) if complete else UNTOLD,
+        sent=_latency(finished, text) if complete else UNKNOWN_LATENCY,
         examples=tuple(
             f"{kind}: {times} times" for kind, times in outcomes.items() if times and kind != "ok"
         ),

@@ -41,7 +41,7 @@ from velodrome.model.errors import (
     UnfitLoadError,
 )
 from velodrome.model.load import Load, Open, Schedule
-from velodrome.model.measurement import UNTOLD, Latency, LoadFacts, LoadSecond
+from velodrome.model.measurement import UNKNOWN_LATENCY, Latency, LoadFacts, LoadSecond
 from velodrome.run.calls import DescribedCall
 from velodrome.run.drivers.driver import Found, Generator, LoadEvent, OnEvent, Target
 from velodrome.run.drivers.foreign_process import ERRORS, OUTPUT, SIZE_DIGITS
@@ -131,8 +131,8 @@ class Report:
     duration_s: float
     throughput_rps: float
     outcomes: Mapping[str, int]
-    due: Latency = UNTOLD
-    sent: Latency = UNTOLD
+    due: Latency = UNKNOWN_LATENCY
+    sent: Latency = UNKNOWN_LATENCY
     hdr_due: str | None = None
     hdr_sent: str | None = None
     series: tuple[LoadSecond, ...] = ()
@@ -543,7 +543,7 @@ class ForeignDriver:
             outcomes=report.outcomes,
             due=report.due,
             sent=report.sent,
-            lag=UNTOLD,
+            lag=UNKNOWN_LATENCY,
             connections_asked=load.pace.connections,
             connections_opened=None,
             connections_reopened=None,

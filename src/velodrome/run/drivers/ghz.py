@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from velodrome.model.load import Load, Open
-from velodrome.model.measurement import UNTOLD, Latency
+from velodrome.model.measurement import UNKNOWN_LATENCY, Latency
 from velodrome.run.calls import PROTO, greeting_json
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import (
@@ -116,7 +116,7 @@ def read(finished: Finished, load: Load) -> Report:
         duration_s=duration_s,
         throughput_rps=right / duration_s,
         outcomes=outcomes,
-        sent=UNTOLD if not right else calls.latency() if calls else _distribution(report),
+        sent=UNKNOWN_LATENCY if not right else calls.latency() if calls else _distribution(report),
         hdr_sent=calls.histogram() if calls and right else None,
         series=calls.series(duration_s) if calls else (),
         examples=tuple(f"{text}, {times} times" for text, times in errors.items())[:5],
@@ -138,7 +138,7 @@ def _kind(text: str, by_time: bool) -> str:
 
 
 def _calls(details: list[dict[str, Any]]) -> RequestLog:
-    """Read what is told of each call: when it ended, how long it took (ns), and its status."""
+    """Read what is reported of each call: when it ended, how long it took (ns), and its status."""
     ended = [int(datetime.fromisoformat(one["timestamp"]).timestamp() * 1e6) * 1000 for one in details]
     statuses = np.array([str(one["status"]) for one in details])
     return RequestLog(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from velodrome.model.load import Load, Open
-from velodrome.model.measurement import UNTOLD
+from velodrome.model.measurement import UNKNOWN_LATENCY
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import (
     BODY,
@@ -123,7 +123,7 @@ def read(finished: Finished, load: Load) -> Report:
         duration_s=duration_s,
         throughput_rps=right / duration_s,
         outcomes=outcomes,
-        sent=calls.latency() if right else UNTOLD,
+        sent=calls.latency() if right else UNKNOWN_LATENCY,
         hdr_sent=calls.histogram() if right else None,
         series=calls.series(duration_s),
         examples=tuple(

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from velodrome.model.load import Load, Open
-from velodrome.model.measurement import UNTOLD, Latency
+from velodrome.model.measurement import UNKNOWN_LATENCY, Latency
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import (
     BODY,
@@ -92,7 +92,7 @@ def read(finished: Finished, load: Load) -> Report:
     if duration_s <= 0:
         raise ValueError("it took no time")
     # Its table counts every answer, whatever its status.
-    latency = _latency(report) if statuses else UNTOLD
+    latency = _latency(report) if statuses else UNKNOWN_LATENCY
     opened = isinstance(load.pace, Open)
     examples = {text: times for text, times in errors.items() if CUT_OFF not in text}
     examples |= {f"status {status}": times for status, times in statuses.items() if not 200 <= status <= 299}
@@ -102,8 +102,8 @@ def read(finished: Finished, load: Load) -> Report:
         duration_s=duration_s,
         throughput_rps=right / duration_s,
         outcomes=outcomes,
-        due=latency if opened else UNTOLD,
-        sent=UNTOLD if opened else latency,
+        due=latency if opened else UNKNOWN_LATENCY,
+        sent=UNKNOWN_LATENCY if opened else latency,
         examples=tuple(f"{text}, {times} times" for text, times in examples.items())[:5],
     )
 

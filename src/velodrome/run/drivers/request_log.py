@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from velodrome.model.measurement import UNTOLD, Latency, LoadSecond
+from velodrome.model.measurement import UNKNOWN_LATENCY, Latency, LoadSecond
 
 LONGEST_SERIES_S = 86_400
 """A day: clocks that tell more are wrong."""
@@ -36,7 +36,7 @@ class RequestLog:
         """Return exact percentiles: the time within which so many of 100 were answered."""
         times = np.sort(self.took_ns[self.timed])
         if not len(times):
-            return UNTOLD
+            return UNKNOWN_LATENCY
 
         def at(percentile: float) -> float:
             # Rounded first: 99.9 / 100 × 1000 is 999.0000000000001, and the thousandth is not asked for.

@@ -82,7 +82,7 @@ class VelodromeDriver:
             raise DriverError(self.name, status, (f"its report cannot be read: {error!r}",)) from error
 
     def _ask(self, engine: python.Child, load: Load, target: Target) -> None:
-        """Send the work. A process that died before reading it is told by its exit status later."""
+        """Send the work. A process that died before reading it is known by its exit status later."""
         spec = self.spec(load, target)
         head, expected = spec.json().encode(), spec.expect_body
         sizes = f"{len(head)} {len(spec.body)} {-1 if expected is None else len(expected)}\n"

@@ -11,7 +11,7 @@ import math
 
 from velodrome.model import secrets
 from velodrome.model.load import Load
-from velodrome.model.measurement import UNTOLD, Latency
+from velodrome.model.measurement import UNKNOWN_LATENCY, Latency
 from velodrome.run.drivers.driver import Target
 from velodrome.run.drivers.foreign import (
     BODY,
@@ -119,7 +119,7 @@ def read(finished: Finished, load: Load) -> Report:
         duration_s=duration_s,
         throughput_rps=right / duration_s,
         outcomes=outcomes,
-        sent=_latency(text) if complete else UNTOLD,
+        sent=_latency(text) if complete else UNKNOWN_LATENCY,
         examples=_examples(connect, broken, unsent, late, bad),
         notes=(f"It leaves {late:,} answers that came after the time-out out of its latencies.",)
         if late

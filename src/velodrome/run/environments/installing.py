@@ -317,7 +317,7 @@ def telling(whom: Tell) -> Iterator[None]:
 
 
 def tell(sentence: str) -> None:
-    """Say something to whoever is told in this thread what takes time."""
+    """Say something to whoever follows in this thread what takes time."""
     _tell.get()(sentence)
 
 

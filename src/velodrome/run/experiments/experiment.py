@@ -43,7 +43,7 @@ class Kind:
     about: str
     """The question it answers."""
     run: Callable[[Mapping[str, Setting], Lab], Outcome]
-    """Called with every setting, defaults filled in. What it raises is told as the reason of a failure."""
+    """Called with every setting, defaults filled in. What it raises is reported as the reason of a failure."""
     defaults: Mapping[str, Setting] = field(default_factory=dict)
     deadline_s: float = 60.0
     """After this it is ended, and that is its finding."""

@@ -1,6 +1,6 @@
 """R7: one stub on a blocking and on an awaiting channel of grpcio, and what the channel's options do on each.
 
-Facts by kind of channel, `blocking` and `aio`; what each means is told in `guest/experiments/grpc_same_stub.py`.
+Facts by kind of channel, `blocking` and `aio`; what each means stands in `guest/experiments/grpc_same_stub.py`.
 """
 
 from collections.abc import Mapping

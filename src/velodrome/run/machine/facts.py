@@ -58,7 +58,7 @@ def place(
 ) -> Placement:
     """Share out `cpus`. Raises LimitError when the server is to have none.
 
-    Hardware threads of one core go to the same party where that is possible; a core that is split is told:
+    Hardware threads of one core go to the same party where that is possible; a core that is split is reported:
     two threads of a core take turns at the same execution units.
     """
     core_of = core_of or {}

@@ -41,7 +41,7 @@ def alone(
 ) -> Iterator[None]:
     """Hold the machine while the context lasts; `what` tells others who we are.
 
-    `wait_s` is how long to wait for another velodrome (None: as long as it takes), `on_wait` is told once who
+    `wait_s` is how long to wait for another velodrome (None: as long as it takes), `on_wait` is called once with who
     it is: what it does, its process and its user. Raises BusyError, LockError, CacheError. The kernel lets go of the
     lock when its holder dies, however that dies.
     """

@@ -73,7 +73,7 @@ def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Col
 
     `known_cpu_s` is what server, generator, upstream and velodrome used meanwhile, `known` their processes.
 
-    What others used is told twice, and the smaller counts. The machine's own clock looks who runs at each
+    What others used is known from two sources, and the smaller counts. The machine's own clock looks who runs at each
     tick; a load at 1,000/s beats with the ticks, so that it is seen at all of them or at none. The clocks of
     the other processes are exact, but one that reaps a child is charged with all the child ever did.
     """

@@ -23,7 +23,7 @@ LINUX = sys.platform == "linux"
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MOST_SWITCH_FILES = 256
-"""Context switches are told per thread, some 15 us each to read: above this they are not read at all."""
+"""Context switches are reported per thread, some 15 us each to read: above this they are not read at all."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 process 9:"gunicorn";process 12:"gunicorn";run (/…/site-packages/gunicorn/app/base.py:70) 3
 
-Whether the innermost frame waits is told by the line of source that runs, as what it calls is no Python and unseen.
+Whether the innermost frame waits is known by the line of source that runs, as what it calls is no Python and unseen.
 py-spy's own notion of idle threads is not used: it takes a thread for active that was woken to be sampled, and
 knows the waiting frames of old Pythons only, under names that have changed since 3.11 (`select` is now
 `EpollSelector.select`).

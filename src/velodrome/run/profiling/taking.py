@@ -38,7 +38,7 @@ from velodrome.run.measuring.sampler import Sampled, Sampler
 from velodrome.run.profiling.stacks import speedscope_document, stacks_of
 from velodrome.run.racing.plan import planned, seed_of
 from velodrome.run.racing.session import Booted, ImpossibleError, boot
-from velodrome.run.validity.lab import OTHER_TOLD, most_lost
+from velodrome.run.validity.lab import OTHER_REPORTED, most_lost
 
 OUTPUT = "stacks.raw"
 RATE_HZ = 100
@@ -181,7 +181,7 @@ def _taken(none: Profile, lab: Lab, folder: Path) -> Profile:
 
 def _notes(sampled: Sampled) -> Iterator[str]:
     others, whose = most_lost(sampled, os.cpu_count() or 1, lambda lost: lost.other_cpu_s)
-    if others >= OTHER_TOLD:
+    if others >= OTHER_REPORTED:
         yield (
             f"Other programs used {others * 100:.0f} % of {whose} while it was taken: a server that "
             "waits for a CPU looks busy, so it idles more than this tells."

@@ -30,7 +30,7 @@ from velodrome.run import cache, link
 from velodrome.run.environments import environment
 from velodrome.run.environments.environment import Environment
 from velodrome.run.environments.installing import telling
-from velodrome.run.faults import refusals, told
+from velodrome.run.faults import as_velodrome_error, refusals
 from velodrome.run.lab import Lab
 from velodrome.run.machine import limits
 from velodrome.run.machine.measuring_lock import alone
@@ -42,7 +42,7 @@ from velodrome.run.supervision.undisturbed import stoppable
 
 
 class Preparing(Protocol):
-    """Whoever is told what is done before anything is measured."""
+    """Whoever follows what is done before anything is measured."""
 
     def preparing(self, text: str) -> None:
         """Told what is done before the first session, and while waiting for another velodrome; by any thread."""
@@ -91,7 +91,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
                     else lab.environment(stack, wanted.python or None, dict(wanted.packages), wanted.recipe)
                 )
         except Exception as error:  # it fails the trials of this stack alone
-            made[wanted] = _told(error, follower)
+            made[wanted] = _reported(error, follower)
 
     def found(wanted: PlannedEnvironment) -> Environment:
         there = made[wanted]
@@ -114,7 +114,7 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
             with telling(follower.preparing):
                 companion.install(Ground(lab.guest_tree))
         except Exception as error:  # said again, as the reason of the trials that it fails
-            _told(error, follower)
+            _reported(error, follower)
 
     kinds = companions.known_services()
     served = [one.recipe for one in plan.environments if one.recipe is not None]
@@ -130,9 +130,9 @@ def prepared(plan: RunPlan, lab: Lab, follower: Preparing) -> Lab:
     return replace(lab, environment=environment, overlay=overlay, turn_ns=turn_ns)
 
 
-def _told(error: Exception, follower: Preparing) -> VelodromeError:
+def _reported(error: Exception, follower: Preparing) -> VelodromeError:
     """Say line by line what cannot be had, and return it: each line is shown on one of its own."""
-    found = told(error)
+    found = as_velodrome_error(error)
     for line in str(found).splitlines():
         follower.preparing(line)
     return found

@@ -194,7 +194,7 @@ class RunPlan:
     """Everything that will be started, in order."""
 
     what: str
-    """`study hello`: what others who wait for the machine are told."""
+    """`study hello`: what others who wait for the machine read."""
     sessions: tuple[PlannedSession, ...]
     environments: tuple[PlannedEnvironment, ...]
     """Made beforehand, two at a time."""

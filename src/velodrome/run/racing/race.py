@@ -144,7 +144,7 @@ def run(
                 plan = plan_of_race(race, lab, estimate_s, before)
                 lab = prepared(plan, lab, follower)
                 _experiment(plan, store, lab, follower)
-                answers = Answers(plan, before, {one.name for one in race.study.asked})
+                answers = Answers(plan, before, {one.name for one in race.study.answered})
                 every = {one.trial.key: one for one in before.trials}
                 further = None
                 # A race is judged by how it began.

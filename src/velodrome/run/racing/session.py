@@ -280,7 +280,7 @@ def _one_server(
                 if not waiting or booted.server.exit() is not None:
                     break
                 yield result
-            # The last result waits for the stop, because hanging on it is told with that result.
+            # The last result waits for the stop, because hanging on it is reported with that result.
             ended = _with_end(result, booted.server.stop(lab.stop_seconds), booted.server)
         yield ended
     except ImpossibleError as why:
@@ -456,7 +456,7 @@ def _now() -> str:
 
 
 LAST_LINES = 8
-"""Of a server's output that are told."""
+"""Of a server's output that are reported."""
 
 Refused = AppAnswersWrongError | AppNotServedError
 

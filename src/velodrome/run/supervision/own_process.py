@@ -81,9 +81,9 @@ def raise_limit(name: str, wanted: int) -> None:
 def in_words(error: Exception) -> str:
     """Return what went wrong here, for the process that started this one."""
     try:
-        from velodrome.run.faults import told  # noqa: PLC0415 - only where it failed
+        from velodrome.run.faults import as_velodrome_error  # noqa: PLC0415 - only where it failed
 
-        return str(told(error))
+        return str(as_velodrome_error(error))
     except (ImportError, OSError):  # this user may not read where velodrome lies
         return f"{type(error).__name__}: {error}"
 

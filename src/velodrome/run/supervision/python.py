@@ -159,7 +159,7 @@ class Child:
         return self.process.stdout
 
     def send(self, message: bytes) -> None:
-        """Write all of a message. A process that died before reading it is told by its exit status later."""
+        """Write all of a message. A process that died before reading it is known by its exit status later."""
         left = memoryview(message)
         with suppress(BrokenPipeError):
             while left:

@@ -277,7 +277,7 @@ OF_THE_LINK: tuple[Check, ...] = (crowded, late, overran, full)
 STEAL_TOLD, STEAL_INVALID = 0.01, 0.05
 """Shares of the CPUs of the server, or of the generator: a server that is busy does as much less. 5 % is more than
 repeats differ by (3.5 %)."""
-OTHER_TOLD, OTHER_INVALID = 0.05, 0.15
+OTHER_REPORTED, OTHER_INVALID = 0.05, 0.15
 """Shares of the same. 15 % is four times that spread: others take turns with the server, and may take those that it
 had no use for."""
 SWAP_BYTES = 1 << 20
@@ -307,7 +307,7 @@ def other_load(evidence: Evidence) -> Flag | None:
     """CPU that programs outside the trial used."""
     host = evidence.sampled.host
     share, whose = most_lost(evidence.sampled, evidence.machine_cpus, lambda lost: lost.other_cpu_s)
-    if share < OTHER_TOLD:
+    if share < OTHER_REPORTED:
         return None
     most = f", '{host.busiest_other}' most of all" if host.busiest_other else ""
     return Flag(

@@ -431,7 +431,7 @@ def closed_unread(evidence: Evidence) -> Flag | None:
     )
 
 
-def length_not_told(evidence: Evidence) -> Flag | None:
+def length_not_said(evidence: Evidence) -> Flag | None:
     """Answers that only the end of the connection ends."""
     if evidence.form is None or evidence.form.length_told:
         return None
@@ -455,4 +455,4 @@ def bare_line_ends(evidence: Evidence) -> Flag | None:
     )
 
 
-OF_THE_FORM: tuple[Check, ...] = (closed_unread, length_not_told, bare_line_ends)
+OF_THE_FORM: tuple[Check, ...] = (closed_unread, length_not_said, bare_line_ends)

@@ -1,4 +1,4 @@
-"""Answers every twentieth request with an error of its own, however little it is asked; waits where it is told to."""
+"""Answers every twentieth request with an error of its own, however little it is asked; waits where it is set to."""
 
 import itertools
 import os
