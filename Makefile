@@ -1,5 +1,6 @@
 # make race       set everything up and run the first race (about 5 minutes after set-up)
 # make test       set everything up and run the tests
+# make ward       every app of the ward that the doctor examines; goes on where it was stopped
 # make test-all   the slow, exhaustive ones as well
 # make lint       format and type checks, warnings denied
 # make lock       renew the hashed requirement files (host and every stack)
@@ -23,10 +24,10 @@ PYTEST := $(BIN)/python -m pytest
 unexport MAKEFLAGS MFLAGS
 # Tests start thousands of interpreters. Each would compile all it imports, where a machine says that none of them keeps the result.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help dev race unit test test-all wheel installed-test rust-tests lint checks lock bench
+.PHONY: help dev race unit test ward test-all wheel installed-test rust-tests lint checks lock bench
 
 help:
-	@sed -n 's/^# //p' Makefile | head -n 10
+	@sed -n 's/^# //p' Makefile | head -n 11
 
 dev: $(VENV)/.built
 
@@ -65,6 +66,10 @@ test-all: $(BEFORE_TESTS)
 	cargo test --quiet --workspace -- --include-ignored
 	$(PYTEST) $(AT_ONCE) -m "not measured"
 	$(PYTEST) -m measured
+
+# Hours: each app is served some sixty times. `ward.jsonl` keeps what is done.
+ward: dev
+	$(BIN)/python -m tests.ward.run ward.jsonl
 
 # The engine is compiled once for `dev` and for this: same profile, same features.
 wheel: dev

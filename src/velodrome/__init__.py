@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from velodrome.api.apps import requests as requests
+    from velodrome.api.diagnosing import diagnose as diagnose
     from velodrome.api.differences import diff as diff
     from velodrome.api.loads import load as load
     from velodrome.api.runs import compare as compare
@@ -37,6 +38,7 @@ _WHERE = {
     "capacity": "api.searching",
     "tune": "api.searching",
     "diff": "api.differences",
+    "diagnose": "api.diagnosing",
     "requests": "api.apps",
     **dict.fromkeys(("ms", "seconds", "us", "percent", "per_second", "mb"), "model.condition"),
     **dict.fromkeys(("InsufficientDataError", "VelodromeError"), "model.errors"),
@@ -46,6 +48,7 @@ __all__ = [
     "VelodromeError",
     "capacity",
     "compare",
+    "diagnose",
     "diff",
     "load",
     "mb",

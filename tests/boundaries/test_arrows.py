@@ -17,8 +17,9 @@ MAY_IMPORT = {
     "plan": {"plan", "model", "guest"},
     "run": {"run", "model", "guest", "_native"},
     "judge": {"judge", "model", "guest"},
+    "diagnoses": {"diagnoses", "model", "guest"},
     "report": {"report", "model", "guest"},
-    "usecases": {"usecases", "plan", "run", "judge", "model", "guest"},
+    "usecases": {"usecases", "plan", "run", "judge", "diagnoses", "model", "guest"},
     "api": {"api", "usecases", "plan", "run", "judge", "report", "model", "guest"},
     "cli": {"cli", "usecases", "plan", "run", "judge", "report", "model", "guest"},
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from velodrome.api import tables
@@ -20,6 +20,9 @@ from velodrome.run.faults import refusals
 from velodrome.run.machine.measuring_lock import alone
 from velodrome.usecases import load_blocks
 from velodrome.usecases.load_blocks import On, Terms
+
+if TYPE_CHECKING:
+    from velodrome.api.diagnosing import Examined
 
 WAIT_S = 600.0
 """For another velodrome that measures on this machine: tests may run at the same time, loads may not."""
@@ -213,8 +216,17 @@ def _bytes(text: bytes | str) -> bytes:
 
 
 class Velodrome:
-    """Loads servers and apps for a test."""
+    """Loads and examines servers and apps for a test."""
 
     def load(self, target: object, **how: Any) -> Loaded:
         """Load a URL, or an app that is served for it; `how` is what `velodrome.load` takes."""
         return load(target, **how)
+
+    def diagnose(self, app: object, **how: Any) -> "Examined":
+        """Prove what is wrong with an app: `assert velodrome.diagnose(app).healthy`; waits for other loads to end.
+
+        `how` is what `velodrome.diagnose` takes.
+        """
+        from velodrome.api.diagnosing import diagnose  # noqa: PLC0415 - few tests ask for it
+
+        return diagnose(app, **{"wait": True, **how})

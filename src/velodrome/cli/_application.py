@@ -15,6 +15,7 @@ COMMANDS = {
     "compare": ("compare", "Serve your app on every stack that can, and rank them."),
     "tune": ("tune", "Find the best stack and settings for an app."),
     "capacity": ("capacity", "Find the highest rate at which one stack meets an SLO."),
+    "doctor": ("doctor", "Prove what is wrong with an app on a server."),
     "diff": ("diff", "Show what became worse or better between two runs or revisions."),
     "load": ("load", "Load a URL and report latency and throughput."),
     "run": ("run", "Race the stacks of a study, or of a group of studies."),

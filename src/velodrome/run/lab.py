@@ -13,6 +13,7 @@ from velodrome.model.profile import Profile
 from velodrome.model.trial import Trial
 from velodrome.run.drivers.driver import Driver, choose_driver
 from velodrome.run.environments.environment import Environment, environment_for, overlay_for
+from velodrome.run.injecting import Injected
 from velodrome.run.machine import facts
 from velodrome.run.machine.limits import Hierarchy
 from velodrome.run.servers import STOP_SECONDS
@@ -82,3 +83,5 @@ class Lab:
     """Paths of the stacks that do not ship."""
     profile: ProfileOf | None = None
     """Takes profiles; None: none are taken."""
+    injected: Injected | None = None
+    """What the processes of its servers are given; None: nothing."""

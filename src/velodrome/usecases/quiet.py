@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from velodrome.model.claim import Experiment, Finding
+from velodrome.model.diagnosis import Diagnosis, Evidence
 from velodrome.model.measurement import Measurement
 from velodrome.model.profile import Profile
 from velodrome.model.results import Result
@@ -54,6 +56,15 @@ class Quiet:
 
     def sampled(self, sample: Sample, measured: Measurement | None) -> None:
         """Report each closed loop of a search."""
+
+    def screened(self, screens: Sequence[Evidence]) -> None:
+        """Report what the screens of a doctor saw."""
+
+    def trying(self, fault: str, why: str, seconds: float) -> None:
+        """Report the fault that is looked into next, and how long that takes at least."""
+
+    def diagnosed(self, diagnosis: Diagnosis) -> None:
+        """Report each diagnosis that an experiment came to."""
 
     def observed(self, candidate: Candidate, observed: Observation) -> None:
         """Report each load of a tuning."""

@@ -17,14 +17,14 @@ MOST_NAMED = 20
 
 
 class UnknownNameError(UsageError):
-    """Raised when a stack, recipe or study does not exist."""
+    """Raised when a stack, recipe, study, or fault of the doctor does not exist."""
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         near = get_close_matches(name, known, n=3, cutoff=0.5)
-        plural = {"study": "studies"}.get(kind, f"{kind}s")
+        where = {"study": "studies", "fault": "doctor --list"}.get(kind, f"{kind}s")
         hint = f" Nearest: {', '.join(near)}." if near else ""
-        super().__init__(f"no {kind} is called '{name}'.{hint} All: velodrome {plural}")
+        super().__init__(f"no {kind} is called '{name}'.{hint} All: velodrome {where}")
 
 
 class BadOptionError(UsageError):

@@ -52,7 +52,7 @@ from velodrome.model.measurement import (
 )
 from velodrome.model.results import Result
 from velodrome.model.trial import Session, Trial
-from velodrome.run import answer_check, calls, servers, third_party, validity
+from velodrome.run import answer_check, calls, injecting, servers, third_party, validity
 from velodrome.run.apps import pasted as pasting
 from velodrome.run.apps import serving as apps
 from velodrome.run.clients import idle
@@ -143,6 +143,8 @@ def boot(plan: PlannedSession, lab: Lab, running: ExitStack, pasted: Pasted | No
                 trial = replace(trial, app=apps.asked(trial.app, lab.requests))
             elif thirds:
                 serving = replace(serving, upstream=thirds[0].url)
+            if lab.injected is not None:
+                serving = injecting.into(serving, lab.injected)
         server = running.enter_context(Server(serving, bounds, placed.server_cpus, site.server))
     except ImpossibleError:
         raise

@@ -1,0 +1,97 @@
+"""`velodrome.diagnose`: what is wrong with an app on a server, proven by experiments."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from velodrome.api import tables
+from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
+from velodrome.guest.stack import KnobValue
+from velodrome.model.diagnosis import Diagnosis, Examination
+from velodrome.report import diagnoses
+from velodrome.run.faults import refusals
+from velodrome.usecases import diagnose as doctor
+from velodrome.usecases.apps import ServedSpec
+from velodrome.usecases.diagnose import BUDGET_S, DoctorSpec
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.terms import Knobs
+
+
+@dataclass(frozen=True)
+class Examined(tables.Tabled):
+    """What is wrong with an app on a stack, and what is not."""
+
+    examination: Examination
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no fault of the catalogue was proven to be a cause."""
+        return self.examination.healthy
+
+    @property
+    def causes(self) -> tuple[Diagnosis, ...]:
+        """The faults that were proven, the costliest first."""
+        return self.examination.causes
+
+    @property
+    def text(self) -> str:
+        """The whole examination, for people."""
+        return "\n".join(diagnoses.lines(self.examination))
+
+    def rows(self) -> list[tables.Row]:
+        """Return one row for each diagnosis."""
+        return [
+            {"id": one.id, "verdict": str(one.ruling), "gain": one.gain, "reason": one.reason}
+            for one in self.examination.diagnoses
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain values, as `velodrome doctor --json` prints it."""
+        return self.examination.document()
+
+    def __repr__(self) -> str:
+        return f"<{self.examination.title}: {self._sentence}>"
+
+    @property
+    def _sentence(self) -> str:
+        return ", ".join(one.id for one in self.causes) or "no cause was proven"
+
+    def _repr_html_(self) -> str:
+        return tables.table(self.examination.title, *tables.columns(self.rows()), [self._sentence])
+
+
+@refusals()
+def diagnose(
+    app: object,
+    *,
+    stack: str = "",
+    knobs: Mapping[str, KnobValue] | None = None,
+    requests: Asks = ("GET /",),
+    cpus: int | None = None,
+    memory: str = "",
+    link: str = "",
+    budget: float | str = BUDGET_S,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    wait: bool = False,
+    **of_app: Any,
+) -> Examined:
+    """Prove by experiments what is wrong with an app on a stack: `assert velodrome.diagnose(app).healthy`.
+
+    `app` is an import path or the object itself; without `stack` a common one serves it; no experiment begins that
+    would end after `budget` (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor
+    --list`); `of_app` is what `asked_of` takes. Raises what is wrong with the app, UnknownNameError, UnknownKnobError,
+    NoServerError, BusyError.
+    """
+    spec = DoctorSpec(
+        ServedSpec(asked_of(app, mix_of(requests), **of_app)),
+        stack,
+        Knobs(named=knobs or {}),
+        limits_of(cpus, memory),
+        link_of(link),
+        seconds_of(budget),
+        tuple(only),
+        tuple(skip),
+        wait,
+    )
+    return Examined(doctor.diagnose(spec, Quiet()))

@@ -1,0 +1,150 @@
+"""A call in an `async def` that waits without awaiting: the loop stands still, and so do all other requests."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Sequence
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
+
+LEAST = 0.02
+"""Share of the time in which the loop's thread was blocked, from which on it is looked into."""
+OTHERS = 0.5
+"""CPU time of other threads, over the time in which the loop's was blocked."""
+LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
+LEAST_DOSE_S = 0.001
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a place that blocks the loop's thread while nothing computes."""
+    watched = seen.watched
+    if watched is None or not watched.seconds:
+        return Unknown("no heartbeat came out of its processes")
+    if not watched.loop:
+        return Absent("no asyncio event loop runs in its processes")
+    if watched.late_s and not watched.blocked_s + watched.ran_s:
+        return Unknown(
+            "the loop was late, and this system does not say whether its thread computed meanwhile"
+        )
+    share = watched.blocked_s / watched.seconds
+    if share < LEAST:
+        computes = ": it computes" if watched.ran_s > watched.blocked_s else ""
+        late = f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, blocked for {share:.1%}"
+        why = f"{late}{computes}" if watched.late_s else "the loop was never late"
+        return Absent(why, _stacks(watched, watched.held_up[:1]))
+    place, stacks = _worst(watched)
+    blocked, ran = (sum(getattr(one, name) for one in stacks) for name in ("blocked_s", "ran_s"))
+    worst = max(stacks, key=lambda one: one.blocked_s)
+    why = (
+        f"{place} holds up the loop for {(blocked + ran) / watched.seconds:.0%} of the time under load, and computes "
+        f"for {ran / (blocked + ran):.0%} of that"
+    )
+    named = worst.named
+    return (
+        Suspect(
+            # Where another thread computes meanwhile, the loop's may well wait for the interpreter's lock.
+            0.3 if watched.others_s > OTHERS * watched.blocked_s else min(0.95, 0.5 + share),
+            why,
+            _experiments(seen, worst, _each_s(seen, place, stacks)),
+            _stacks(watched, [worst]),
+            loss=min(share, 0.9),
+        )
+        if named.own
+        else Unknown(f"the loop is blocked for {share:.0%} of the time, outside of the app's own code")
+    )
+
+
+def _worst(watched: Watched) -> tuple[str, list[HeldUp]]:
+    """Return the place that blocks longest, and every stack with it as the innermost of the app's own."""
+    places: dict[str, list[HeldUp]] = defaultdict(list)
+    for one in watched.held_up:
+        places[one.named.place].append(one)
+    return max(places.items(), key=lambda item: sum(one.blocked_s for one in item[1]))
+
+
+def _each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
+    """Return how long one call takes: of one connection where it shows there, as under load calls follow each other."""
+    alone = (
+        [one for one in seen.watched_alone.held_up if one.named.place == place] if seen.watched_alone else []
+    )
+    every = alone or stacks
+    return sum(one.seconds for one in every) / sum(one.times for one in every)
+
+
+def _experiments(seen: Symptoms, held: HeldUp, each_s: float) -> tuple[Experiment, ...]:
+    knee = seen.slope.knee if seen.slope else LEAST_CONNECTIONS
+    connections = min(max(2 * knee, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+    named, awaiting = held.named, held.awaiting
+    cure = Cure(
+        "do not wait in the event loop: an async client, `await asyncio.to_thread(…)`, or `def` in place of "
+        "`async def` where the framework runs that in a thread",
+        (awaiting or named).place,
+        (awaiting or named).text.strip(),
+        in_a_thread(awaiting) if awaiting else "",
+    )
+    found = []
+    if awaiting is not None and awaiting.column is not None:
+        moved = Treatment(f"{awaiting.place} in a thread", {"in-thread": [awaiting.site()]})
+        found.append(Experiment(moved, connections, cure, ("rps", "p99_ms"), takes="in-thread"))
+    more_s = max(each_s, LEAST_DOSE_S)
+    longer = Treatment(
+        f"{named.place} takes {1000 * more_s:.3g} ms longer", {"longer": [{**named.site(), "more_s": more_s}]}
+    )
+    found.append(Experiment(longer, connections, cure, ("rps",), "dose", takes="longer"))
+    return tuple(found)
+
+
+def in_a_thread(frame: Frame) -> str:
+    """Return the line with its call awaited in a thread; empty where the call is not all on one line."""
+    line = frame.text.encode()
+    if frame.column is None or frame.end_column is None or frame.end_line not in (0, frame.line):
+        return ""
+    call = line[frame.column : frame.end_column].decode(errors="replace")
+    try:
+        tree = ast.parse(call, mode="eval").body
+    except SyntaxError:
+        return ""
+    if not isinstance(tree, ast.Call):
+        return ""
+    words = [ast.unparse(one) for one in (tree.func, *tree.args)]
+    words += [
+        f"{one.arg}={ast.unparse(one.value)}" if one.arg else f"**{ast.unparse(one.value)}"
+        for one in tree.keywords
+    ]
+    before, after = (
+        line[: frame.column].decode(errors="replace"),
+        line[frame.end_column :].decode(errors="replace"),
+    )
+    awaited = f"await asyncio.to_thread({', '.join(words)})"
+    whole = f"({awaited})" if after[:1] in {".", "[", "("} else awaited
+    return f"{before}{whole}{after}".strip()
+
+
+def _stacks(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(
+            "stack",
+            f"{one.named.place} in {one.named.function}: {one.named.text.strip()}",
+            {
+                "frames": [f"{frame.function} ({frame.place})" for frame in one.stack],
+                "seconds": one.seconds,
+                "blocked_s": one.blocked_s,
+                "ran_s": one.ran_s,
+                "times": one.times,
+                "of_s": watched.seconds,
+            },
+        )
+        for one in held
+    )
+
+
+fault = Fault(
+    "blocking-call",
+    "one slow endpoint slows all, CPU idle: a synchronous call in an async def; def, a thread, or an async client",
+    ("hindsight#2942", "skypilot#10523"),
+    "The event loop is late because a call on its thread waits, and does not compute.",
+    "Moved to a thread, the call costs other requests nothing: throughput or p99 is better. Where it cannot be moved "
+    "from outside, it is made twice as long: throughput is worse.",
+    screen,
+)

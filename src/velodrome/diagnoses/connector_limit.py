@@ -1,0 +1,56 @@
+"""A client of aiohttp opens 100 connections at most: requests in work stop there."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    no_plateau,
+    plateau,
+)
+from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.symptoms import Symptoms
+
+LIMIT = 100
+SIZE = 2000
+MOST_CONNECTIONS = 512
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a plateau while nothing computes, in an app with a client of aiohttp."""
+    if (bound := no_plateau(seen)) is not None:
+        return bound
+    assert seen.slope is not None
+    if seen.watched is None:
+        return Unknown("what it imports could not be seen")
+    if "aiohttp" not in seen.watched.libraries:
+        return Absent("aiohttp is not imported")
+    k = seen.slope.in_work
+    cure = Cure(
+        "let the client open as many connections as the third party bears",
+        "where the client session is made",
+        f"TCPConnector(limit={LIMIT}), the default",
+        f"ClientSession(connector=TCPConnector(limit={4 * LIMIT}))",
+    )
+    treatment = Treatment(f"clients of {SIZE} connections", {"aiohttp-connections": SIZE})
+    connections = min(max(2 * seen.slope.plateau.connections, 2 * LIMIT), MOST_CONNECTIONS)
+    default = k.low <= LIMIT * 1.1 and k.high >= LIMIT * 0.9
+    return Suspect(
+        0.7 if default else 0.3,
+        f"{k.mid:.3g} requests in work, and a client of aiohttp",
+        (Experiment(treatment, connections, cure, takes="aiohttp-connections"),),
+        plateau(seen),
+        loss=0.4,
+    )
+
+
+fault = Fault(
+    "connector-limit",
+    "throughput stops past 100 requests in flight: aiohttp's client opens 100 connections; raise its limit",
+    ("gpustack#2324",),
+    "Requests wait for a connection to the third party.",
+    "With a higher limit throughput goes on rising.",
+    screen,
+)

@@ -1,0 +1,69 @@
+"""The default executor of an event loop has CPUs + 4 threads: `asyncio.to_thread`, `run_in_executor(None, …)`."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    no_plateau,
+    plateau,
+)
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Symptoms
+
+POOLS = ("asyncio_", "ThreadPoolExecutor-")
+"""Beginnings of the names of its threads: as asyncio and uvloop make it."""
+LEAST_THREADS = 2
+TIMES = 10
+MOST_CONNECTIONS = 256
+ALIKE = 1.25
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether its threads are as many as there are requests in work."""
+    if (bound := no_plateau(seen)) is not None:
+        return bound
+    assert seen.slope is not None
+    if seen.watched is None:
+        return Unknown("its threads could not be seen")
+    threads = max(seen.watched.threads.get(pool, 0) for pool in POOLS)
+    if threads < LEAST_THREADS:
+        return Absent(f"at most {threads} calls ran in an executor's threads at once")
+    in_work = seen.slope.in_work.mid
+    alike = max(in_work / threads, threads / in_work) < ALIKE
+    connections = min(max(seen.slope.plateau.connections, 3 * threads), MOST_CONNECTIONS)
+    size = max(TIMES * threads, MOST_CONNECTIONS)
+    cure = Cure(
+        "give the loop an executor as large as the calls that wait at once need, in the app's lifespan",
+        "the app's lifespan",
+        f"{threads} threads at once: the default, CPUs + 4",
+        f"asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor({4 * threads}))",
+    )
+    said = f"{threads} threads of an executor at once"
+    return Suspect(
+        0.9 if alike else 0.4,
+        f"{said}, {in_work:.3g} requests in work",
+        (
+            Experiment(
+                Treatment(f"a default executor of {size} threads", {"default-executor": size}),
+                connections,
+                cure,
+                takes="default-executor",
+                needless=True,
+            ),
+        ),
+        (*plateau(seen), Evidence("threads", said, {"threads": threads})),
+        loss=1 - threads / connections,
+    )
+
+
+fault = Fault(
+    "default-executor",
+    "throughput stops at CPUs + 4 requests in work, CPU idle: the loop's default executor; set a larger one",
+    ("N.E.K.O#1882", "ray#59750"),
+    "Requests wait for one of the threads of the loop's default executor.",
+    "With more threads throughput goes on rising. An executor of the app's own is left as it is.",
+    screen,
+)

@@ -1,0 +1,44 @@
+"""Nagle's algorithm and the delayed acknowledgement: 40 ms on every request of a connection but the first."""
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Symptoms
+
+LATER_MS = 20.0
+"""By which a request on a reused connection takes longer, from which on it is looked into; Linux acknowledges after 40.
+"""
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether requests on a reused connection take longer than those on a fresh one."""
+    reused = seen.reused
+    if reused is None:
+        return Unknown("latency by connection could not be measured")
+    said = f"p50 {reused.later_ms:.3g} ms on a reused connection, {reused.first_ms:.3g} ms on a fresh one"
+    evidence = Evidence("latency", said, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})
+    if reused.later_ms - reused.first_ms < LATER_MS:
+        return Absent(said, (evidence,))
+    cure = Cure(
+        "set TCP_NODELAY on accepted connections: another event loop (`--loop uvloop`), gunicorn in front of the "
+        "workers, or one worker where the server's master passes its listener on",
+        "the server's command line",
+        "the standard event loop",
+        "--loop uvloop",
+    )
+    return Suspect(
+        0.95,
+        said,
+        (Experiment(Treatment("TCP_NODELAY", {"nodelay": True}), 1, cure, takes="nodelay"),),
+        (evidence,),
+        loss=1 - reused.first_ms / reused.later_ms,
+    )
+
+
+fault = Fault(
+    "nodelay",
+    "40 ms more on every request of a connection but the first: Nagle's algorithm meets the delayed acknowledgement",
+    ("uvicorn#3149",),
+    "The second small write of a response waits until the client acknowledges the first, which it does after 40 ms.",
+    "With TCP_NODELAY on accepted connections requests one after the other take as long as on fresh ones.",
+    screen,
+)

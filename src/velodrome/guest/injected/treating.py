@@ -1,0 +1,280 @@
+"""Treatments: one thing each that is otherwise in a process than its app has it, named in an environment variable.
+
+    VELODROME_INJECTED={"folder": "/tmp/x", "give": {"anyio-tokens": 400, "heartbeat": {"late_s": 0.01}}}
+
+A treatment that takes hold is noted in the folder (`took-<pid>.jsonl`), so that one which changed nothing because it
+never met what it changes is not taken for one that does not help. The host creates `<folder>/warm` when the app has
+answered its first requests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from types import ModuleType
+from typing import Any, Callable, Dict, List, Mapping, Set
+
+from velodrome.guest.injected.call_site import Awaited, CallSite, Wrapped
+from velodrome.guest.injected.importing import Finder
+
+VARIABLE = "VELODROME_INJECTED"
+WARM = "warm"
+"""File that says that the app has answered its first requests."""
+THREADS = 64
+"""Of the pool that calls are moved to."""
+POLL_S = 0.05
+
+
+class Giving:
+    """One process that is treated."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.finder = Finder()
+        self._noted: Set[str] = set()
+
+    def took(self, name: str) -> None:
+        """Note once that a treatment met what it changes."""
+        if name in self._noted:
+            return
+        self._noted.add(name)
+        with open(os.path.join(self.folder, "took-%d.jsonl" % os.getpid()), "a") as file:
+            file.write(json.dumps({"took": name, "at": time.monotonic()}) + "\n")
+
+    def when_warm(self, act: Callable[[], None]) -> None:
+        """Call `act` once when the app has answered its first requests, and in each worker forked from here."""
+
+        def begin() -> None:
+            threading.Thread(
+                target=self._wait_for_warmth, args=(act,), name="velodrome-warm", daemon=True
+            ).start()
+
+        begin()
+        os.register_at_fork(after_in_child=begin)
+
+    def _wait_for_warmth(self, act: Callable[[], None]) -> None:
+        warm = os.path.join(self.folder, WARM)
+        while not os.path.exists(warm):
+            time.sleep(POLL_S)
+        act()
+
+
+def apply(environment: Mapping[str, str]) -> None:
+    """Give this process what the variable names. Raises KeyError for a treatment that there is none of."""
+    text = environment.get(VARIABLE)
+    if not text:
+        return
+    told = json.loads(text)
+    giving = Giving(told["folder"])
+    for name, value in told["give"].items():
+        TREATMENTS[name](giving, value)
+    giving.finder.install()
+
+
+def _anyio_tokens(giving: Giving, count: int) -> None:
+    """Have AnyIO run so many calls in threads at once, whatever the app set; a limiter of its own it keeps."""
+
+    def raised(limiter: Any) -> Any:
+        limiter.total_tokens = max(limiter.total_tokens, count)
+        giving.took("anyio-tokens")
+        return limiter
+
+    def patch(module: ModuleType) -> None:
+        backend = getattr(module, "AsyncIOBackend", None)
+        if backend is not None:  # AnyIO 4
+            before = backend.current_default_thread_limiter
+            backend.current_default_thread_limiter = classmethod(lambda cls: raised(before()))
+            return
+        earlier = module.current_default_thread_limiter  # AnyIO 3
+        module.current_default_thread_limiter = lambda: raised(earlier())  # type: ignore[attr-defined]
+
+    giving.finder.after("anyio._backends._asyncio", patch)
+
+
+def _default_executor(giving: Giving, count: int) -> None:
+    """Have the default executor of an event loop run so many calls at once; one that the app has set it keeps."""
+    own: Set[int] = set()
+    made: Dict[int, Any] = {}
+
+    def patch(cls: Any) -> None:
+        before, setting = cls.run_in_executor, cls.set_default_executor
+
+        def set_default_executor(self: Any, executor: Any) -> Any:
+            own.add(id(self))
+            return setting(self, executor)
+
+        def run_in_executor(self: Any, executor: Any, func: Any, *args: Any) -> Any:
+            if executor is None and id(self) not in own:
+                if id(self) not in made:
+                    from concurrent.futures import ThreadPoolExecutor
+
+                    made[id(self)] = ThreadPoolExecutor(count, thread_name_prefix="asyncio")
+                    setting(self, made[id(self)])
+                giving.took("default-executor")
+            return before(self, executor, func, *args)
+
+        cls.run_in_executor, cls.set_default_executor = run_in_executor, set_default_executor
+
+    giving.finder.after("asyncio.base_events", lambda module: patch(module.BaseEventLoop))
+    giving.finder.after("uvloop", lambda module: patch(module.Loop))
+
+
+def _nodelay(giving: Giving, wanted: bool) -> None:
+    """Turn Nagle's algorithm off (`TCP_NODELAY`) on every connection that the process accepts."""
+
+    def patch(module: Any) -> None:
+        before = module.socket.accept
+
+        def accept(self: Any) -> Any:
+            accepted, address = before(self)
+            is_tcp = accepted.type == module.SOCK_STREAM and accepted.family in (
+                module.AF_INET,
+                module.AF_INET6,
+            )
+            if wanted and is_tcp and not accepted.getsockopt(module.IPPROTO_TCP, module.TCP_NODELAY):
+                accepted.setsockopt(module.IPPROTO_TCP, module.TCP_NODELAY, 1)
+                giving.took("nodelay")
+            return accepted, address
+
+        module.socket.accept = accept
+
+    giving.finder.after("socket", patch)
+
+
+def _collector(giving: Giving, how: str) -> None:
+    """Have the garbage collector `freeze` what is there when the app is warm, or turn it `off` then."""
+    import gc
+
+    def act() -> None:
+        if how == "freeze":
+            gc.collect()
+            gc.freeze()
+        else:
+            gc.disable()
+        giving.took("collector")
+
+    giving.when_warm(act)
+
+
+def _switch_interval(giving: Giving, seconds: float) -> None:
+    """Have a thread that computes give up the interpreter's lock after so long, where another one wants it."""
+    sys.setswitchinterval(seconds)
+    giving.took("switch-interval")
+
+
+def _logging(giving: Giving, how: str) -> None:
+    """Turn the records of `logging` off."""
+
+    def patch(module: Any) -> None:
+        def is_enabled_for(self: Any, level: int) -> bool:
+            giving.took("logging")
+            return False
+
+        if how == "off":
+            module.Logger.isEnabledFor = is_enabled_for
+
+    giving.finder.after("logging", patch)
+
+
+def _sqlalchemy_pool(giving: Giving, count: int) -> None:
+    """Have every pool of SQLAlchemy that holds fewer connections hold so many."""
+
+    def patch(module: Any) -> None:
+        before = module.QueuePool.__init__
+
+        def init(self: Any, creator: Any, pool_size: int = 5, max_overflow: int = 10, **more: Any) -> None:
+            if max_overflow >= 0 and pool_size > 0 and pool_size + max_overflow < count:
+                max_overflow = count - pool_size
+                giving.took("sqlalchemy-pool")
+            before(self, creator, pool_size=pool_size, max_overflow=max_overflow, **more)
+
+        module.QueuePool.__init__ = init
+
+    giving.finder.after("sqlalchemy.pool.impl", patch)
+
+
+def _aiohttp_connections(giving: Giving, count: int) -> None:
+    """Have every client of aiohttp that opens fewer connections open up to so many."""
+
+    def patch(module: Any) -> None:
+        before = module.TCPConnector.__init__
+
+        def init(self: Any, *, limit: int = 100, limit_per_host: int = 0, **more: Any) -> None:
+            if 0 < limit < count:
+                limit = count
+                giving.took("aiohttp-connections")
+            if 0 < limit_per_host < count:
+                limit_per_host = count
+                giving.took("aiohttp-connections")
+            before(self, limit=limit, limit_per_host=limit_per_host, **more)
+
+        module.TCPConnector.__init__ = init
+
+    giving.finder.after("aiohttp.connector", patch)
+
+
+IN_THREAD, LONGER = "__velodrome_in_thread__", "__velodrome_longer__"
+
+
+def _in_thread(giving: Giving, sites: Any) -> None:
+    """Move calls that stand in an `async def` to a thread, and await them there."""
+    pools: List[Any] = []
+
+    async def in_thread(func: Any, *args: Any, **named: Any) -> Any:
+        import asyncio
+        import contextvars
+        from concurrent.futures import ThreadPoolExecutor
+        from functools import partial
+
+        if not pools:
+            pools.append(ThreadPoolExecutor(THREADS, thread_name_prefix="velodrome"))
+        giving.took("in-thread")
+        context = contextvars.copy_context()
+        call = partial(context.run, func, *args, **named)
+        return await asyncio.get_event_loop().run_in_executor(pools[0], call)
+
+    for told in sites:
+        change = Awaited(CallSite.of(told), IN_THREAD)
+        giving.finder.rewrite(told["file"], change.visit, {IN_THREAD: in_thread})
+
+
+def _longer(giving: Giving, sites: Any) -> None:
+    """Make calls take longer, by `more_s` seconds in which nothing computes."""
+    for number, told in enumerate(sites):
+
+        def longer(func: Any, *args: Any, _more_s: float = told["more_s"], **named: Any) -> Any:
+            time.sleep(_more_s)
+            giving.took("longer")
+            return func(*args, **named)
+
+        name = LONGER + str(number)
+        change = Wrapped(CallSite.of(told), name)
+        giving.finder.rewrite(told["file"], change.visit, {name: longer})
+
+
+def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
+    """Watch the event loops of the process from a thread beside them."""
+    from velodrome.guest.injected import heartbeat
+
+    heart = heartbeat.Heart(giving.folder, how["late_s"])
+    giving.finder.after("asyncio.base_events", lambda module: heart.watch(module.BaseEventLoop))
+    giving.finder.after("uvloop", lambda module: heart.watch(module.Loop))
+    os.register_at_fork(after_in_child=heart.forked)
+
+
+TREATMENTS = {
+    "anyio-tokens": _anyio_tokens,
+    "default-executor": _default_executor,
+    "nodelay": _nodelay,
+    "collector": _collector,
+    "switch-interval": _switch_interval,
+    "logging": _logging,
+    "sqlalchemy-pool": _sqlalchemy_pool,
+    "aiohttp-connections": _aiohttp_connections,
+    "in-thread": _in_thread,
+    "longer": _longer,
+    "heartbeat": _heartbeat,
+}  # type: Dict[str, Callable[[Giving, Any], None]]

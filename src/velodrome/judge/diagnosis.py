@@ -1,0 +1,174 @@
+"""What the doctor's measurements come to: how many requests are in work at once, and whether an arm differs.
+
+    slope(points, pairs).in_work          Interval(39.1, 40.2, 41.5)
+    judged(arms, ("rps",), proof="cure")  -> Judged, or None while more blocks may tell
+
+A treated arm differs where chance alone makes blocks look so different in fewer than `LEVEL` of all experiments, all
+looks and metrics together (Bonferroni; the kernel is the one that `velodrome diff` uses, `judge/statistics.py`), and by
+so much that anybody would care. It is no cause where the interval leaves that out.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate
+from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling
+from velodrome.model.noise import SHIPPED, Spread
+from velodrome.model.quantity import Interval
+from velodrome.model.symptoms import Point, Slope
+
+LEVEL = 0.01
+"""Chance that an experiment accuses what changes nothing."""
+LOOKS = (4, 8)
+"""Blocks after which an experiment is looked at."""
+FAULT: Mapping[str, float] = {"rps": 1.1, "mean_ms": 1.1, "p50_ms": 1.1, "p99_ms": 1.5, "cpu_us": 1.1}
+"""What the better arm has to be better by, as a ratio, to be worth a diagnosis."""
+WRONG = 0.01
+"""Share of wrong answers that the treated arm may have more than the arm as it is."""
+KNEE = 0.95
+"""Of the plateau, what the fewest connections reach that are enough."""
+RISES_BY = 1.05
+CALM = Restlessness(1.0, ())
+MOST_DOSE = 1.9
+"""Where twice the fault costs nearly twice the time, hardly any time is left without it."""
+
+
+def slope(points: Sequence[Point], pairs: Sequence[tuple[float, float]]) -> Slope:
+    """Return how throughput rises; `pairs` are throughputs of one connection and of the plateau. Neither is empty."""
+    top = max(points, key=lambda one: one.rps)
+    knee = next(one.connections for one in points if one.rps >= KNEE * top.rps)
+    rises = len(points) > 1 and points[-1].rps > RISES_BY * max(one.rps for one in points[:-1])
+    alone, plateau = (Series(dict(enumerate(side))) for side in zip(*pairs, strict=True))
+    return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What an experiment comes to."""
+
+    ruling: Ruling
+    reason: str
+    effect: Mapping[str, Interval] = field(default_factory=dict)
+    gain: float = 1.0
+    """Throughput of the better arm over that of the other."""
+
+
+def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
+    """Return what the blocks there are tell; None: they do not, and further ones may.
+
+    `proof` is `cure` where the second arm is treated, `dose` where it has more of the fault. Of the metrics one that
+    differs is enough. At least one block is there.
+    """
+    if (more := _wrong(arms)) > WRONG:
+        return Judged(
+            Ruling.CANNOT_TELL,
+            f"the treated arm answers {more:.1%} more of the requests wrongly than the other",
+        )
+    better = {metric: _better(arms, metric, proof) for metric in metrics}
+    if not all(one.enough for one in better.values()):
+        return None
+    for metric, found in better.items():
+        chance = found.chance() * len(LOOKS) * len(metrics)
+        if found.two.middle > 0 and chance < LEVEL and found.shown.mid >= FAULT[metric]:
+            reason = f"{_NAMES[metric]} {_times(found.shown)} better {_WHERE[proof]}"
+            return Judged(Ruling.CAUSE, reason, _effect(arms, proof), _gain(arms, proof))
+    if all(found.shown.high < FAULT[metric] for metric, found in better.items()):
+        worst = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
+        reason = f"{_NAMES[worst[0]]} {_times(worst[1].shown)} better {_WHERE[proof]}: not worth a cure"
+        return Judged(Ruling.NOT_A_CAUSE, reason, gain=_gain(arms, proof))
+    if len(arms.blocks) < LOOKS[-1]:
+        return None
+    widest = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
+    reason = f"after {len(arms.blocks)} blocks {_NAMES[widest[0]]} is {_times(widest[1].shown)} better {_WHERE[proof]}"
+    return Judged(Ruling.CANNOT_TELL, reason, gain=_gain(arms, proof))
+
+
+_NAMES = {
+    "rps": "throughput",
+    "mean_ms": "the mean latency",
+    "p50_ms": "the p50",
+    "p99_ms": "the p99",
+    "cpu_us": "CPU time per request",
+}
+_WHERE = {"cure": "in the cured arm", "dose": "without the larger dose"}
+
+
+def _times(ratio: Interval) -> str:
+    return f"{ratio.mid:.3g}× [{ratio.low:.3g}, {ratio.high:.3g}]"
+
+
+def _wrong(arms: Arms) -> float:
+    before, after = ([one[side].errors for one in arms.blocks] for side in (0, 1))
+    return sum(after) / len(after) - sum(before) / len(before)
+
+
+def _better(arms: Arms, metric: str, proof: str) -> Estimate:
+    """Return how much better the arm is that should be better: a ratio above 1 is an improvement."""
+    worse, better = (0, 1) if proof == "cure" else (1, 0)
+    low, high = (worse, better) if metric in RISES else (better, worse)
+    return estimate(Two(_series(arms, metric, low), _series(arms, metric, high)), CALM)
+
+
+def _series(arms: Arms, metric: str, side: int) -> Series:
+    values = {number: max(one[side].of(metric), 1e-9) for number, one in enumerate(arms.blocks)}
+    middle = math.exp(sum(map(math.log, values.values())) / len(values))
+    known = _noise(metric, middle)
+    return Series(values, noise=known.share, noise_df=known.df)
+
+
+def _noise(metric: str, middle: float) -> Spread:
+    if metric == "rps":
+        return SHIPPED.throughput(1.0)
+    if metric == "cpu_us":
+        return SHIPPED.cpu(1.0)
+    return SHIPPED.latency(metric.removesuffix("_ms"), middle)
+
+
+def _gain(arms: Arms, proof: str) -> float:
+    return math.exp(_better(arms, "rps", proof).two.middle)
+
+
+def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
+    """Return what the fault costs by each metric: what is lost of throughput, and added to the others."""
+    found = {}
+    for metric in METRICS:
+        as_it_is = _level(arms, metric)
+        ratio = _better(arms, metric, proof).shown
+        times = [_undosed(one) if proof == "dose" else one for one in (ratio.low, ratio.mid, ratio.high)]
+        if metric in RISES:
+            found[metric] = Interval(*(as_it_is * (one - 1) for one in times))
+        else:
+            found[metric] = Interval(*(as_it_is * (1 - 1 / one) for one in times))
+    return found
+
+
+def _level(arms: Arms, metric: str) -> float:
+    """Return the middle of the arm that has the fault as the app has it."""
+    values = [max(one[0].of(metric), 1e-9) for one in arms.blocks]
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def _undosed(ratio: float) -> float:
+    """Return how much better it would be without the fault, of which twice as much costs this ratio.
+
+    A request takes T, and r·T with twice the fault: the fault takes (r - 1)·T, and without it (2 - r)·T are left.
+    """
+    return 1 / (2 - min(ratio, MOST_DOSE))
+
+
+def unexplained(as_it_is: Slope, cured: Slope, room: float) -> float:
+    """Return the share of a request's time that neither causes nor the request itself account for, from 0 to 1.
+
+    Of the closed loop that fills the server as it is. `cured` is the slope with all causes cured, `room` the CPUs that
+    its processes can use. What a request needs itself is what it takes alone, or where that is longer, as long as the
+    CPU time of all requests in flight.
+    """
+    count = as_it_is.plateau.connections
+    before = next(one for one in as_it_is.points if one.connections == count)
+    after = next((one for one in cured.points if one.connections == count), cured.points[-1])
+    took = 1000 * before.connections / before.rps
+    left = 1000 * after.connections / after.rps
+    alone = 1000 / cured.alone.rps
+    computing = 1000 * after.connections * after.cpus / after.rps / room
+    return min(max(0.0, (left - max(alone, computing)) / took), 1.0)

@@ -1,0 +1,215 @@
+"""What `velodrome doctor` comes to: treatments, the two arms of an experiment, diagnoses and their document.
+
+A diagnosis is a *cause* only where an arm that was treated (cured, or given a larger dose) differs from the arm as it
+was; both arms are in the document.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from velodrome.guest.stack import KnobValue
+from velodrome.model.quantity import Interval
+
+SCHEMA = "velodrome/doctor/1"
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What is otherwise in a server's processes than the app and the stack have it."""
+
+    about: str = "as it is"
+    give: Mapping[str, Any] = field(default_factory=dict)
+    """By the names of `guest/injected/treating.py`."""
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    """Settings of the stack."""
+
+    def __bool__(self) -> bool:
+        return bool(self.give or self.knobs)
+
+    def plus(self, other: "Treatment") -> "Treatment":
+        """Return both together; of lists (call sites) all, of other values the other's."""
+        give = dict(self.give)
+        for name, value in other.give.items():
+            there = give.get(name)
+            give[name] = [*there, *value] if isinstance(there, list) and isinstance(value, list) else value
+        about = f"{self.about}, {other.about}" if self and other else other.about if other else self.about
+        return Treatment(about, give, {**self.knobs, **other.knobs})
+
+
+AS_IT_IS = Treatment()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one load: what arms are compared by."""
+
+    rps: float
+    """Right answers per second."""
+    mean_ms: float
+    p50_ms: float
+    p99_ms: float
+    cpu_us: float
+    """CPU time of the server a right answer, microseconds."""
+    errors: float
+    """Share of the requests that were not answered right."""
+
+    def of(self, metric: str) -> float:
+        """Return one by its name."""
+        value: float = getattr(self, metric)
+        return value
+
+
+METRICS = ("rps", "mean_ms", "p50_ms", "p99_ms", "cpu_us")
+RISES = frozenset({"rps"})
+"""Metrics of which more is better."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Both arms of an experiment, block by block, each on a server started for that block."""
+
+    load: str
+    """What both carried."""
+    before: Treatment
+    after: Treatment
+    blocks: tuple[tuple[Figures, Figures], ...]
+    """Before and after."""
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "load": self.load,
+            "before": self.before.about,
+            "after": self.after.about,
+            "blocks": [{"before": vars(before), "after": vars(after)} for before, after in self.blocks],
+        }
+
+
+class Ruling(StrEnum):
+    """What a diagnosis comes to."""
+
+    CAUSE = "cause"
+    NOT_A_CAUSE = "not-a-cause"
+    CANNOT_TELL = "cannot-tell"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that speaks for or against a diagnosis."""
+
+    kind: str
+    """`stack`, `slope`, `threads`, `counter`, `latency`, `arms`."""
+    said: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"kind": self.kind, "said": self.said, **self.data}
+
+
+@dataclass(frozen=True)
+class Cure:
+    """What to change: a line, a flag or a setting."""
+
+    what: str
+    where: str = ""
+    before: str = ""
+    after: str = ""
+
+    def document(self) -> dict[str, str]:
+        """Return it as plain data."""
+        return {"what": self.what, "where": self.where, "before": self.before, "after": self.after}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One fault of the catalogue, and whether it is what is wrong here."""
+
+    id: str
+    ruling: Ruling
+    reason: str
+    """Why, a sentence without its end."""
+    effect: Mapping[str, Interval] = field(default_factory=dict)
+    """What it costs, by metric: right answers per second that are lost, milliseconds and CPU that are added."""
+    evidence: tuple[Evidence, ...] = ()
+    cure: Cure | None = None
+    proof: str = ""
+    """`cure`: the treated arm is cured; `dose`: it has more of the fault, and loses more. Empty: nothing is proven."""
+    gain: float = 0.0
+    """Throughput of the treated arm over that as it is; of a dose, what it is as it is over that of the dose."""
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "id": self.id,
+            "verdict": str(self.ruling),
+            "reason": self.reason,
+            "proof": self.proof or None,
+            "effect": {name: [one.low, one.mid, one.high] for name, one in self.effect.items()},
+            "evidence": [one.document() for one in self.evidence],
+            "cure": self.cure.document() if self.cure else None,
+        }
+
+
+@dataclass(frozen=True)
+class Untried:
+    """A fault of the catalogue that was not tried."""
+
+    id: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Everything that the doctor found on one app on one stack."""
+
+    title: str
+    stack: str
+    diagnoses: tuple[Diagnosis, ...]
+    """Causes first, the costliest of them first."""
+    untried: tuple[Untried, ...]
+    screens: tuple[Evidence, ...]
+    """What the screens saw of the app as it is."""
+    unexplained: float | None
+    """Share of the time of a request, under the load that fills the server, that neither a cause accounts for nor what
+    the request needs alone or its CPU time does; None: it could not be measured."""
+    seconds: float
+    """How long it took."""
+    folder: str = ""
+    """Of the app: what begins with it is shown without. Empty: a recipe."""
+
+    @property
+    def causes(self) -> tuple[Diagnosis, ...]:
+        """What is wrong, the costliest first."""
+        return self.of(Ruling.CAUSE)
+
+    def of(self, ruling: Ruling) -> tuple[Diagnosis, ...]:
+        """Return the diagnoses that come to this."""
+        return tuple(one for one in self.diagnoses if one.ruling is ruling)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no cause was proven."""
+        return not self.causes
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data (`velodrome/doctor/1`)."""
+        return {
+            "schema": SCHEMA,
+            "title": self.title,
+            "stack": self.stack,
+            "healthy": self.healthy,
+            "diagnoses": [one.document() for one in self.diagnoses],
+            "not_tried": [{"id": one.id, "why": one.why} for one in self.untried],
+            "screens": [one.document() for one in self.screens],
+            "unexplained": self.unexplained,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def surest_first(every: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """Return causes first, the costliest first; then what cannot be told, then what is no cause."""
+    order = [Ruling.CAUSE, Ruling.CANNOT_TELL, Ruling.NOT_A_CAUSE]
+    return tuple(sorted(every, key=lambda one: (order.index(one.ruling), -one.gain, one.id)))

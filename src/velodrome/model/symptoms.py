@@ -1,0 +1,173 @@
+"""What the screens of `velodrome doctor` see of an app on a server, before anything is proven. Facts, no opinions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from velodrome.model.quantity import Interval
+
+TOOK_CPU = 0.85
+"""CPUs in use, over those the server has, from which on the CPU is what bounds it."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One closed loop."""
+
+    connections: int
+    rps: float
+    """Right answers per second."""
+    cpus: float
+    """CPUs that the server kept busy."""
+    threads: int
+    """Of all its processes, at most."""
+    errors: float = 0.0
+    """Share of the requests that were not answered right."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How throughput rises with the requests in flight, and where it stops."""
+
+    points: tuple[Point, ...]
+    """In the order of their connections."""
+    in_work: Interval
+    """How many requests are in work at once on the plateau: its throughput over that of one connection."""
+    knee: int
+    """Connections of the fewest that reach the plateau; where it still rises, the most that were tried."""
+    rises: bool
+    """Whether throughput still rose at the most connections."""
+
+    @property
+    def plateau(self) -> Point:
+        """The closed loop with the most throughput."""
+        return max(self.points, key=lambda one: one.rps)
+
+    @property
+    def alone(self) -> Point:
+        """The one of one connection."""
+        return self.points[0]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A place in a stack."""
+
+    file: str
+    line: int
+    function: str
+    awaits: bool = False
+    """Whether it is of an `async def`."""
+    own: bool = False
+    """Whether it is the app's own code, not a package's."""
+    end_line: int = 0
+    column: int | None = None
+    """In bytes, from 0; None: the interpreter does not tell (before Python 3.11)."""
+    end_column: int | None = None
+    text: str = ""
+    """The line of source."""
+
+    @property
+    def place(self) -> str:
+        """`/srv/shop/pricing.py:88`."""
+        return f"{self.file}:{self.line}"
+
+    def site(self) -> dict[str, Any]:
+        """Return it as `guest/injected/call_site.py` reads it."""
+        columns = {} if self.column is None else {"column": self.column, "end_column": self.end_column}
+        return {"file": self.file, "line": self.line, "end_line": self.end_line or self.line, **columns}
+
+
+@dataclass(frozen=True)
+class HeldUp:
+    """A stack in which the loop's thread was while the loop was late."""
+
+    stack: tuple[Frame, ...]
+    """The innermost first."""
+    seconds: float
+    """In all."""
+    ran_s: float
+    """Of that, on a CPU."""
+    blocked_s: float
+    """Of that, neither on a CPU nor waiting for one."""
+    times: int
+
+    @property
+    def named(self) -> Frame:
+        """The innermost frame of the app's own code, or of all where none is."""
+        return next((one for one in self.stack if one.own), self.stack[0])
+
+    @property
+    def awaiting(self) -> Frame | None:
+        """The innermost `async def` of the app's own code: a call in it can be awaited instead."""
+        return next((one for one in self.stack if one.own and one.awaits), None)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a heartbeat beside the event loop saw during a load."""
+
+    seconds: float
+    loop: str
+    """Module of the event loop; empty: none ran in the process."""
+    late_s: float
+    """For how long the loop was late, in all."""
+    held_up: tuple[HeldUp, ...]
+    """The longest first."""
+    collections_s: float
+    """In which the whole heap was gone through for garbage."""
+    longest_collection_s: float
+    logging_share: float
+    """Of the stacks of threads that were not idle, the share with `logging` in it."""
+    threads: Mapping[str, int] = field(default_factory=dict)
+    """Most threads at once, by the beginning of their names."""
+    libraries: frozenset[str] = frozenset()
+    """Of those that a diagnosis is about, the ones that were imported."""
+    rps: float = 0.0
+    """Of the load meanwhile."""
+    others_s: float = 0.0
+    """CPU time of other threads of the process while the loop was late."""
+
+    @property
+    def blocked_s(self) -> float:
+        """Seconds in which the loop's thread was blocked while the loop was late."""
+        return sum(one.blocked_s for one in self.held_up)
+
+    @property
+    def ran_s(self) -> float:
+        """Seconds in which it computed while the loop was late."""
+        return sum(one.ran_s for one in self.held_up)
+
+
+@dataclass(frozen=True)
+class Reused:
+    """Latency of requests one after the other, on a connection each and on a reused one: medians, milliseconds."""
+
+    first_ms: float
+    later_ms: float
+
+
+@dataclass(frozen=True)
+class Symptoms:
+    """What all screens saw of one state of the app. A screen that could not be made is None."""
+
+    slope: Slope | None
+    watched: Watched | None
+    reused: Reused | None
+    interface: str
+    python: tuple[int, int]
+    """Of the app's interpreter."""
+    workers: int
+    server_cpus: int
+    watched_alone: Watched | None = None
+    """As `watched`, of one connection: no two requests hold up the loop one right after the other."""
+    failed: tuple[str, ...] = ()
+    """Why a screen could not be made, a sentence each."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether the plateau is where the CPUs are used up that its interpreters, one lock each, can use."""
+        if self.slope is None:
+            return False
+        room = min(self.workers, self.server_cpus)
+        return self.slope.plateau.cpus >= TOOK_CPU * room

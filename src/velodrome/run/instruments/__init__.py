@@ -1,0 +1,1 @@
+"""What `velodrome doctor` measures with, one instrument a file, each usable by itself; `judge/diagnosis.py` judges."""

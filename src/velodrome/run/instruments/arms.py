@@ -1,0 +1,57 @@
+"""AB: one thing changed. Both arms under the same load, each on a server started for it, block by block in drawn order.
+
+    before, after = block(trial, lab, (AS_IT_IS, treatment), Loaded(64), number=0)
+
+A server that is started once may lie better in memory than the other for as long as it runs: what a block compares is
+two fresh ones.
+"""
+
+import random
+from dataclasses import dataclass
+
+from velodrome.model.diagnosis import Figures, Treatment
+from velodrome.model.trial import Trial
+from velodrome.run.instruments.standing import figures, standing
+from velodrome.run.lab import Lab
+
+SEED = 16
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The closed loop that both arms carry."""
+
+    connections: int
+    seconds: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """As results call it."""
+        return f"closed-{self.connections}"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm in one block."""
+
+    figures: Figures
+    took: frozenset[str]
+    """The treatments that met what they change."""
+
+
+def block(
+    trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], load: Loaded, number: int
+) -> tuple[Arm, Arm]:
+    """Measure both arms of a block, the first and the second treatment.
+
+    Raises NoServerError or AppAnswersWrongError where one cannot be served or loaded.
+    """
+    order = [0, 1]
+    random.Random(f"{SEED}/{number}").shuffle(order)
+    found: dict[int, Arm] = {}
+    for side in order:
+        with standing(trial, lab, treatments[side]) as server:
+            server.warm()
+            measured = server.closed(load.connections, load.seconds)
+            found[side] = Arm(figures(measured), server.took())
+    return found[0], found[1]

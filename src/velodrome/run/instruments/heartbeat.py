@@ -1,0 +1,108 @@
+"""HB: a heartbeat in the server's own process while it is loaded, and what it saw (`guest/injected/heartbeat.py`).
+
+    with standing(trial, lab, BEATING) as server:
+        server.warm()
+        seen = watch(server, connections=8, seconds=3.0)
+
+It intrudes: what it is in is no measured arm, unless it is in both.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from velodrome.model.diagnosis import Treatment
+from velodrome.model.symptoms import Frame, HeldUp, Watched
+from velodrome.run.instruments.standing import Standing, figures
+
+LATE_S = 0.008
+"""A loop that gives no sign of life for so long is late."""
+BEATING = Treatment("heartbeat", {"heartbeat": {"late_s": LATE_S}})
+SETTLE_S = 0.6
+"""What was seen is written twice a second."""
+OLDEST = 2
+"""Generation of the collections that go through the whole heap."""
+DEPTH = 40
+STACKS = 50
+
+
+def watch(server: Standing, connections: int, seconds: float) -> Watched:
+    """Measure a closed loop and return what the heartbeat saw meanwhile. Raises NoServerError."""
+    began = time.monotonic()
+    measured = server.closed(connections, seconds)
+    time.sleep(SETTLE_S)
+    return seen(server.heard(), began, time.monotonic(), figures(measured).rps)
+
+
+def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0) -> Watched:
+    """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
+    held: dict[tuple[Frame, ...], list[float]] = {}
+    seconds = looped = late = others = collections = longest = 0.0
+    samples = logging = 0
+    loop, threads, libraries = "", dict[str, int](), set[str]()
+    for line in lines:
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            if not begin <= float(line["at"]) <= end:
+                continue
+            if "stall" in line:
+                late += float(line["stall"])
+                others += float(line.get("others_s", 0.0))
+                for place in line["places"]:
+                    _add(held, place)
+            elif "gc" in line and int(line["generation"]) >= OLDEST:
+                collections += float(line["gc"])
+                longest = max(longest, float(line["gc"]))
+            elif "seen" in line:
+                seconds += float(line["seen"])
+                looped += float(line["seen"]) if line["loop"] else 0.0
+                loop = str(line["loop"] or loop)
+                samples += int(line["samples"]["all"])
+                logging += int(line["samples"]["logging"])
+                for name, count in line["threads"].items():
+                    threads[str(name)] = max(threads.get(str(name), 0), int(count))
+                libraries |= set(map(str, line["libraries"]))
+    places = [
+        HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
+    ]
+    places.sort(key=lambda one: -one.seconds)
+    share = logging / samples if samples else 0.0
+    return Watched(
+        looped
+        or seconds,  # a master that only looks after its workers has no loop, and no share in their time
+        loop,
+        late,
+        tuple(places[:STACKS]),
+        collections,
+        longest,
+        share,
+        threads,
+        frozenset(libraries),
+        rps,
+        others,
+    )
+
+
+def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -> None:
+    stack = tuple(_frame(one) for one in place["frames"][:DEPTH])
+    if not stack:
+        return
+    sums = held.setdefault(stack, [0.0, 0.0, 0.0, 0.0])
+    for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
+        sums[number] += float(place[name])
+    sums[3] += 1
+
+
+def _frame(told: Mapping[str, Any]) -> Frame:
+    column, end = told.get("column"), told.get("end_column")
+    return Frame(
+        str(told["file"]),
+        int(told["line"]),
+        str(told["function"]),
+        bool(told["awaits"]),
+        bool(told["own"]),
+        int(told["end_line"] or told["line"]),
+        None if column is None or end is None else int(column),
+        None if column is None or end is None else int(end),
+        str(told.get("text", "")),
+    )

@@ -1,0 +1,62 @@
+"""SLOPE: closed loops of 1, 2, 4 … connections, until throughput rises no more; then the two ends again, in turns.
+
+points, died = climb(server)
+pairs = ends(server, points)
+"""
+
+from velodrome.model.errors import NoServerError
+from velodrome.model.symptoms import Point
+from velodrome.run.instruments.standing import Standing, figures
+
+MOST = 512
+RISES = 1.05
+"""Over what fewer connections did: throughput that rises."""
+FLAT = 2
+"""Numbers of connections, one after the other, that add nothing, after which it stops."""
+SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
+"""A closed loop lasts as long as so many answers take one after the other, within these."""
+PAIRS = 3
+
+
+def climb(server: Standing, most: int = MOST) -> tuple[tuple[Point, ...], str]:
+    """Return the closed loops, and why there are no more where the server did not bear the last; empty: it bore all.
+
+    Raises NoServerError where it bears none.
+    """
+    points = [point(server, 1, SHORT_S)]
+    seconds = _seconds(points[0])
+    best, flat, count = points[0], 0, 1
+    while count < most and flat < FLAT:
+        count *= 2
+        try:
+            points.append(point(server, count, seconds))
+        except NoServerError as error:
+            return tuple(points), f"{count} connections at once: {error.reason}"
+        flat = flat + 1 if points[-1].rps < RISES * best.rps else 0
+        best = max(best, points[-1], key=lambda one: one.rps)
+    return tuple(points), ""
+
+
+def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, float], ...]:
+    """Return throughputs of one connection and of the plateau, one after the other, in pairs. Raises NoServerError."""
+    best, seconds = max(points, key=lambda one: one.rps), _seconds(points[0])
+    return tuple(
+        (point(server, 1, seconds).rps, point(server, best.connections, seconds).rps) for _ in range(PAIRS)
+    )
+
+
+def _seconds(alone: Point) -> float:
+    return min(max(SHORT_S, ANSWERS / max(alone.rps, 0.1)), LONG_S)
+
+
+def point(server: Standing, connections: int, seconds: float) -> Point:
+    """Measure one closed loop. Raises NoServerError."""
+    measured = server.closed(connections, seconds)
+    found = figures(measured)
+    return Point(
+        connections,
+        found.rps,
+        measured.server.cpu_s / measured.load.duration_s,
+        measured.server.threads_peak,
+        found.errors,
+    )

@@ -1,0 +1,140 @@
+"""A server that stands, its processes treated or as they are, and carries one closed loop after the other.
+
+    with standing(trial, lab, Treatment("tokens 400", {"anyio-tokens": 400})) as server:
+        server.warm()
+        measured = server.closed(64)
+        assert "anyio-tokens" in server.took()
+
+Whatever the treatment writes is in a folder that is removed at the end.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from velodrome.guest.injected.treating import WARM
+from velodrome.model.diagnosis import AS_IT_IS, Figures, Treatment
+from velodrome.model.errors import NoServerError
+from velodrome.model.load import Closed, Load
+from velodrome.model.measurement import Failed, Measurement
+from velodrome.model.trial import Session, Trial
+from velodrome.run import account
+from velodrome.run.injecting import Injected
+from velodrome.run.lab import Lab
+from velodrome.run.racing.opening import host_beside
+from velodrome.run.racing.plan import planned
+from velodrome.run.racing.session import Booted, ImpossibleError, boot, measure, refused
+from velodrome.run.supervision import scratch
+
+WARM_CONNECTIONS, WARM_S = 8, 0.5
+WARMUP_S = 0.2
+TIMEOUT_S = 10.0
+MOST_BYTES = 16 * 2**20
+"""Read of what one process wrote: a foreign one may write anything into its folder."""
+
+
+@contextmanager
+def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterator["Standing"]:
+    """Start the server of a trial under a treatment, and end it with the block.
+
+    Raises NoServerError where it does not start, AppAnswersWrongError where the app does not answer as it is to.
+    """
+    contestant = replace(trial.contestant, knobs={**trial.contestant.knobs, **treatment.knobs})
+    mine = replace(trial, contestant=contestant)
+    with scratch.held("injected") as folder, ExitStack() as running:
+        account.hand_over(folder)
+        given = replace(lab, injected=Injected(folder, treatment.give) if treatment.give else None)
+        try:
+            booted = boot(planned(Session((mine,)), given), given, running)
+        except ImpossibleError as why:
+            if trial.app is not None:
+                raise refused(trial.app, contestant.label, why.kind, why.reason, why.last_lines) from why
+            raise NoServerError(contestant.label, why.reason, why.last_lines) from why
+        yield Standing(mine, given, booted, folder)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The server."""
+
+    trial: Trial
+    lab: Lab
+    booted: Booted
+    folder: Path
+
+    def warm(self) -> None:
+        """Ask it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
+        self.load(Load(Closed(WARM_CONNECTIONS), WARM_S, 0.0, timeout_s=TIMEOUT_S))
+        # The folder belongs to whom the server runs as: nothing is written through what may stand there by that name.
+        with suppress(FileExistsError):
+            os.close(os.open(self.folder / WARM, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+
+    def closed(self, connections: int, seconds: float = 1.0, *, keepalive: bool = True) -> Measurement:
+        """Measure a closed loop. Raises NoServerError where the server dies of it."""
+        load = Load(
+            Closed(connections),
+            seconds,
+            WARMUP_S,
+            timeout_s=TIMEOUT_S,
+            drain_s=TIMEOUT_S,
+            keepalive=keepalive,
+        )
+        return self.load(load)
+
+    def load(self, load: Load) -> Measurement:
+        """Measure a load. Raises NoServerError where nothing comes of it."""
+        with host_beside(self.booted.placed):
+            found = measure(replace(self.trial, load=load), self.booted, self.lab)
+        if isinstance(found, Failed):
+            raise NoServerError(self.trial.contestant.label, found.reason, found.last_lines)
+        return found
+
+    def took(self) -> frozenset[str]:
+        """Return the treatments that met what they change."""
+        lines = (line for name in _files(self.folder, "took-") for line in _lines(self.folder / name))
+        return frozenset(str(line.get("took")) for line in lines)
+
+    def heard(self) -> list[dict[str, Any]]:
+        """Return every line of its heartbeats, process by process."""
+        return [line for name in _files(self.folder, "heart-") for line in _lines(self.folder / name)]
+
+
+def figures(measured: Measurement) -> Figures:
+    """Return what arms are compared by. Raises NoServerError where nothing was answered right."""
+    load = measured.load
+    answers, sent = load.answers, load.sent
+    if not answers or sent.mean is None:
+        said = f": {load.examples[0]}" if load.examples else ""
+        raise NoServerError(measured.trial.contestant.label, f"nothing was answered right{said}")
+    return Figures(
+        load.throughput_rps,
+        sent.mean,
+        sent.p50 or sent.mean,
+        sent.p99 or sent.mean,
+        measured.server.cpu_s / answers * 1e6,
+        1 - load.ok / max(load.requests, 1),
+    )
+
+
+def _files(folder: Path, beginning: str) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name.startswith(beginning))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a process wrote, line by line; what is none of ours is passed over."""
+    # Not through a link: the folder belongs to whom the server runs as.
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    with open(descriptor, "rb") as file:
+        data = file.read(MOST_BYTES)
+    for line in data.splitlines():
+        with suppress(ValueError, RecursionError):
+            found = json.loads(line)
+            if isinstance(found, dict):
+                yield found

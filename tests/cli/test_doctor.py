@@ -1,0 +1,39 @@
+"""`velodrome doctor`: what it looks for, and what is refused before anything is started."""
+
+import pytest
+from tests.cli.running import velodrome
+
+from velodrome.diagnoses.fault import catalogue
+
+
+def test_the_list_explains_every_fault_of_the_catalogue() -> None:
+    ended = velodrome(None, "doctor", "--list")
+    assert ended.returncode == 0, ended.stderr
+    for name, fault in catalogue().items():
+        assert name in ended.stdout
+        assert fault.proof in ended.stdout
+
+
+def test_the_list_can_be_narrowed() -> None:
+    ended = velodrome(None, "doctor", "--list", "--skip", "nodelay")
+    assert "nodelay" not in ended.stdout
+    assert "gc-pause" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "give an app"),
+        (("--recipe", "hello", "--only", "gc-paus"), "gc-pause"),
+        (("--recipe", "hello", "--skip", "none"), "velodrome doctor --list"),
+        (("--recipe", "hello", "--fail-on", "nodely"), "nodelay"),
+        (("--recipe", "hello", "--budget", "soon"), "--budget"),
+        (("--recipe", "hello", "--stack", "uvicornn"), "uvicorn"),
+        (("--recipe", "hello", "--stack", "uvicorn", "--threads", "4"), "threads"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
+    ended = velodrome(None, "doctor", *words)
+    assert ended.returncode == 2, ended.stderr
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr

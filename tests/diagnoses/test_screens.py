@@ -1,0 +1,157 @@
+"""What the screens of the catalogue make of symptoms: suspects with an experiment, and what rules a fault out."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.ward.made import COMPUTING, FETCH, HANDLER, LOOP, QUIET, SEEN, WAITING, held, rising, with_threads
+
+import velodrome.diagnoses
+from velodrome.diagnoses.blocking_call import in_a_thread
+from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
+from velodrome.guest.injected.treating import TREATMENTS
+from velodrome.model.symptoms import Frame, HeldUp, Reused, Symptoms
+
+SUSPICIOUS = {
+    "blocking-call": held(WAITING),
+    "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
+    "default-executor": with_threads("asyncio_", 6, k=6),
+    "nodelay": replace(SEEN, reused=Reused(0.6, 43.0)),
+    "gil-convoy": replace(SEEN, watched=replace(QUIET, held_up=(WAITING,), late_s=0.6, others_s=0.55)),
+    "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
+    "log-cost": replace(SEEN, watched=replace(QUIET, logging_share=0.5)),
+    "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
+    "connector-limit": with_threads("-", 0, "aiohttp", k=100),
+}
+BLIND = replace(SEEN, slope=None, watched=None, reused=None)
+
+
+def test_every_fault_of_the_folder_is_found_by_the_name_of_its_file() -> None:
+    folder = Path(velodrome.diagnoses.__path__[0])
+    files = {path.stem.replace("_", "-") for path in folder.glob("*.py")} - {"--init--", "fault"}
+    assert set(catalogue()) == files == set(SUSPICIOUS)
+
+
+@pytest.mark.parametrize("name", sorted(SUSPICIOUS))
+def test_a_fault_is_suspected_by_its_own_symptoms(name: str) -> None:
+    found = catalogue()[name].screen(SUSPICIOUS[name])
+    assert isinstance(found, Suspect)
+    assert found.experiments
+    assert 0 < found.likelihood <= 1
+    for one in found.experiments:
+        assert set(one.treatment.give) <= set(TREATMENTS)
+        assert one.takes in TREATMENTS
+
+
+@pytest.mark.parametrize("name", sorted(SUSPICIOUS))
+def test_nothing_is_suspected_where_nothing_shows(name: str) -> None:
+    assert isinstance(catalogue()[name].screen(SEEN), Absent)
+
+
+@pytest.mark.parametrize("name", sorted(SUSPICIOUS))
+def test_nothing_is_ruled_out_where_nothing_could_be_seen(name: str) -> None:
+    assert isinstance(catalogue()[name].screen(BLIND), Unknown)
+
+
+@pytest.mark.parametrize("name", sorted(SUSPICIOUS))
+def test_every_fault_says_where_it_was_met_and_what_proves_it(name: str) -> None:
+    fault = catalogue()[name]
+    assert fault.sources
+    assert all(re.search(r"#\d+$", one) for one in fault.sources)
+    assert fault.hypothesis
+    assert fault.proof
+
+
+def test_an_app_that_computes_on_the_loop_does_not_block_it() -> None:
+    assert isinstance(catalogue()["blocking-call"].screen(held(COMPUTING)), Absent)
+
+
+def test_where_the_system_does_not_say_what_a_thread_did_nothing_is_ruled_out() -> None:
+    untold = replace(COMPUTING, ran_s=0.0, blocked_s=0.0)
+    assert isinstance(catalogue()["blocking-call"].screen(held(untold)), Unknown)
+
+
+def test_whether_other_threads_compute_decides_which_of_two_is_likelier() -> None:
+    idle, busy = held(WAITING), SUSPICIOUS["gil-convoy"]
+    assert isinstance(catalogue()["gil-convoy"].screen(idle), Absent)
+    calls = [catalogue()["blocking-call"].screen(one) for one in (idle, busy)]
+    convoy = catalogue()["gil-convoy"].screen(busy)
+    assert isinstance(convoy, Suspect)
+    first, second = (one.likelihood for one in calls if isinstance(one, Suspect))
+    assert first > convoy.likelihood - 0.2 > second
+
+
+def test_cpu_time_that_no_request_needs_makes_a_convoy_likely() -> None:
+    """One request in flight: the CPU is as busy as under full load."""
+    points = tuple(replace(one, cpus=1.0) for one in rising(40).points)
+    unasked = replace(SEEN, slope=replace(rising(40), points=points))
+    assert isinstance(catalogue()["gil-convoy"].screen(unasked), Suspect)
+    assert isinstance(catalogue()["gil-convoy"].screen(replace(SEEN, slope=rising(1, cpus=1.0))), Absent)
+
+
+def test_a_blocking_call_is_named_by_the_apps_own_innermost_line() -> None:
+    library = Frame("/srv/venv/lib/python3.12/site-packages/requests/api.py", 60, "get")
+    found = catalogue()["blocking-call"].screen(held(replace(WAITING, stack=(library, FETCH, HANDLER, LOOP))))
+    assert isinstance(found, Suspect)
+    assert FETCH.place in found.why
+
+
+def test_what_can_be_awaited_is_moved_to_a_thread_before_anything_is_made_longer() -> None:
+    found = catalogue()["blocking-call"].screen(held(WAITING))
+    assert isinstance(found, Suspect)
+    moved, longer = found.experiments
+    assert moved.proof == "cure"
+    assert moved.treatment.give["in-thread"] == [HANDLER.site()]
+    assert longer.proof == "dose"
+    assert longer.treatment.give["longer"][0]["more_s"] == pytest.approx(0.6 / 30)
+
+
+def test_the_dose_is_as_long_as_a_call_that_is_alone() -> None:
+    """Under load several follow each other before the loop gives a sign of life again."""
+    alone = replace(QUIET, held_up=(replace(WAITING, seconds=0.1, times=10),))
+    found = catalogue()["blocking-call"].screen(replace(held(WAITING), watched_alone=alone))
+    assert isinstance(found, Suspect)
+    assert found.experiments[1].treatment.give["longer"][0]["more_s"] == pytest.approx(0.01)
+
+
+def test_without_columns_the_call_can_only_be_made_longer() -> None:
+    old = replace(HANDLER, column=None, end_column=None)
+    found = catalogue()["blocking-call"].screen(held(replace(WAITING, stack=(FETCH, old, LOOP))))
+    assert isinstance(found, Suspect)
+    assert [one.proof for one in found.experiments] == ["dose"]
+
+
+def test_code_that_is_not_the_apps_is_not_accused() -> None:
+    alien = HeldUp((LOOP,), 0.6, 0.01, 0.58, 30)
+    assert isinstance(catalogue()["blocking-call"].screen(held(alien)), Unknown)
+
+
+@pytest.mark.parametrize("name", ["thread-tokens", "default-executor", "pool-exhausted", "connector-limit"])
+@pytest.mark.parametrize("slope", [rising(40, cpus=1.0), rising(600, most=512)], ids=["CPU-bound", "rising"])
+def test_no_bound_is_suspected_where_the_cpu_is_used_up_or_throughput_rises(name: str, slope: object) -> None:
+    seen: Symptoms = replace(SUSPICIOUS[name], slope=slope)  # type: ignore[arg-type]
+    assert isinstance(catalogue()[name].screen(seen), Absent)
+
+
+@pytest.mark.parametrize(
+    ("text", "call", "cured"),
+    [
+        (
+            "    value = fetch(order, 2)",
+            "fetch(order, 2)",
+            "value = await asyncio.to_thread(fetch, order, 2)",
+        ),
+        (
+            "    return get(url, timeout=3).json()",
+            "get(url, timeout=3)",
+            "return (await asyncio.to_thread(get, url, timeout=3)).json()",
+        ),
+        ("    x = fetch(", "fetch(", ""),
+        ("    x = 1 + 1", "1 + 1", ""),
+    ],
+)
+def test_the_cured_line_awaits_the_call_in_a_thread(text: str, call: str, cured: str) -> None:
+    begin = text.index(call)
+    frame = Frame("views.py", 3, "view", True, True, 3, begin, begin + len(call), text)
+    assert in_a_thread(frame) == cured

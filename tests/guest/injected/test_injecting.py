@@ -1,0 +1,187 @@
+"""What the doctor puts into a process takes hold there, is noted, changes no answer, and leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from velodrome.guest.injected.treating import VARIABLE, WARM
+from velodrome.model.errors import InterpreterNotFoundError
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.interpreter import find_interpreter
+from velodrome.run.injecting import SITE
+
+BLOCKING = """
+import asyncio, time
+
+def fetch():
+    time.sleep(0.03)
+    return 1
+
+async def view():
+    return fetch()
+
+async def main():
+    return sum(await asyncio.gather(*(view() for _ in range(4))))
+"""
+
+
+class Injected:
+    """Runs programs with treatments."""
+
+    def __init__(self, folder: Path) -> None:
+        self.app, self.seen = folder / "app", folder / "seen"
+        self.app.mkdir()
+        self.seen.mkdir()
+
+    def run(self, program: str, give: Mapping[str, Any], version: str | None = None, **env: str) -> str:
+        tree = guest_tree.export()
+        told = json.dumps({"folder": str(self.seen), "give": give})
+        path = os.pathsep.join([str(tree), str(tree / SITE), str(self.app)])
+        done = subprocess.run(
+            [str(find_interpreter(version).path), "-c", textwrap.dedent(program)],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": path, VARIABLE: told, **env},
+            cwd=self.app,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def lines(self, beginning: str) -> list[dict[str, Any]]:
+        files = sorted(self.seen.glob(f"{beginning}-*.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+    def took(self) -> set[str]:
+        return {line["took"] for line in self.lines("took")}
+
+
+@pytest.fixture
+def injected(tmp_path: Path) -> Injected:
+    return Injected(tmp_path)
+
+
+def column(line: int, call: str) -> dict[str, int]:
+    begin = BLOCKING.splitlines()[line - 1].index(call)
+    return {"line": line, "end_line": line, "column": begin, "end_column": begin + len(call)}
+
+
+def test_a_call_is_moved_to_a_thread_and_no_bytecode_of_that_is_kept(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(BLOCKING)
+    program = """
+        import asyncio, shop, time
+        began = time.monotonic()
+        print(asyncio.run(shop.main()))
+    """
+    site = {"file": str(injected.app / "shop.py"), **column(9, "fetch()")}
+    assert injected.run(program, {"in-thread": [site]}) == "4\n"
+    assert injected.took() == {"in-thread"}
+    assert not list(injected.app.rglob("shop*.pyc"))
+    assert injected.run(program, {}) == "4\n"
+
+
+def test_a_heartbeat_names_the_line_that_blocks_the_loop(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(BLOCKING)
+    injected.run(
+        "import asyncio, shop\nfor _ in range(3): asyncio.run(shop.main())", {"heartbeat": {"late_s": 0.008}}
+    )
+    stalls = [line for line in injected.lines("heart") if "stall" in line]
+    places = [place for line in stalls for place in line["places"]]
+    own = [next(frame for frame in place["frames"] if frame["own"]) for place in places if place["frames"]]
+    assert {(Path(one["file"]).name, one["line"]) for one in own} <= {("shop.py", 5), ("shop.py", 6)}
+    assert ("shop.py", 5) in {(Path(one["file"]).name, one["line"]) for one in own}
+    blocked, ran = (sum(place[name] for place in places) for name in ("blocked_s", "ran_s"))
+    assert blocked > ran
+
+
+def test_a_loop_that_computes_is_late_and_not_blocked(injected: Injected) -> None:
+    program = """
+        import asyncio, time
+        async def main():
+            until = time.thread_time() + 0.3
+            while time.thread_time() < until: pass
+            await asyncio.sleep(0.05)
+        asyncio.run(main())
+    """
+    injected.run(program, {"heartbeat": {"late_s": 0.008}})
+    places = [place for line in injected.lines("heart") for place in line.get("places", ())]
+    assert sum(place["ran_s"] for place in places) > sum(place["blocked_s"] for place in places)
+
+
+def test_the_default_executor_gets_more_threads_and_an_own_one_is_left(injected: Injected) -> None:
+    program = """
+        import asyncio, threading
+        from concurrent.futures import ThreadPoolExecutor
+        async def main(own):
+            loop = asyncio.get_running_loop()
+            if own: loop.set_default_executor(ThreadPoolExecutor(2))
+            gate = threading.Barrier(2 if own else 50)
+            await asyncio.gather(*(loop.run_in_executor(None, gate.wait, 5) for _ in range(gate.parties)))
+        asyncio.run(main(own={own}))
+    """
+    injected.run(program.replace("{own}", "True"), {"default-executor": 60})
+    assert injected.took() == set()
+    injected.run(program.replace("{own}", "False"), {"default-executor": 60})
+    assert injected.took() == {"default-executor"}
+
+
+def test_accepted_connections_get_nodelay(injected: Injected) -> None:
+    program = """
+        import socket
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        client = socket.create_connection(listener.getsockname())
+        accepted, _ = listener.accept()
+        print(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0)
+    """
+    assert injected.run(program, {}) == "False\n"
+    assert injected.run(program, {"nodelay": True}) == "True\n"
+    assert injected.took() == {"nodelay"}
+
+
+def test_records_of_logging_are_turned_off(injected: Injected) -> None:
+    program = """
+        import logging, sys
+        logging.basicConfig(stream=sys.stdout, level=logging.INFO)
+        logging.info("one record")
+    """
+    assert "one record" in injected.run(program, {})
+    assert injected.run(program, {"logging": "off"}) == ""
+
+
+def test_what_is_there_when_the_app_is_warm_is_frozen(injected: Injected) -> None:
+    (injected.seen / WARM).touch()
+    program = """
+        import gc, time
+        until = time.monotonic() + 20
+        while not gc.get_freeze_count() and time.monotonic() < until: time.sleep(0.01)
+        print(gc.get_freeze_count() > 0)
+    """
+    assert injected.run(program, {"collector": "freeze"}) == "True\n"
+    assert injected.took() == {"collector"}
+
+
+def test_the_sitecustomize_of_the_app_is_imported_all_the_same(injected: Injected) -> None:
+    (injected.app / "sitecustomize.py").write_text("import builtins\nbuiltins.there = 'theirs'\n")
+    assert injected.run("print(there)", {"nodelay": True}) == "theirs\n"
+
+
+@pytest.mark.parametrize("version", ["3.7", "3.8", "3.13"])
+def test_it_runs_on_old_and_new_interpreters(injected: Injected, version: str) -> None:
+    try:
+        find_interpreter(version)
+    except InterpreterNotFoundError:
+        pytest.skip(f"there is no Python {version} here; install one with: uv python install {version}")
+    (injected.app / "shop.py").write_text(BLOCKING)
+    longer = {"file": str(injected.app / "shop.py"), "line": 5, "end_line": 5, "more_s": 0.001}
+    give = {"longer": [longer], "heartbeat": {"late_s": 0.008}, "nodelay": True, "logging": "off"}
+    assert injected.run("import asyncio, shop; print(asyncio.run(shop.main()))", give, version) == "4\n"
+    assert "longer" in injected.took()

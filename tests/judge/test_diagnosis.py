@@ -1,0 +1,128 @@
+"""What the doctor's experiments come to: arms that differ, arms that do not, and how much is left unexplained."""
+
+import numpy as np
+import pytest
+from tests.ward.made import arms, rising
+
+from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, judged, slope, unexplained
+from velodrome.model.diagnosis import Arms, Ruling
+from velodrome.model.symptoms import Point
+
+
+def ruled(found: Judged | None) -> Ruling | None:
+    return found.ruling if found else None
+
+
+def test_an_arm_that_is_clearly_better_is_a_cause_and_says_what_it_costs() -> None:
+    found = judged(arms([100, 102, 98, 101], [198, 203, 200, 201]), ("rps",), "cure")
+    assert found is not None
+    assert found.ruling is Ruling.CAUSE
+    lost = found.effect["rps"]
+    assert 0 < lost.low < 100 < lost.high
+    assert found.effect["mean_ms"].mid == pytest.approx(40, rel=0.1)
+    assert found.gain == pytest.approx(2, rel=0.05)
+
+
+def test_arms_that_are_alike_are_no_cause() -> None:
+    assert (
+        ruled(judged(arms([100, 102, 98, 101], [101, 100, 99, 102]), ("rps",), "cure")) is Ruling.NOT_A_CAUSE
+    )
+
+
+def test_a_worse_arm_is_no_cause_however_much_worse_it_is() -> None:
+    assert ruled(judged(arms([100, 102, 98, 101], [40, 41, 40, 42]), ("rps",), "cure")) is Ruling.NOT_A_CAUSE
+
+
+def test_too_few_blocks_tell_nothing_yet() -> None:
+    assert judged(arms([100, 101], [200, 199]), ("rps",), "cure") is None
+
+
+def test_blocks_that_contradict_each_other_ask_for_more_and_at_last_cannot_tell() -> None:
+    before, after = [100, 60, 140, 90], [150, 90, 100, 160]
+    assert judged(arms(before, after), ("rps",), "cure") is None
+    assert ruled(judged(arms(before * 2, after * 2), ("rps",), "cure")) is Ruling.CANNOT_TELL
+
+
+def test_one_metric_of_two_is_enough() -> None:
+    alike = ([100, 102, 98, 101], [101, 100, 99, 102])
+    assert ruled(judged(arms(*alike, p99_ms=4.0), ("rps", "p99_ms"), "cure")) is Ruling.CAUSE
+
+
+def test_a_cure_that_breaks_answers_proves_nothing() -> None:
+    found = judged(arms([100] * 4, [400] * 4, errors=0.2), ("rps",), "cure")
+    assert ruled(found) is Ruling.CANNOT_TELL
+
+
+def test_a_dose_that_costs_as_much_again_shows_what_the_fault_costs() -> None:
+    """Of 10 ms a request 4 are the fault's: with twice the fault it takes 14, without it 6."""
+    found = judged(arms([100.0] * 4, [1000 / 14] * 4), ("rps",), "dose")
+    assert found is not None
+    assert found.ruling is Ruling.CAUSE
+    assert found.effect["rps"].mid == pytest.approx(1000 / 6 - 100, rel=0.01)
+
+
+def test_a_dose_that_changes_nothing_is_no_cause() -> None:
+    assert (
+        ruled(judged(arms([100, 102, 98, 101], [99, 101, 100, 100]), ("rps",), "dose")) is Ruling.NOT_A_CAUSE
+    )
+
+
+def test_equal_arms_are_hardly_ever_accused() -> None:
+    """2 000 experiments without an effect, with the noise that is presumed: the level holds, and most are settled."""
+    draw = np.random.default_rng(16)
+    accused = settled = 0
+    worlds = 2000
+    for _ in range(worlds):
+        noise = np.exp(draw.normal(0, 0.05 / np.sqrt(2), (2, LOOKS[-1])))
+        for blocks in LOOKS:
+            found = judged(
+                arms(list(100 * noise[0, :blocks]), list(100 * noise[1, :blocks])), ("rps",), "cure"
+            )
+            if found is not None:
+                accused += found.ruling is Ruling.CAUSE
+                settled += found.ruling is not Ruling.CANNOT_TELL
+                break
+    assert accused <= 2 * LEVEL * worlds
+    assert settled > 0.8 * worlds
+
+
+def points(*rates: float) -> tuple[Point, ...]:
+    return tuple(Point(2**number, rate, 0.1, 4) for number, rate in enumerate(rates))
+
+
+def test_a_slope_says_how_many_requests_are_in_work() -> None:
+    found = slope(points(20, 40, 80, 160, 320, 640, 800, 805, 798), [(20, 800), (20.1, 803), (19.9, 797)])
+    assert found.in_work.low < 40 < found.in_work.high
+    assert found.in_work.high / found.in_work.low < 1.3
+    assert (found.knee, found.rises) == (64, False)
+
+
+def test_a_slope_that_still_rises_says_so() -> None:
+    assert slope(points(20, 40, 80, 160), [(20, 160)]).rises
+
+
+def test_a_last_loop_that_recovers_from_a_dip_does_not_rise() -> None:
+    assert not slope(points(20, 40, 80, 70, 79), [(20, 80)]).rises
+
+
+def test_what_a_cure_takes_away_is_explained() -> None:
+    assert unexplained(rising(4), rising(256), room=1.0) == pytest.approx(0.0)
+
+
+def test_what_no_cause_accounts_for_is_unexplained() -> None:
+    bounded = rising(40)
+    assert 0 < unexplained(bounded, bounded, room=1.0) < 0.5
+    tight = rising(2)
+    assert unexplained(tight, tight, room=1.0) > unexplained(bounded, bounded, room=1.0) - 0.5
+
+
+def test_what_the_cpu_accounts_for_is_explained() -> None:
+    busy = rising(4, cpus=1.0)
+    assert unexplained(busy, busy, room=1.0) == pytest.approx(0.0)
+
+
+def test_the_document_of_arms_has_every_block_of_both() -> None:
+    made: Arms = arms([100, 101], [200, 199])
+    told = made.document()
+    assert [one["after"]["rps"] for one in told["blocks"]] == [200, 199]
+    assert told["before"] != told["after"]

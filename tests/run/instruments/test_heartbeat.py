@@ -1,0 +1,75 @@
+"""What heartbeats wrote is read as facts, within its time, and whatever else stands in the files is passed over."""
+
+import pytest
+
+from velodrome.run.instruments.heartbeat import seen
+
+pytestmark = pytest.mark.unit
+FRAME = {"file": "/srv/shop.py", "function": "view", "own": True, "awaits": True, "line": 3, "end_line": 3}
+PLACE = {"frames": [FRAME], "seconds": 0.02, "ran_s": 0.001, "blocked_s": 0.019}
+SEEN = {
+    "seen": 0.5,
+    "at": 10.5,
+    "loop": "uvloop",
+    "late_s": 0.02,
+    "samples": {"all": 10, "logging": 4},
+    "threads": {"AnyIO worker thread": 7},
+    "libraries": ["anyio"],
+}
+
+
+def test_stalls_of_one_stack_are_added_up() -> None:
+    found = seen(
+        [{"stall": 0.02, "at": 10.1, "places": [PLACE]}, {"stall": 0.02, "at": 10.2, "places": [PLACE]}],
+        10,
+        11,
+    )
+    (held,) = found.held_up
+    assert (held.times, held.named.place) == (2, "/srv/shop.py:3")
+    assert held.blocked_s == pytest.approx(0.038)
+    assert found.late_s == pytest.approx(0.04)
+    assert held.awaiting == held.named
+
+
+def test_what_was_before_or_after_the_load_does_not_count() -> None:
+    every = [{"stall": 0.02, "at": at, "places": [PLACE]} for at in (9.9, 10.5, 11.1)]
+    assert seen(every, 10, 11).late_s == pytest.approx(0.02)
+
+
+def test_what_was_seen_is_put_together() -> None:
+    found = seen(
+        [SEEN, {**SEEN, "threads": {"AnyIO worker thread": 40}}, {"gc": 0.2, "at": 10.3, "generation": 2}],
+        10,
+        11,
+    )
+    assert (found.seconds, found.loop, found.logging_share) == (1.0, "uvloop", 0.4)
+    assert found.threads == {"AnyIO worker thread": 40}
+    assert found.libraries == {"anyio"}
+    assert found.collections_s == found.longest_collection_s == 0.2
+
+
+def test_collections_of_young_objects_are_not_counted() -> None:
+    young, old = ({"gc": 0.1, "at": 10.3, "generation": generation} for generation in (1, 2))
+    assert seen([young, old, young], 10, 11).collections_s == 0.1
+
+
+def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> None:
+    master = {**SEEN, "loop": None}
+    assert seen([SEEN, master, master], 10, 11).seconds == 0.5
+    assert seen([master, master], 10, 11).seconds == 1.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {},
+        {"at": "now"},
+        {"at": 10.5, "stall": "long", "places": []},
+        {"at": 10.5, "stall": 0.1, "places": [{"frames": 3}]},
+        {"at": 10.5, "stall": 0.0, "places": [{"frames": [{"file": "x"}], "seconds": 1}]},
+        {"at": 10.5, "seen": 0.0, "samples": None},
+        {"at": 10.5, "gc": None},
+    ],
+)
+def test_lines_that_are_no_heartbeats_are_passed_over(line: dict[str, object]) -> None:
+    assert seen([line, SEEN], 10, 11).threads == {"AnyIO worker thread": 7}

@@ -1,0 +1,60 @@
+"""A slope is climbed until it is flat; a server that dies on the way leaves what was measured before."""
+
+import pytest
+
+from velodrome.model.errors import NoServerError
+from velodrome.model.symptoms import Point
+from velodrome.run.instruments import slope
+
+pytestmark = pytest.mark.unit
+
+
+class Server:
+    """Answers at 20 a second for each connection up to `k`, and dies of more than it bears."""
+
+    def __init__(self, k: int, bears: int = 10_000) -> None:
+        self.k, self.bears = k, bears
+        self.asked: list[int] = []
+
+    def point(self, connections: int) -> Point:
+        self.asked.append(connections)
+        if connections > self.bears:
+            raise NoServerError("shop", "died under load")
+        return Point(connections, 20.0 * min(connections, self.k), 0.1, 4)
+
+
+@pytest.fixture(autouse=True)
+def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slope, "point", lambda server, connections, _seconds: server.point(connections))
+
+
+def climb(server: Server, most: int = slope.MOST) -> tuple[list[int], str]:
+    points, died = slope.climb(server, most)  # type: ignore[arg-type]
+    return [one.connections for one in points], died
+
+
+def test_it_ends_when_twice_more_connections_add_nothing() -> None:
+    assert climb(Server(40)) == ([1, 2, 4, 8, 16, 32, 64, 128, 256], "")
+
+
+def test_it_ends_at_the_most_connections() -> None:
+    assert climb(Server(1000), most=32) == ([1, 2, 4, 8, 16, 32], "")
+
+
+def test_a_server_that_dies_leaves_what_was_measured_before() -> None:
+    counts, died = climb(Server(1000, bears=20))
+    assert counts == [1, 2, 4, 8, 16]
+    assert "32" in died
+
+
+def test_one_that_bears_nothing_is_an_error() -> None:
+    with pytest.raises(NoServerError):
+        climb(Server(1, bears=0))
+
+
+def test_the_ends_are_measured_in_turns() -> None:
+    server = Server(40)
+    points, _ = slope.climb(server)  # type: ignore[arg-type]
+    server.asked.clear()
+    assert len(slope.ends(server, points)) == slope.PAIRS  # type: ignore[arg-type]
+    assert server.asked == [1, 64] * slope.PAIRS

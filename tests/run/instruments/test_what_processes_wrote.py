@@ -1,0 +1,47 @@
+"""What is read out of a folder that belongs to a foreign process: lines of JSON, and nothing that a link leads to."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from velodrome.run.instruments.standing import MOST_BYTES, Standing
+
+pytestmark = pytest.mark.unit
+
+
+def server(folder: Path) -> Standing:
+    nothing = cast(Any, None)
+    return Standing(nothing, nothing, nothing, folder)
+
+
+def test_treatments_of_all_processes_are_known(tmp_path: Path) -> None:
+    for pid, name in ((1, "nodelay"), (2, "logging")):
+        (tmp_path / f"took-{pid}.jsonl").write_text(json.dumps({"took": name}) + "\n")
+    assert server(tmp_path).took() == {"nodelay", "logging"}
+
+
+def test_what_is_no_line_of_ours_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "heart-1.jsonl").write_bytes(
+        b'{"at": 1}\n[]\n\xff\xfe\n{"at"\n' + b"[" * 100_000 + b'\n{"at": 2}\n'
+    )
+    assert server(tmp_path).heard() == [{"at": 1}, {"at": 2}]
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text('{"at": "secret"}\n')
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "heart-1.jsonl").symlink_to(tmp_path / "secret")
+    assert server(folder).heard() == []
+
+
+def test_of_an_endless_file_only_so_much_is_read(tmp_path: Path) -> None:
+    line = b'{"at": 1}\n'
+    with open(tmp_path / "heart-1.jsonl", "wb") as file:
+        file.write(line)
+        file.truncate(4 * MOST_BYTES)
+        file.seek(0, 2)
+        file.write(line)
+    assert server(tmp_path).heard() == [{"at": 1}]

@@ -1,0 +1,190 @@
+"""The order of an examination: what is likeliest first, once more behind each cure, and never beyond the budget."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.ward.made import SEEN, arms
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
+from velodrome.guest import catalog
+from velodrome.judge.diagnosis import Judged
+from velodrome.model.diagnosis import Arms, Cure, Ruling, Treatment
+from velodrome.model.errors import UnknownNameError
+from velodrome.model.load import Limits
+from velodrome.model.symptoms import Symptoms
+from velodrome.model.trial import Contestant
+from velodrome.run.lab import Lab
+from velodrome.usecases.bench import trial_of
+from velodrome.usecases.diagnose import Case, chosen
+from velodrome.usecases.quiet import Quiet
+
+pytestmark = pytest.mark.unit
+CURE = Cure("change it")
+MEASURED = arms([100] * 4, [200] * 4)
+
+
+def experiment(name: str, **more: object) -> Experiment:
+    return replace(Experiment(Treatment(name, {name: 1}), 8, CURE), **more)  # type: ignore[arg-type]
+
+
+def suspected(name: str, likelihood: float = 0.9, *experiments: Experiment, hidden_by: str = "") -> Fault:
+    """Return a fault that is suspected, unless it is cured, or while another one hides it."""
+
+    def screen(seen: Symptoms) -> Screened:
+        if name in seen.failed or (hidden_by and hidden_by not in seen.failed):
+            return Absent("nothing shows")
+        return Suspect(likelihood, f"{name} shows", experiments or (experiment(name),))
+
+    return Fault(name, name, ("somewhere#1",), name, name, screen)
+
+
+class Scripted(Case):
+    """Measures nothing: arms come to what was written down, and screens see which cures are there."""
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        rulings: dict[str, object],
+        budget_s: float = 300.0,
+        *,
+        spends: bool = False,
+    ) -> None:
+        """`spends`: the first experiment takes all of the budget."""
+        trial = trial_of("doctor", catalog.recipes()["hello"], Contestant("uvicorn"), Limits())
+        lab = Lab(catalog.stacks(), Path("/nowhere"), cpus=(0, 1))
+        super().__init__(trial, lab, {one.name: one for one in faults}, time.monotonic() + budget_s, Quiet())
+        self.rulings, self.tried, self.screened_with = rulings, list[str](), list[str]()
+        self.spends = spends
+
+    def _screened(self, *, first: bool = False) -> Symptoms:
+        self.screened_with.append(self._base.about)
+        self._slopes.append(SEEN.slope)
+        return replace(SEEN, failed=tuple(self._base.give))
+
+    def _compared(self, experiment: Experiment, seen: Symptoms) -> tuple[Arms, Judged] | Absent | str:
+        name = experiment.treatment.about
+        self.tried.append(name)
+        if self.spends:
+            self._deadline = time.monotonic()
+        found = self.rulings.get(name, Ruling.NOT_A_CAUSE)
+        if not isinstance(found, Ruling):
+            assert isinstance(found, Absent | str)
+            return found
+        if found is Ruling.CAUSE and experiment.proof == "cure":
+            self._base = self._base.plus(experiment.treatment)
+        return MEASURED, Judged(found, "so it is", gain=2.0)
+
+    def causes(self) -> list[str]:
+        return [one.id for one in self.diagnoses if one.ruling is Ruling.CAUSE]
+
+
+def test_the_likeliest_is_tried_first_and_each_once() -> None:
+    case = Scripted([suspected("rare", 0.2), suspected("likely", 0.9), suspected("even", 0.5)], {})
+    case.examine()
+    assert case.tried == ["likely", "even", "rare"]
+    assert {one.ruling for one in case.diagnoses} == {Ruling.NOT_A_CAUSE}
+    assert case.screened_with == ["as it is"]
+
+
+def test_behind_a_cure_everything_is_looked_at_again() -> None:
+    case = Scripted(
+        [suspected("first"), suspected("second", hidden_by="first")],
+        {"first": Ruling.CAUSE, "second": Ruling.CAUSE},
+    )
+    case.examine()
+    assert case.causes() == ["first", "second"]
+    assert case.screened_with == ["as it is", "first", "first, second"]
+
+
+def test_a_cause_stays_one_when_its_cure_has_taken_its_symptoms_away() -> None:
+    case = Scripted([suspected("first")], {"first": Ruling.CAUSE})
+    case.examine()
+    assert [(one.id, one.ruling) for one in case.diagnoses] == [("first", Ruling.CAUSE)]
+
+
+def test_a_bound_that_was_raised_is_not_raised_again() -> None:
+    """The larger bound is the experiment's own; what is bound by it then is not the app's fault."""
+
+    def screen(seen: Symptoms) -> Screened:
+        more = Treatment(f"{60 + 600 * len(seen.failed)} threads", {"threads": 60 + 600 * len(seen.failed)})
+        return Suspect(0.9, "it stops", (Experiment(more, 8, CURE),))
+
+    pool = Fault("pool", "pool", ("somewhere#1",), "pool", "pool", screen)
+    case = Scripted([pool], {"60 threads": Ruling.CAUSE, "660 threads": Ruling.CAUSE})
+    case.examine()
+    assert case.tried == ["60 threads"]
+
+
+def test_another_call_site_of_the_same_fault_is_tried_behind_the_first() -> None:
+    def screen(seen: Symptoms) -> Screened:
+        site = Treatment(f"site {len(seen.failed)}", {"moved": [{"line": len(seen.failed)}]})
+        return Suspect(0.9, "it blocks", (Experiment(site, 8, CURE),))
+
+    call = Fault("call", "call", ("somewhere#1",), "call", "call", screen)
+    case = Scripted([call], {"site 0": Ruling.CAUSE, "site 1": Ruling.CAUSE})
+    case.examine()
+    assert case.tried == ["site 0", "site 1"]
+    assert case.causes() == ["call", "call"]
+
+
+def test_what_a_first_fault_hid_is_tried_again_without_it() -> None:
+    case = Scripted([suspected("loud", 0.9), suspected("quiet", 0.5)], {"loud": Ruling.CAUSE})
+    case.examine()
+    assert case.tried == ["loud", "quiet"]
+
+
+def test_an_experiment_that_cannot_be_made_gives_way_to_the_next() -> None:
+    both = experiment("moved"), experiment("longer", proof="dose")
+    case = Scripted([suspected("call", 0.9, *both)], {"moved": "it is not served", "longer": Ruling.CAUSE})
+    case.examine()
+    (found,) = case.diagnoses
+    assert case.tried == ["moved", "longer"]
+    assert (found.ruling, found.proof) == (Ruling.CAUSE, "dose")
+
+
+def test_a_dose_cures_nothing_so_nothing_is_looked_at_again() -> None:
+    case = Scripted([suspected("call", 0.9, experiment("longer", proof="dose"))], {"longer": Ruling.CAUSE})
+    case.examine()
+    assert case.screened_with == ["as it is"]
+
+
+def test_where_no_experiment_can_be_made_it_cannot_be_told() -> None:
+    case = Scripted([suspected("call")], {"call": "it is not served"})
+    case.examine()
+    (found,) = case.diagnoses
+    assert (found.ruling, found.reason, found.proof) == (Ruling.CANNOT_TELL, "it is not served", "")
+
+
+def test_what_the_app_never_uses_is_no_cause() -> None:
+    case = Scripted([suspected("call")], {"call": Absent("it was never used")})
+    case.examine()
+    assert [one.ruling for one in case.diagnoses] == [Ruling.NOT_A_CAUSE]
+
+
+def test_beyond_the_budget_nothing_is_tried_and_that_is_reported() -> None:
+    case = Scripted([suspected("likely")], {}, budget_s=1.0)
+    case.examine()
+    assert case.tried == []
+    assert [one.id for one in case.untried] == ["likely"]
+    assert case.diagnoses == []
+
+
+def test_what_is_left_is_not_known_where_the_last_cure_was_not_looked_behind() -> None:
+    behind = Scripted([suspected("first")], {"first": Ruling.CAUSE})
+    behind.examine()
+    assert behind.unexplained() is not None
+    case = Scripted([suspected("first")], {"first": Ruling.CAUSE}, spends=True)
+    case.examine()
+    assert case.causes() == ["first"]
+    assert case.screened_with == ["as it is"]
+    assert case.unexplained() is None
+
+
+def test_only_and_skip_choose_and_refuse_what_is_not_known() -> None:
+    assert set(chosen(("nodelay",), ())) == {"nodelay"}
+    assert "nodelay" not in chosen((), ("nodelay",))
+    with pytest.raises(UnknownNameError):
+        chosen(("nodely",), ())

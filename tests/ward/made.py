@@ -1,0 +1,51 @@
+"""Symptoms and arms made up, for what judges them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from velodrome.model.diagnosis import AS_IT_IS, Arms, Figures, Treatment
+from velodrome.model.quantity import Interval
+from velodrome.model.symptoms import Frame, HeldUp, Point, Reused, Slope, Symptoms, Watched
+
+HANDLER = Frame("/srv/shop/views.py", 12, "price", True, True, 12, 4, 19, "    fetch(order, 2)")
+FETCH = Frame("/srv/shop/client.py", 7, "fetch", False, True, 7, 11, 40, "    return requests.get(url)")
+LOOP = Frame("/usr/lib/python3.12/asyncio/events.py", 88, "_run")
+WAITING = HeldUp((FETCH, HANDLER, LOOP), seconds=0.6, ran_s=0.01, blocked_s=0.58, times=30)
+COMPUTING = HeldUp((FETCH, HANDLER, LOOP), seconds=0.6, ran_s=0.57, blocked_s=0.01, times=30)
+
+QUIET = Watched(3.0, "asyncio.unix_events", 0.0, (), 0.0, 0.0, 0.0)
+
+
+def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
+    """Return the slope of an app with so many requests in work, at 20 a second each."""
+    counts = [count for count in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if count <= most]
+    points = tuple(Point(count, 20 * min(count, k), cpus * min(count, k) / k, 4) for count in counts)
+    knee = next(one.connections for one in points if one.rps >= 19 * min(k, most))
+    return Slope(points, Interval(0.97 * k, k, 1.03 * k), knee, rises=k >= most)
+
+
+SEEN = Symptoms(rising(40), QUIET, Reused(1.0, 1.1), "asgi", (3, 12), 1, 1)
+
+
+def with_threads(pool: str, count: int, *libraries: str, k: float = 40) -> Symptoms:
+    """Return what is seen of an app that has so many threads of a pool."""
+    watched = replace(QUIET, threads={pool: count}, libraries=frozenset(libraries))
+    return replace(SEEN, slope=rising(k), watched=watched)
+
+
+def held(*places: HeldUp) -> Symptoms:
+    """Return what is seen of an app whose loop was held up there."""
+    return replace(SEEN, watched=replace(QUIET, held_up=places, late_s=sum(one.seconds for one in places)))
+
+
+def figures(rps: float, p99_ms: float = 20.0, errors: float = 0.0) -> Figures:
+    """Return figures of a load with so much throughput."""
+    return Figures(rps, 8000 / rps, 7000 / rps, p99_ms, 500.0, errors)
+
+
+def arms(before: Sequence[float], after: Sequence[float], **of_after: float) -> Arms:
+    """Return arms with these throughputs, block by block."""
+    blocks = tuple(
+        (figures(one), figures(other, **of_after)) for one, other in zip(before, after, strict=True)
+    )
+    return Arms("closed-8", AS_IT_IS, Treatment("cured", {"nodelay": True}), blocks)

@@ -1,0 +1,79 @@
+"""Run cells of the ward and write what the doctor found, one line each; goes on where it was interrupted.
+
+python -m tests.ward.run ward.jsonl [PART OF A NAME …]
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.run.apps.theirs import python_with
+from tests.ward.cells import APPS, ILL, PAIRS, WELL, Cell
+
+import velodrome
+from velodrome.api.diagnosing import Examined
+
+BUDGET_S = 180.0
+
+
+def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S) -> Examined:
+    """Return what the doctor finds on the app of a cell; waits until nobody else measures."""
+    return velodrome.diagnose(
+        cell.app,
+        stack=cell.stack,
+        knobs=cell.knobs,
+        cwd=str(APPS),
+        python=python_with(*cell.requires),
+        upstreams=cell.upstreams,
+        budget=budget_s,
+        only=only,
+        wait=True,
+    )
+
+
+def row(cell: Cell, found: Examined) -> dict[str, Any]:
+    """Return what is kept of a cell."""
+    told = found.examination
+    return {
+        "cell": cell.name,
+        "fault": cell.fault,
+        "causes": [one.id for one in told.causes],
+        "right": right(cell, found),
+        "seconds": round(told.seconds, 1),
+        "unexplained": told.unexplained,
+        "gain": [round(one.gain, 2) for one in told.causes],
+        "document": told.document(),
+    }
+
+
+def right(cell: Cell, found: Examined) -> bool:
+    """Whether the first cause is the fault of the cell, by its line where it has one; both, where it has two.
+
+    Where it has none nothing may be accused.
+    """
+    if not cell.fault:
+        return found.healthy
+    if cell.also:
+        return {one.id for one in found.causes} == {cell.fault, cell.also}
+    first = found.causes[0] if found.causes else None
+    return first is not None and first.id == cell.fault and cell.line in str(first.document()["evidence"])
+
+
+def main(file: Path, parts: list[str]) -> None:
+    done = {json.loads(line)["cell"] for line in file.read_text().splitlines()} if file.exists() else set()
+    for cell in (*ILL, *PAIRS, *WELL):
+        if cell.name in done or (parts and not any(part in cell.name for part in parts)):
+            continue
+        try:
+            kept = row(cell, examined(cell))
+        except velodrome.VelodromeError as error:
+            kept = {"cell": cell.name, "fault": cell.fault, "right": False, "error": str(error)}
+        with file.open("a") as out:
+            out.write(json.dumps(kept) + "\n")
+        shown = {name: value for name, value in kept.items() if name != "document"}
+        print(json.dumps(shown), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
