@@ -263,5 +263,7 @@ class LoadDocument(TypedDict):
     server: ServerUse | None
     limit: Found
     notes: NotRequired[list[str]]
+    intervals_ms: NotRequired[dict[Literal["due", "sent"], dict[str, tuple[float, float | None]]]]
+    """95 % intervals of percentiles that fewer than 30 requests lie beyond; null: no upper end."""
     conditions: list[Condition]
     idle: NotRequired[IdleFacts]
