@@ -19,6 +19,13 @@ STARTS = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.
 _without_processes: list[str] = []
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the rooms of integration tests alone where only unit tests are to run: to import them takes longer."""
+    if not str(config.option.markexpr).startswith("unit") or room(collection_path) not in INTEGRATION_ROOMS:
+        return None
+    return None if collection_path.is_dir() or "mark.unit" in collection_path.read_text() else True
+
+
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_processes)
 

@@ -204,10 +204,9 @@ def compare(
         duration=duration,
         link=link,
         stacks=names,
-        blocks=DEFAULTS.blocks if blocks is None else blocks,
+        blocks=blocks,
         seed=seed,
         arrivals=arrivals,
-        until_settled=blocks is None,
         budget_s=None if budget is None else seconds_of(budget),
     )
     spec = CompareSpec(tuple(asked), terms, extra, wait=wait)

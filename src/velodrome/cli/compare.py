@@ -88,13 +88,12 @@ def command(
         connections,
         server.rate("--rate", rate) or mix.peak_rps,
         server.limits(cpus, memory),
-        DEFAULTS.blocks if blocks is None else blocks,
+        blocks,
         server.seconds("-z", length),
         seed=seed,
         link=server.between(link),
         stacks=names,
         arrivals=arrivals,
-        until_settled=blocks is None,
         budget_s=server.seconds("--budget", budget) if budget else None,
     )
     spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait)

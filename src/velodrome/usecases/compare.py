@@ -44,7 +44,7 @@ from velodrome.usecases.apps import (
 )
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.race import Raced
-from velodrome.usecases.terms import Terms, read
+from velodrome.usecases.terms import BLOCKS, Terms, read
 
 
 @dataclass(frozen=True)
@@ -277,8 +277,8 @@ def laid_out(
         title=f"What to serve {names} on",
         questions=questions,
         contestants=tuple(every.values()),
-        blocks=terms.blocks,
-        until_settled=terms.until_settled,
+        blocks=BLOCKS if terms.blocks is None else terms.blocks,
+        until_settled=terms.blocks is None,
         budget_s=terms.budget_s,
         seed=terms.seed,
         limits=terms.limits,

@@ -38,6 +38,10 @@ def refuse_arrivals(name: str) -> None:
         raise UsageError(f"arrivals={name!r}: there are {' and '.join(get_args(Arrivals))}")
 
 
+BLOCKS = 3
+"""Of a comparison, unless given."""
+
+
 @dataclass(frozen=True)
 class Terms:
     """Under which conditions apps are compared: plain data. Raises UsageError for what makes no sense."""
@@ -48,7 +52,8 @@ class Terms:
     """Of an open loop beside it, which shows what users feel at that rate; None: `compare` finds one, others run none.
     """
     limits: Limits = field(default_factory=Limits)
-    blocks: int = 3
+    blocks: int | None = BLOCKS
+    """None: blocks go where the answer is open, in the time that `BLOCKS` of all take, or `budget_s`."""
     seconds: float = 5.0
     """Of each measured span."""
     warmup_s: float = 1.0
@@ -60,8 +65,6 @@ class Terms:
     """Of each stack; None: one for each CPU of the server."""
     arrivals: Arrivals = INDEPENDENT
     """Of the open loop."""
-    until_settled: bool = False
-    """Whether blocks go where the answer is open, in the time that `blocks` of all take, or `budget_s`."""
     budget_s: float | None = None
     """How long it may take; None: as long as its blocks."""
 
