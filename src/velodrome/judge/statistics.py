@@ -18,12 +18,10 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import log
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-# Of scipy only its special functions: `scipy.stats` takes a second to import, and calls these.
-from scipy import special
 
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.noise import DF, SHARES
@@ -31,28 +29,43 @@ from velodrome.model.quantity import Interval, duration
 
 CONFIDENCE = 0.95
 _LARGEST = 300 * math.log(10)
-NORMAL = float(special.ndtri((1 + CONFIDENCE) / 2))
-"""Standard errors of a normal value, two-sided: 1.96."""
+NORMAL = 1.959963984540054
+"""Standard errors of a normal value, two-sided, with that confidence."""
+
+
+def _special() -> Any:
+    """Return the special functions of scipy: half a second to import, and most commands end before they need one.
+
+    `scipy.stats` takes a second, and calls these.
+    """
+    from scipy import special  # noqa: PLC0415
+
+    return special
 
 
 def student_t(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Return how many standard errors wide half an interval is: Student's t, two-sided."""
-    return float(special.stdtrit(freedom, (1 + confidence) / 2))
+    return float(_special().stdtrit(freedom, (1 + confidence) / 2))
 
 
 def beyond_t(t: float, freedom: float) -> float:
     """Return how often Student's t is at least so far from 0, on either side."""
-    return float(2 * special.stdtr(freedom, -abs(t)))
+    return float(2 * _special().stdtr(freedom, -abs(t)))
 
 
 def median_of_chi2(freedom: float) -> float:
     """Return the median of the chi-squared distribution, by which a median of variances is made unbiased."""
-    return float(2 * special.gammaincinv(freedom / 2, 0.5))
+    return float(2 * _special().gammaincinv(freedom / 2, 0.5))
 
 
 def largest_ratio(freedom: float, other: float) -> float:
     """Return what the ratio of two estimates of one variance stays under (F distribution)."""
-    return float(special.fdtri(freedom, other, CONFIDENCE))
+    return float(_special().fdtri(freedom, other, CONFIDENCE))
+
+
+def beyond_f(ratio: float, freedom: float, other: float) -> float:
+    """Return how often the ratio of two estimates of one variance is at least so large (F distribution)."""
+    return float(_special().fdtrc(freedom, other, ratio))
 
 
 def wilson(count: int, of: int) -> tuple[float, float]:
@@ -75,7 +88,7 @@ def order_statistics(count: int, share: float) -> tuple[int, int]:
     """
     middle, around = count * share, 8 * math.sqrt(count * share * (1 - share)) + 8
     ranks = np.arange(max(0, math.floor(middle - around)), min(count, math.ceil(middle + around)) + 1)
-    at_most = special.bdtr(ranks.astype(float), count, share)
+    at_most = _special().bdtr(ranks.astype(float), count, share)
     tail = (1 - CONFIDENCE) / 2
     # P(true quantile < value of rank k) = P(fewer than k stay within it) = bdtr(k - 1).
     low = int(ranks[0]) + int(np.searchsorted(at_most, tail, side="right"))
@@ -799,7 +812,7 @@ class Estimate:
         """Return what half the interval would be with so many blocks on both sides; noise taken as normal."""
         design = Design(blocks, blocks, prior_df=self.design.prior_df)
         df = max(design.prior_df + design.own_df, 1)
-        return float(special.stdtrit(df, 1 - level / 2)) * self._error(design)
+        return float(_special().stdtrit(df, 1 - level / 2)) * self._error(design)
 
 
 @dataclass(frozen=True)

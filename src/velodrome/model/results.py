@@ -17,7 +17,7 @@ every line; now the header's study alone tells it, and lines of either form are 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -45,8 +45,6 @@ Machine = Mapping[str, str | int | float | list[int] | None]
 COMPARABLE = ("cpu", "cpus", "kernel", "memory_bytes", "system", "virtualisation")
 """Facts of a machine that must agree before trials of two runs are compared."""
 
-_STUDY = TypeAdapter(Study)
-_NOISE = TypeAdapter(Noise)
 NOUNS: Mapping[str, type[Entry]] = {
     "measurement": Measurement,
     "failed": Failed,
@@ -54,8 +52,17 @@ NOUNS: Mapping[str, type[Entry]] = {
     "profile": Profile,
 }
 """Kind of a line to what it holds."""
-_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {kind: TypeAdapter(noun) for kind, noun in NOUNS.items()}
 _KINDS = {noun: kind for kind, noun in NOUNS.items()}
+
+T = TypeVar("T")
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def adapter(noun: type[T]) -> TypeAdapter[T]:
+    """Return what reads and writes a noun, made when it is first needed: that takes tens of milliseconds."""
+    if noun not in _ADAPTERS:
+        _ADAPTERS[noun] = TypeAdapter(noun)
+    return _ADAPTERS[noun]
 
 
 @dataclass(frozen=True)
@@ -100,9 +107,6 @@ class Sought:
     """Of a tuning: its grid."""
 
 
-_SOUGHT = TypeAdapter(Sought)
-
-
 @dataclass(frozen=True)
 class Results:
     """A whole file."""
@@ -137,14 +141,14 @@ def plain_header(header: Header) -> dict[str, Any]:
         "machine": dict(header.machine),
         "velodrome": header.velodrome,
         "started_at": header.started_at,
-        "noise": _NOISE.dump_python(header.noise, mode="json"),
+        "noise": adapter(Noise).dump_python(header.noise, mode="json"),
         **({"sought": plain_sought(header.sought)} if header.sought else {}),
     }
 
 
 def plain_sought(sought: Sought | None) -> dict[str, Any]:
     """Return what a search seeks as JSON-ready values; of a race nothing."""
-    plain: dict[str, Any] = _SOUGHT.dump_python(sought, mode="json") if sought else {}
+    plain: dict[str, Any] = adapter(Sought).dump_python(sought, mode="json") if sought else {}
     return plain
 
 
@@ -154,7 +158,7 @@ def dump(entry: Entry, study: Study | None = None) -> str:
     With the study of the header, the packages beside an app are left out where that tells them.
     """
     kind = _KINDS[type(entry)]
-    plain = _ADAPTERS[kind].dump_python(entry, mode="json")
+    plain = adapter(NOUNS[kind]).dump_python(entry, mode="json")
     if not isinstance(entry, Finding):
         plain["trial"]["recipe"] = recipes.to_plain(entry.trial.recipe)
         app = entry.trial.app
@@ -172,7 +176,7 @@ def _packages(study: Study, question: object) -> Mapping[str, str] | None:
 
 def plain_study(study: Study) -> dict[str, Any]:
     """Return a study as JSON-ready values."""
-    plain: dict[str, Any] = _STUDY.dump_python(study, mode="json")
+    plain: dict[str, Any] = adapter(Study).dump_python(study, mode="json")
     for question, noun in zip(plain["questions"], study.questions, strict=True):
         question["recipe"] = recipes.to_plain(noun.recipe)
     return plain
@@ -242,13 +246,13 @@ def _header(plain: dict[str, Any], path: str) -> Header:
         for question in study["questions"]:
             question["recipe"] = _recipe(question["recipe"])
         return Header(
-            study=_STUDY.validate_python(study),
+            study=adapter(Study).validate_python(study),
             seed=int(plain["seed"]),
             machine=dict(plain["machine"]),
             velodrome=str(plain["velodrome"]),
             started_at=str(plain.get("started_at", "")),
-            noise=_NOISE.validate_python(plain["noise"]) if "noise" in plain else SHIPPED,
-            sought=_SOUGHT.validate_python(plain["sought"]) if plain.get("sought") else None,
+            noise=adapter(Noise).validate_python(plain["noise"]) if "noise" in plain else SHIPPED,
+            sought=adapter(Sought).validate_python(plain["sought"]) if plain.get("sought") else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(path, 1, f"its header is damaged: {_what(error)}") from error
@@ -256,14 +260,14 @@ def _header(plain: dict[str, Any], path: str) -> Header:
 
 def _entry(plain: dict[str, Any], study: Study, path: str, number: int) -> Entry:
     kind = plain.pop("kind", None)
-    if kind not in _ADAPTERS:
-        raise ResultsError(path, number, f"its kind is {kind!r}, none of {', '.join(_ADAPTERS)}")
+    if kind not in NOUNS:
+        raise ResultsError(path, number, f"its kind is {kind!r}, none of {', '.join(NOUNS)}")
     try:
         if "trial" in plain:
             plain["trial"]["recipe"] = _recipe(plain["trial"]["recipe"])
             if isinstance(app := plain["trial"].get("app"), dict):
                 app.setdefault("packages", _packages(study, plain["trial"]["question"]) or {})
-        entry: Entry = _ADAPTERS[kind].validate_python(plain)
+        entry: Entry = adapter(NOUNS[kind]).validate_python(plain)
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(path, number, f"the {kind} in it is damaged: {_what(error)}") from error
     return entry

@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from velodrome.model.errors import OutputError, UnreadableVerdictError
+from velodrome.model.results import adapter
 from velodrome.model.verdict import Verdict
 from velodrome.report.formats import Format
 
 SCHEMA = "velodrome/verdict/1"
-_VERDICT = TypeAdapter(Verdict)
 
 
 def document(verdict: Verdict) -> dict[str, Any]:
     """Return the verdict as plain values, its schema first."""
-    return {"schema": SCHEMA, **_VERDICT.dump_python(verdict, mode="json")}
+    return {"schema": SCHEMA, **adapter(Verdict).dump_python(verdict, mode="json")}
 
 
 def text(verdict: Verdict) -> str:
@@ -36,7 +36,7 @@ def read(path: Path) -> Verdict:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(plain, dict) or plain.pop("schema", None) != SCHEMA:
             raise UnreadableVerdictError(str(path), f"its schema is not {SCHEMA}")
-        return _VERDICT.validate_python(plain)
+        return adapter(Verdict).validate_python(plain)
     except OSError as error:
         raise UnreadableVerdictError(str(path), error.strerror or str(error)) from error
     except ValidationError as error:

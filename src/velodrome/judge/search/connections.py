@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from velodrome.judge.statistics import student_t
+from velodrome.judge.statistics import beyond_f, student_t
 from velodrome.model.quantity import Interval
 from velodrome.model.search import ConnectionsFound, Ending, Peak, Sample, Scalability
 
@@ -386,4 +385,4 @@ def _fits(counts: Floats, rates: Floats, found: _Fit) -> bool:
     if pure <= 0:
         return off <= 1e-9
     ratio = max(off, 0.0) / lacking / (pure / repeats)
-    return bool(special.fdtrc(lacking, repeats, ratio) >= _LACK)
+    return beyond_f(ratio, lacking, repeats) >= _LACK

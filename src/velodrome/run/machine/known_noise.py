@@ -8,15 +8,14 @@ import json
 import os
 from contextlib import suppress
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from velodrome.model.errors import CacheError, NoHomeError
 from velodrome.model.noise import SHARES, SHIPPED, Noise, Spread, noise_of, together
-from velodrome.model.results import COMPARABLE, Machine
+from velodrome.model.results import COMPARABLE, Machine, adapter
 from velodrome.run import cache
 
 NAME = "noise.json"
-_SEEN = TypeAdapter(dict[str, Spread])
 
 
 def of(machine: Machine) -> Noise:
@@ -33,7 +32,8 @@ def keep(machine: Machine, now: dict[str, Spread]) -> None:
         path = cache.folder("") / NAME
         seen = together(_seen(machine), now)
         text = json.dumps(
-            {"machine": _called(machine), "seen": _SEEN.dump_python(seen, mode="json")}, indent=1
+            {"machine": _called(machine), "seen": adapter(dict[str, Spread]).dump_python(seen, mode="json")},
+            indent=1,
         )
         draft = path.with_name(f".{NAME}-{os.getpid()}")
         draft.write_text(text, encoding="utf-8")
@@ -46,7 +46,7 @@ def _seen(machine: Machine) -> dict[str, Spread]:
         kept = json.loads((cache.root() / NAME).read_text(encoding="utf-8"))
         if kept["machine"] != _called(machine):
             return {}
-        seen = _SEEN.validate_python(kept["seen"])
+        seen = adapter(dict[str, Spread]).validate_python(kept["seen"])
     except (OSError, ValueError, KeyError, TypeError, ValidationError, NoHomeError):
         return {}
     return {name: one for name, one in seen.items() if name in SHARES and one.share > 0 and one.df > 0}
