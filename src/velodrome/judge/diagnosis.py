@@ -11,8 +11,9 @@ so much that anybody would care. It is no cause where the interval leaves that o
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean, stdev
 
-from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate
+from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate, student_t
 from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling
 from velodrome.model.noise import SHIPPED, Spread
 from velodrome.model.quantity import Interval
@@ -141,6 +142,23 @@ def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
         else:
             found[metric] = Interval(*(as_it_is * (1 - 1 / one) for one in times))
     return found
+
+
+def levels(arms: Arms) -> dict[str, dict[str, list[float]]]:
+    """Return each metric of both arms as low end, middle and high end of a 95 % interval over blocks (Student's t, of
+    logarithms); of one block, only its value. Arms are compared by their ratio block by block, not by these.
+    """
+    return {
+        name: {metric: _ends([one[side].of(metric) for one in arms.blocks]) for metric in METRICS}
+        for side, name in enumerate(("before", "after"))
+    }
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    logs = [math.log(max(one, 1e-9)) for one in values]
+    middle = fmean(logs)
+    half = student_t(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+    return [math.exp(middle + one) for one in (-half, 0.0, half)]
 
 
 def _level(arms: Arms, metric: str) -> float:

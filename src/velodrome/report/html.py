@@ -20,7 +20,7 @@ from markupsafe import Markup
 from velodrome.model import quantity
 from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
-from velodrome.report import charts, claims, evidence, names, profiles, verdict_tables
+from velodrome.report import charts, claims, evidence, names, profiles, suspects, verdict_tables
 from velodrome.report.evidence import Styles, anchor, styles
 from velodrome.report.formats import Format
 from velodrome.report.json import save
@@ -102,6 +102,11 @@ def render(
         "findings": claims.finding_rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
+        "suspects": [
+            (suspects.sentence(one, also), visible(one.prove))
+            for one, also in suspects.grouped(verdict.suspects)
+        ],
+        "proves": suspects.PROVES,
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
         "latency": [latency(a, style) for a in verdict.answers],
         "cost": [cost(a, style) for a in verdict.answers],

@@ -28,6 +28,7 @@ from velodrome.model.diagnosis import (
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
 from velodrome.model.load import Limits, Link
 from velodrome.model.symptoms import Reused, Slope, Symptoms, Watched
+from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, reuse, slope
 from velodrome.run.instruments.standing import standing
@@ -110,6 +111,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
             case.unexplained(),
             time.monotonic() - began,
             one.app.cwd if one.app else "",
+            timeline=case.timeline,
         )
 
 
@@ -146,6 +148,8 @@ class Case:
         self.diagnoses: list[Diagnosis] = []
         self.untried: list[Untried] = []
         self.screens: tuple[Evidence, ...] = ()
+        self.timeline: Timeline | None = None
+        """Of the screens as it is."""
         self._trial, self._lab, self._faults = trial, lab, faults
         self._deadline, self._follower = deadline, follower
         self._base = AS_IT_IS
@@ -160,6 +164,7 @@ class Case:
         """Screen, try what is likeliest, and look again once a cause is cured. Raises as `diagnose` does."""
         seen = self._screened(first=True)
         self.screens = tuple(_said(seen))
+        self.timeline = seen.watched.timeline if seen.watched else None
         self._follower.screened(self.screens)
         for _ in range(ROUNDS):
             if not self._round(seen) or self._left_s() < self._screens_s():
@@ -315,7 +320,7 @@ class Case:
                 judged.ruling,
                 f"{suspect.why}; {judged.reason}",
                 judged.effect,
-                (*suspect.evidence, Evidence("arms", better, measured.document())),
+                (*suspect.evidence, _arms(better, measured)),
                 experiment.cure if proven else None,
                 experiment.proof if proven else "",
                 judged.gain,
@@ -374,6 +379,11 @@ def _ruled_by_screen(fault: Fault, screened: Absent | Unknown | Suspect) -> Diag
         return Diagnosis(fault.name, Ruling.NOT_A_CAUSE, screened.why, evidence=screened.evidence)
     evidence = screened.evidence if isinstance(screened, Suspect) else ()
     return Diagnosis(fault.name, Ruling.CANNOT_TELL, screened.why, evidence=evidence)
+
+
+def _arms(said: str, measured: Arms) -> Evidence:
+    """Return both arms as evidence, block by block and with the interval of each."""
+    return Evidence("arms", said, {**measured.document(), "levels": judge.levels(measured)})
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -113,12 +113,14 @@ class _Watch:
             self._serving.begin()
 
     def conclude(self, document: Mapping[str, Any]) -> Document:
-        """Return the fields `server` and `limit` of a load's document."""
+        """Return the fields `server`, `limit` and `suspects` of a load's document."""
         from dataclasses import asdict  # noqa: PLC0415 - see the module
 
         from velodrome.judge.bottleneck import bottleneck, evidence  # noqa: PLC0415
         from velodrome.run.machine.facts import usable_cpus  # noqa: PLC0415
+        from velodrome.usecases.suspects import suspects_of_load  # noqa: PLC0415
 
         use = self._serving.use() if self._serving is not None else None
         found = bottleneck(evidence(document, use, len(usable_cpus())))
-        return {"server": asdict(use) if use is not None else None, "limit": asdict(found)}
+        told = {"server": asdict(use) if use is not None else None, "limit": asdict(found)}
+        return told | {"suspects": [asdict(one) for one in suspects_of_load({**document, **told})]}

@@ -23,6 +23,7 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.trial import Session, Trial
 from velodrome.run import account
+from velodrome.run.drivers.driver import OnEvent
 from velodrome.run.injecting import Injected
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import host_beside
@@ -73,8 +74,15 @@ class Standing:
         with suppress(FileExistsError):
             os.close(os.open(self.folder / WARM, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
-    def closed(self, connections: int, seconds: float = 1.0, *, keepalive: bool = True) -> Measurement:
-        """Measure a closed loop. Raises NoServerError where the server dies of it."""
+    def closed(
+        self,
+        connections: int,
+        seconds: float = 1.0,
+        *,
+        keepalive: bool = True,
+        also: OnEvent | None = None,
+    ) -> Measurement:
+        """Measure a closed loop; `also` hears the generator's events. Raises NoServerError where the server dies."""
         load = Load(
             Closed(connections),
             seconds,
@@ -83,12 +91,12 @@ class Standing:
             drain_s=TIMEOUT_S,
             keepalive=keepalive,
         )
-        return self.load(load)
+        return self.load(load, also)
 
-    def load(self, load: Load) -> Measurement:
-        """Measure a load. Raises NoServerError where nothing comes of it."""
+    def load(self, load: Load, also: OnEvent | None = None) -> Measurement:
+        """Measure a load; `also` hears the generator's events. Raises NoServerError where nothing comes of it."""
         with host_beside(self.booted.placed):
-            found = measure(replace(self.trial, load=load), self.booted, self.lab)
+            found = measure(replace(self.trial, load=load), self.booted, self.lab, also)
         if isinstance(found, Failed):
             raise NoServerError(self.trial.contestant.label, found.reason, found.last_lines)
         return found
