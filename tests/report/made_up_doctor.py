@@ -3,6 +3,7 @@
 from tests.ward.made import rising
 
 from velodrome.diagnoses.fault import plateau
+from velodrome.judge.diagnosis import levels
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     Arms,
@@ -62,7 +63,11 @@ BLOCKING = Diagnosis(
                 "of_s": 3.0,
             },
         ),
-        Evidence("arms", "both arms under closed-8, 4 blocks: throughput 9.6× better", ARMS.document()),
+        Evidence(
+            "arms",
+            "both arms under closed-8, 4 blocks: throughput 9.6× better",
+            {**ARMS.document(), "levels": levels(ARMS)},
+        ),
     ),
     Cure(
         "do not wait in the event loop",

@@ -55,6 +55,7 @@ def command(
     teardown: apps.Teardown = "",
     user: apps.User = "",
     allow_sdist: apps.AllowSdist = False,
+    slo: server.Slo = None,
     budget: Annotated[
         str, server.of_results("--budget", help="No experiment begins that would end later.")
     ] = "5m",
@@ -75,6 +76,14 @@ def command(
             "--out", help="Write the document of --json to this file, both arms of each experiment in it."
         ),
     ] = None,
+    junit: Annotated[
+        Path | None,
+        server.of_results("--junit", help="Write a JUnit report to this file: one test case a fault."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        server.of_results("--html", help="Write a page with both arms and a timeline to this file."),
+    ] = None,
     show: Annotated[
         bool, server.of_results("--list", help="Explain every fault it looks for, and stop.")
     ] = False,
@@ -84,7 +93,8 @@ def command(
     """Prove what is wrong with an app on a server, by experiments in which one thing changes."""
     with heavy:
         from velodrome.cli._shown import DoctorLines  # noqa: PLC0415
-        from velodrome.report import diagnoses  # noqa: PLC0415
+        from velodrome.report import diagnoses, diagnosis_page  # noqa: PLC0415
+        from velodrome.report.json import save  # noqa: PLC0415
         from velodrome.usecases import diagnose  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
@@ -104,6 +114,7 @@ def command(
         tuple(only or ()),
         tuple(skip or ()),
         wait,
+        server.conditions(slo),
     )
     found = diagnose.diagnose(spec, DoctorLines())
     if as_json:
@@ -112,6 +123,10 @@ def command(
         print("\n".join(diagnoses.lines(found)))
     if out is not None:
         diagnoses.write(found, out)
+    if junit is not None:
+        save(junit, diagnoses.junit_text(found))
+    if html is not None:
+        diagnosis_page.write(html, found)
     if any(ANY in failing or one.id in failing for one in found.causes):
         sys.exit(FAILED)
 

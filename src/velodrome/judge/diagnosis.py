@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate, student_t
-from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling
+from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling, SloRate
 from velodrome.model.noise import SHIPPED, Spread
 from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Point, Slope
@@ -173,6 +173,15 @@ def _undosed(ratio: float) -> float:
     A request takes T, and r·T with twice the fault: the fault takes (r - 1)·T, and without it (2 - r)·T are left.
     """
     return 1 / (2 - min(ratio, MOST_DOSE))
+
+
+def rate_lost(as_it_is: SloRate, cured: SloRate) -> Interval | None:
+    """Return by how much the rate up to which an SLO holds is higher with the cure; None: it cannot be told."""
+    if cured.rate is None or (as_it_is.rate is None and as_it_is.holds is not False):
+        return None
+    before = as_it_is.rate or Interval(0.0, 0.0, 0.0)
+    after = cured.rate
+    return Interval(after.low - before.high, after.mid - before.mid, after.high - before.low)
 
 
 def unexplained(as_it_is: Slope, cured: Slope, room: float) -> float:

@@ -7,9 +7,9 @@ cannot be told is skipped, and so is what was not tried.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling
+from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, SloRate
 from velodrome.model.quantity import Interval, duration, number
 from velodrome.report import junit
 from velodrome.report.json import save, written
@@ -23,6 +23,7 @@ _COSTS: Mapping[str, tuple[str, float]] = {
     "mean_ms": (" ms of the mean", 1.0),
     "p99_ms": (" ms of p99", 1.0),
     "cpu_us": (" µs of CPU a request", 1.0),
+    "slo_rps": ("/s at which the SLO holds", 1.0),
 }
 
 
@@ -61,8 +62,44 @@ def listing(every: Iterable[Explained]) -> list[str]:
 
 def lines(found: Examination) -> list[str]:
     """Return the whole examination."""
+    return [visible(one) for one in _lines(relative(found))]
+
+
+def relative(found: Examination) -> Examination:
+    """Return it with paths of the app relative to its folder."""
     within = _within(found)
-    return [visible(one.replace(within, "") if within else one) for one in _lines(found)]
+    if not within:
+        return found
+
+    def cut(told: Any) -> Any:
+        if isinstance(told, str):
+            return told.replace(within, "")
+        if isinstance(told, Mapping):
+            return {name: cut(one) for name, one in told.items()}
+        return [cut(one) for one in told] if isinstance(told, list) else told
+
+    def evidence(one: Evidence) -> Evidence:
+        return replace(one, said=cut(one.said), data=cut(one.data))
+
+    diagnoses = tuple(
+        replace(
+            one,
+            reason=cut(one.reason),
+            evidence=tuple(map(evidence, one.evidence)),
+            cure=replace(one.cure, **cut(one.cure.document())) if one.cure else None,
+        )
+        for one in found.diagnoses
+    )
+    line = found.timeline
+    if line is not None:
+        line = replace(line, stacks=tuple(tuple(map(cut, stack)) for stack in line.stacks))
+    return replace(
+        found,
+        diagnoses=diagnoses,
+        untried=tuple(replace(one, why=cut(one.why)) for one in found.untried),
+        screens=tuple(map(evidence, found.screens)),
+        timeline=line,
+    )
 
 
 def _within(found: Examination) -> str:
@@ -84,9 +121,33 @@ def _lines(found: Examination) -> Iterator[str]:
         yield f"✓ not the cause        {', '.join(one.id for one in innocent)}"
     for untried in found.untried:
         yield f"– not tried            {untried.id}: {untried.why}"
+    yield from slo_lines(found)
     if found.unexplained is not None:
         yield f"unexplained: {found.unexplained:.0%} of the time of a request under full load"
     yield f"took {duration(found.seconds)}"
+
+
+def slo_lines(found: Examination) -> Iterator[str]:
+    """Yield whether the SLO holds as the app is, and with the causes cured, and at which rate."""
+    slo = found.slo
+    if slo is None:
+        return
+    what = " and ".join(slo.conditions)
+    yield f"SLO {what}, as it is: {_holds(slo.as_it_is)}"
+    if slo.cured is not None:
+        yield f"SLO {what}, cured: {_holds(slo.cured)}"
+    elif slo.why_not_cured:
+        yield f"SLO {what}, cured: not searched: {slo.why_not_cured}"
+
+
+def _holds(one: SloRate) -> str:
+    because = f" ({one.because.rstrip('.')})" if one.because else ""
+    if one.holds is False:
+        return f"it holds at no rate{because}"
+    if one.holds is None or one.rate is None:
+        return f"cannot tell{because}"
+    low, mid, high = (number(each) for each in (one.rate.low, one.rate.mid, one.rate.high))
+    return f"it holds up to {mid}/s [{low}, {high}]{because}"
 
 
 def write(found: Examination, path: Path) -> None:
@@ -103,8 +164,8 @@ OUTCOMES = {
 
 def junit_text(found: Examination) -> str:
     """Return the JUnit document: a suite with a case for each fault that was looked for."""
-    within = _within(found)
-    cases = [_case(found, one, within) for one in found.diagnoses]
+    found = relative(found)
+    cases = [_case(found, one) for one in found.diagnoses]
     cases += [
         Case(_classname(found), one.id, Outcome.SKIPPED, message=f"not tried: {one.why}")
         for one in found.untried
@@ -118,13 +179,9 @@ def junit_text(found: Examination) -> str:
     )
 
 
-def _case(found: Examination, one: Diagnosis, within: str) -> Case:
-    text = (
-        "; ".join(line.strip() for line in diagnosis_lines(one)[1:])
-        if one.ruling is Ruling.CAUSE
-        else one.reason
-    )
-    message = text.replace(within, "") if within else text
+def _case(found: Examination, one: Diagnosis) -> Case:
+    text = "; ".join(line.strip() for line in diagnosis_lines(one)[1:])
+    message = text if one.ruling is Ruling.CAUSE else one.reason
     return Case(_classname(found), one.id, OUTCOMES[one.ruling], "cause", message)
 
 

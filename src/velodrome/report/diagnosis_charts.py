@@ -166,17 +166,6 @@ def timeline(told: Timeline) -> Markup:
                 hint = "\n".join(told.stacks[place][1:])
                 lanes.bar((one.at_s, one.seconds), below, colour, hint)
     _collections(lanes, told)
-    _counted(
-        lanes,
-        told.counts,
-        "Kept from the CPU by a quota (throttled)",
-        lambda one: one.throttled_s,
-        "s",
-        COLOURS[7],
-    )
-    _counted(
-        lanes, told.counts, "Listen queue overflowed", lambda one: one.overflows, "connections", COLOURS[3]
-    )
     for counter in COUNTERS:
         _counted(lanes, told.counts, counter)
     return lanes.drawing.svg("What happened when, lane by lane", below=34)

@@ -9,12 +9,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Timer
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Suspect, Unknown, catalogue, plateau
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
+from velodrome.judge.search.holding import Demands
+from velodrome.judge.search.rate import RateSearch
 from velodrome.model import quantity
+from velodrome.model.condition import Condition, written
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     Arms,
@@ -22,23 +26,28 @@ from velodrome.model.diagnosis import (
     Evidence,
     Examination,
     Ruling,
+    SloHolds,
+    SloRate,
     Untried,
     surest_first,
 )
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
 from velodrome.model.load import Limits, Link
+from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Reused, Slope, Symptoms, Watched
 from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, reuse, slope
-from velodrome.run.instruments.standing import standing
+from velodrome.run.instruments.standing import say_warm, standing, treated
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import opened
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, trial_of
+from velodrome.usecases.capacity import Search, searched
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.recording import Record
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 from velodrome.usecases.workers import closes
 
@@ -54,6 +63,13 @@ WAVES = 3.0
 LONGEST_S = 6.0
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
+
+SLO_SHARE, LEAST_SLO_S, MOST_SLO_S = 0.2, 25.0, 60.0
+"""Of the budget, for each of two searches of the rate up to which an SLO holds, within these."""
+SLO_LOAD_S, SLO_TOLERANCE, SLO_BOOTS = 2.0, 0.15, 2
+"""Of each load of such a search, half its interval, and starts of the server: a look, no `velodrome capacity`."""
+WAITS_FOR_WARMTH, WARM_AFTER_S = "collector", 4.0
+"""The treatment that begins when the app is warm, and when it is, in a search that starts its servers itself."""
 
 NOT_SERVED = (NoServerError, AppAnswersWrongError, AppNotServedError)
 
@@ -75,6 +91,8 @@ class DoctorSpec:
     """Faults that are not."""
     wait: bool = False
     """Wait while another velodrome measures."""
+    slo: tuple[Condition, ...] = ()
+    """What must hold; whether it does, and up to which rate, is searched as the app is and with all causes cured."""
     study: str = "doctor"
 
 
@@ -100,7 +118,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     ):
         # Environments that had to be made first are not taken off the budget.
         case = Case(trial, lab, faults, time.monotonic() + spec.budget_s, follower)
-        case.examine()
+        case.examine(Slo(spec.slo, slo_s(spec.budget_s)) if spec.slo else None)
         who = trial.contestant
         return Examination(
             one.label,
@@ -111,6 +129,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
             case.unexplained(),
             time.monotonic() - began,
             one.app.cwd if one.app else "",
+            slo=case.slo,
             timeline=case.timeline,
         )
 
@@ -138,6 +157,26 @@ def _known(name: str, extra: tuple[str, ...]) -> Stack:
     return stacks[name]
 
 
+@dataclass(frozen=True)
+class Slo:
+    """What must hold, and how long each search of the rate up to which it does may take."""
+
+    conditions: tuple[Condition, ...]
+    seconds: float
+
+
+def slo_s(budget_s: float) -> float:
+    """Return how long each of the two searches may take."""
+    return min(max(SLO_SHARE * budget_s, LEAST_SLO_S), MOST_SLO_S)
+
+
+def slo_rate(found: RateFound) -> SloRate:
+    """Return what a search for a rate came to."""
+    holds = {Ending.NEVER: False, Ending.CANNOT: None}.get(found.ending, True)
+    rate = found.interval if holds else None
+    return SloRate(holds if rate or not holds else None, rate, str(found.ending), found.because)
+
+
 class Case:
     """One app on one stack while it is examined."""
 
@@ -150,6 +189,7 @@ class Case:
         self.screens: tuple[Evidence, ...] = ()
         self.timeline: Timeline | None = None
         """Of the screens as it is."""
+        self.slo: SloHolds | None = None
         self._trial, self._lab, self._faults = trial, lab, faults
         self._deadline, self._follower = deadline, follower
         self._base = AS_IT_IS
@@ -160,12 +200,67 @@ class Case:
         """As it is, and after each cure that was looked behind."""
         self._boot_s, self._cpus = 2.0, 1
 
-    def examine(self) -> None:
-        """Screen, try what is likeliest, and look again once a cause is cured. Raises as `diagnose` does."""
+    def examine(self, slo: Slo | None = None) -> None:
+        """Screen, try what is likeliest, and look again once a cause is cured. Raises as `diagnose` does.
+
+        With an SLO its rate is searched after the first screens, and once more at the end where something was cured.
+        """
         seen = self._screened(first=True)
         self.screens = tuple(_said(seen))
         self.timeline = seen.watched.timeline if seen.watched else None
         self._follower.screened(self.screens)
+        if slo is None:
+            self._look_for_causes(seen)
+            return
+        as_it_is = self._rate(slo)
+        self._deadline -= slo.seconds  # what the other search takes is no experiment's
+        self._look_for_causes(seen)
+        conditions = tuple(map(written, slo.conditions))
+        if not self._base:
+            why = "no cause was cured" if self._causes() else "no cause was proven"
+            self.slo = SloHolds(conditions, as_it_is, None, why)
+            return
+        cured = self._rate(slo)
+        self.slo = SloHolds(conditions, as_it_is, cured)
+        if len(self._causes()) == 1 and (lost := judge.rate_lost(as_it_is, cured)) is not None:
+            # Of several causes none has this effect by itself.
+            self.diagnoses = [
+                replace(one, effect={**one.effect, "slo_rps": lost}) if one.ruling is Ruling.CAUSE else one
+                for one in self.diagnoses
+            ]
+
+    def _causes(self) -> list[Diagnosis]:
+        return [one for one in self.diagnoses if one.ruling is Ruling.CAUSE]
+
+    def _rate(self, slo: Slo) -> SloRate:
+        """Search the highest rate at which an SLO holds with the cures so far."""
+        self._follower.preparing(f"the SLO: {self._base.about}, about {quantity.duration(slo.seconds)}")
+        # What waits for a warm app takes the first server for warm after a while, and a later one at once.
+        waits = WAITS_FOR_WARMTH in self._base.give
+        try:
+            with treated(self._trial, self._lab, self._base) as (trial, lab, folder):
+                search = Search(
+                    trial,
+                    Demands(must=slo.conditions),
+                    seconds=SLO_LOAD_S,
+                    budget_s=slo.seconds,
+                    rates=RateSearch(first=0.0, tolerance=SLO_TOLERANCE, boots=1 if waits else SLO_BOOTS),
+                    beside=False,
+                )
+                warm = Timer(WARM_AFTER_S, say_warm, (folder,))
+                warm.daemon = True
+                warm.start()
+                try:
+                    found = searched(search, lab, Quiet(), Record())
+                finally:
+                    warm.cancel()
+                    warm.join()
+        except NOT_SERVED as error:
+            return SloRate(None, None, str(Ending.CANNOT), str(error).splitlines()[0])
+        assert isinstance(found, RateCapacity)
+        return slo_rate(found.found)
+
+    def _look_for_causes(self, seen: Symptoms) -> None:
         for _ in range(ROUNDS):
             if not self._round(seen) or self._left_s() < self._screens_s():
                 break
