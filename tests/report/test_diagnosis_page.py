@@ -32,7 +32,7 @@ def test_a_cause_is_a_card_with_its_line_its_cost_its_cure_and_both_arms() -> No
         "proven by its cure",
         "requests per second",
         "p99, milliseconds",
-        "SLO p99 < 200ms, as it is: it holds up to 41/s",
+        "SLO p99 < 200ms, as it is: it holds up to 41.0/s",
         "SLO p99 < 200ms, cured: it holds up to 413/s",
     ):
         assert part in said, part

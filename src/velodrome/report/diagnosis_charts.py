@@ -23,6 +23,7 @@ from velodrome.report.charts import (
     steps,
     ticks_to,
 )
+from velodrome.report.typeset import visible
 
 ARMS: Mapping[str, str] = {"rps": "requests per second", "p99_ms": "p99, milliseconds"}
 """What both arms are drawn by."""
@@ -44,7 +45,7 @@ Level = Sequence[float]
 
 def arms(data: Mapping[str, Any], metric: str) -> Markup:
     """Draw each block of both arms as a dot and each arm's interval as a bar, from zero on."""
-    names = [str(data["before"]), str(data["after"])]
+    names = [visible(str(data["before"])), visible(str(data["after"]))]
     blocks = [[float(one[side][metric]) for one in data["blocks"]] for side in ("before", "after")]
     levels: list[Level] = [data["levels"][side][metric] for side in ("before", "after")]
     most = max(*blocks[0], *blocks[1], *(one[2] for one in levels)) or 1.0
@@ -160,10 +161,10 @@ def timeline(told: Timeline) -> Markup:
         lanes.bar((one.at_s, one.seconds), below, colour, hint)
     for number, place in enumerate(shown):
         colour = COLOURS[(2 + number) % len(COLOURS)]
-        below = lanes.lane(f"  in {told.stacks[place][0]}", MUTED)
+        below = lanes.lane(f"  in {visible(told.stacks[place][0])}", MUTED)
         for one in told.stalls:
             if one.stack == place:
-                hint = "\n".join(told.stacks[place][1:])
+                hint = "\n".join(map(visible, told.stacks[place][1:]))
                 lanes.bar((one.at_s, one.seconds), below, colour, hint)
     _collections(lanes, told)
     for counter in COUNTERS:
@@ -219,12 +220,12 @@ def _counted(lanes: _Lanes, counts: Sequence[Counts], counter: Counter) -> None:
     if not known:
         lanes.lane(f"{counter.what}: {NOT_TOLD}", MUTED)
         return
-    said = f"at most {quantity.number(most)} {counter.unit} between two samples" if most else "not once"
+    said = f"at most {most:.3g} {counter.unit} between two samples" if most else "not once"
     below = lanes.lane(f"{counter.what}: {said}")
     before = 0.0
     for at_s, value in values:
         if value:
-            hint = f"{before:.1f} to {at_s:.1f} s: {quantity.number(value)} {counter.unit}"
+            hint = f"{before:.1f} to {at_s:.1f} s: {value:.3g} {counter.unit}"
             lanes.bar((before, at_s - before), below, counter.colour, hint, value / most)
         before = at_s
 

@@ -28,6 +28,7 @@ from velodrome.model.diagnosis import (
     Ruling,
     SloHolds,
     SloRate,
+    Treatment,
     Untried,
     surest_first,
 )
@@ -38,6 +39,7 @@ from velodrome.model.symptoms import Reused, Slope, Symptoms, Watched
 from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, reuse, slope
+from velodrome.run.instruments.lacking import lacking
 from velodrome.run.instruments.standing import say_warm, standing, treated
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import opened
@@ -205,8 +207,11 @@ class Case:
 
         With an SLO its rate is searched after the first screens, and once more at the end where something was cured.
         """
+        lacks = [Evidence("lacking", one) for one in lacking()]
+        for one in lacks:
+            self._follower.said(one.said)
         seen = self._screened(first=True)
-        self.screens = tuple(_said(seen))
+        self.screens = (*lacks, *_said(seen))
         self.timeline = seen.watched.timeline if seen.watched else None
         self._follower.screened(self.screens)
         if slo is None:
@@ -432,9 +437,11 @@ class Case:
                 cannot = judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
                 return made, cannot
             try:
-                before, after = arms.block(self._trial, self._lab, (self._base, treated), load, number)
-            except NOT_SERVED as error:
-                return f"with {experiment.treatment.about} it is not served: {str(error).splitlines()[0]}"
+                before, after = self._block(treated, load, number)
+            except arms.NotMeasuredError as error:
+                if made.blocks:
+                    return made, _died(error, experiment, len(made.blocks))
+                return _died(error, experiment).reason
             if experiment.takes and experiment.takes not in after.took:
                 why = f"{experiment.treatment.about}: what that changes was never used under load"
                 return Absent(why) if experiment.needless else why
@@ -446,6 +453,15 @@ class Case:
                         self._base = treated
                     return made, found
         raise AssertionError("the last look decides")
+
+    def _block(self, treated: Treatment, load: arms.Loaded, number: int) -> tuple[arms.Arm, arms.Arm]:
+        """Measure a block; where a server dies of it, once more on fresh ones. Raises NotMeasuredError."""
+        both = (self._base, treated)
+        try:
+            return arms.block(self._trial, self._lab, both, load, number)
+        except arms.NotMeasuredError as error:
+            self._follower.preparing(f"block {number + 1} once more, on fresh servers: {error.reason}")
+            return arms.block(self._trial, self._lab, both, load, number)
 
     def _replace(self, found: Diagnosis) -> None:
         """Note a diagnosis in the place of an earlier one of the same fault that was no cause."""
@@ -460,6 +476,16 @@ class Case:
             self.untried.append(
                 Untried(fault.name, f"the budget was spent; likely, since {suspect.why}; about {needed} more")
             )
+
+
+def _died(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0) -> judge.Judged:
+    """Return that an experiment came to an end because a server twice could not be measured."""
+    who = f"with {experiment.treatment.about}" if error.treated else "as it is"
+    after = f" after {blocks} blocks" if blocks else ""
+    load = f"closed-{experiment.connections}"
+    return judge.Judged(
+        Ruling.CANNOT_TELL, f"{who} it cannot be measured under {load}{after}, twice: {error.reason}"
+    )
 
 
 def _length(experiment: Experiment, seen: Symptoms) -> float:
