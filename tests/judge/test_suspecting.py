@@ -6,7 +6,8 @@ import pytest
 from tests.run.made import LOAD_FACTS, measurement, trial
 
 from velodrome.guest import catalog
-from velodrome.judge.suspecting import symptoms, symptoms_of_load
+from velodrome.judge.steadiness import symptoms_of_load
+from velodrome.judge.suspecting import symptoms
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import (
     Flag,
@@ -105,6 +106,13 @@ def test_the_fastest_of_a_run_stands_for_a_fresh_connection_where_all_others_tak
     found = seen(*both).reused
     assert found is not None
     assert (found.first_ms, found.later_ms) == (0.4, 42.5)
+
+
+def test_a_load_that_fell_behind_tells_how_long_it_was_and_nothing_else() -> None:
+    behind = loaded(replace(SLOW, pace=Open(9000)), 1800, 550.0, mean=300.0, fastest=0.5)
+    found = seen(loaded(FULL, 1490, 43.0, fastest=0.6), behind).reused
+    assert found is not None
+    assert (found.first_ms, found.later_ms) == (0.6, 43.0)
 
 
 @pytest.mark.parametrize(

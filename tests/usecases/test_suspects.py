@@ -12,7 +12,8 @@ from velodrome.model.app import App, Request
 from velodrome.model.load import Limits, Load, Open
 from velodrome.model.measurement import Measurement
 from velodrome.model.trial import Contestant
-from velodrome.usecases.suspects import command, suspects, suspects_of_load
+from velodrome.usecases import load
+from velodrome.usecases.suspects import command, suspects
 
 pytestmark = pytest.mark.unit
 STACKS = catalog.stacks()
@@ -31,8 +32,8 @@ APP = App(
 def delayed(question: str = "shop", stack: str = "uvicorn-h11", workers: int = 2) -> list[Measurement]:
     """Return loads of an app whose requests take 42.5 ms on all but fresh connections."""
     found = []
-    for load, rps in ((LOW, 100.0), (FULL, 1490.0)):
-        one = loaded(load, rps, 42.5, fastest=0.4)
+    for pace, rps in ((LOW, 100.0), (FULL, 1490.0)):
+        one = loaded(pace, rps, 42.5, fastest=0.4)
         contestant = Contestant(stack, {"workers": workers})
         of = replace(one.trial, app=APP, question=question, contestant=contestant, limits=Limits(cpus=2))
         found.append(replace(one, trial=of))
@@ -99,5 +100,5 @@ def test_a_healthy_run_names_nobody() -> None:
 
 
 def test_of_a_url_it_is_not_known_which_app_answers() -> None:
-    (found,) = suspects_of_load(DOCUMENT)
+    (found,) = load.suspects(DOCUMENT)
     assert (found.id, found.prove) == ("nodelay", "velodrome doctor APP --only nodelay")

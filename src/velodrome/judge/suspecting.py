@@ -9,11 +9,11 @@ throughput times what a request takes in the first is how many are in work at on
 there are in flight, something bounds it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from velodrome.guest.stack import Stack
 from velodrome.judge.field import spoilt
+from velodrome.judge.steadiness import FEW, all_but_the_fastest
 from velodrome.model.load import Closed, Open
 from velodrome.model.measurement import Measurement
 from velodrome.model.quantity import Interval
@@ -26,14 +26,10 @@ SURE = 0.1
 """Share by which requests in work may be off: two spans of a few seconds, of one start each."""
 FULL = 0.85
 """Of the requests in flight, so many in work: nothing bounds them but how many there are."""
-STEADY = 0.15
-"""Of the median, what the mean may differ by where all requests take about as long."""
-FEW = 20
-"""Requests that a median is of, at least."""
+KEPT_UP = 0.9
+"""Of its rate, what an open loop carries at least whose queue does not grow to its end."""
 FAILS, HARDLY = 0.01, 0.001
 """Share of the requests that fail, and of those that do where hardly any does."""
-SECOND = 3
-"""Requests for each connection, at least, for the median to be of reused ones."""
 AFTER = (Closed, Open)
 """Loads of one rate: in a schedule the figures are of several."""
 
@@ -87,37 +83,20 @@ def _steady(every: Sequence[Measurement], room: int) -> Reused | None:
     The fastest was the first of its connection, as far as figures go that tell no more: only where in every load, at
     whatever rate, the requests take about as long as the median, and the CPUs are not what they wait for.
     """
-    reused = [one for one in every if one.trial.load.keepalive]
+    reused = [one for one in every if one.trial.load.keepalive and not _fell_behind(one)]
     if any(_cpus(one) >= TOOK_CPU * room for one in reused):
         return None
-    return _all_but_the_fastest([(one.load.fastest_ms, _median(one), one.load.sent.mean) for one in reused])
-
-
-def _all_but_the_fastest(loads: Sequence[tuple[float | None, float | None, float | None]]) -> Reused | None:
-    """Return it of fastest, median and mean of each load, milliseconds."""
-    fastest, medians = [], []
-    for least, median, mean in loads:
-        if least is None or median is None or mean is None or abs(mean - median) > STEADY * median:
-            return None
-        fastest.append(least)
-        medians.append(median)
-    return Reused(min(fastest), min(medians)) if medians else None
-
-
-def symptoms_of_load(document: Mapping[str, Any]) -> Symptoms:
-    """Return what one load of a URL shows (`velodrome/load/1`): nothing is known of what serves it."""
-    load, server, sent = document["load"], document.get("server"), document["latency_ms"]["sent"]
-    busy = server is not None and server["busiest_cpu_s"] >= TOOK_CPU * server["span_s"]
-    kept = document["connections"]["opened"] or 0
-    reused = None
-    # A request of its own for each connection shows nothing of the second.
-    if load["protocol"] == "http" and not busy and document["ok"] >= max(FEW, SECOND * kept):
-        reused = _all_but_the_fastest([(document["fastest_ms"], sent["p50"], sent["mean"])])
-    return Symptoms(None, None, reused, "", (0, 0), 1, 1)
+    return all_but_the_fastest([(one.load.fastest_ms, _median(one), one.load.sent.mean) for one in reused])
 
 
 def _median(one: Measurement) -> float | None:
     return one.load.sent.p50 if one.load.ok >= FEW else None
+
+
+def _fell_behind(one: Measurement) -> bool:
+    """Return whether its latency tells how long the load was."""
+    pace = one.trial.load.pace
+    return isinstance(pace, Open) and one.load.throughput_rps < KEPT_UP * pace.rate
 
 
 # --- The two ends of the slope.

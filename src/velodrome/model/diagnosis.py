@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 from velodrome.guest.stack import KnobValue
-from velodrome.model.doctor_document import SCHEMA
 from velodrome.model.quantity import Interval
 from velodrome.model.timeline import Timeline
+
+SCHEMA = "velodrome/doctor/1"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-SCHEMA = "velodrome/doctor/1"
-
 Ends = Annotated[list[float], Field(min_length=3, max_length=3)]
 """Low end, estimate and high end of a 95 % interval."""
 

@@ -1,19 +1,17 @@
 """Which faults of the doctor's catalogue the figures of another command make likely, and the command that proves each.
 
     suspects(results.trials, catalog.stacks(), machine_cpus=2)      # of a race, a search, a tuning
-    suspects_of_load(document)                                      # of a load on a URL
 
 Nothing is measured for it, and nothing is proven by it: a suspect is worth a `velodrome doctor`, no more.
 """
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from velodrome.diagnoses.fault import glances
 from velodrome.guest.stack import Stack
 from velodrome.judge.standings import app_words, around_words
-from velodrome.judge.suspecting import symptoms, symptoms_of_load
+from velodrome.judge.suspecting import symptoms
 from velodrome.model.diagnosis import Suspected
 from velodrome.model.measurement import Measurement
 from velodrome.model.results import Header, Result
@@ -21,8 +19,6 @@ from velodrome.model.trial import Trial
 
 FLAGS = ("workers", "threads", "loop")
 """Settings with an option of their own; the others are given by `--knob`."""
-APP = "APP"
-"""Stands for what only the user knows: which app answers behind a URL."""
 
 
 def suspects(
@@ -53,14 +49,6 @@ def suspects(
         for name, why in glances(symptoms(measured, stack, machine_cpus)).items():
             found.append(Suspected(name, of, why, command(name, trial, stack)))
     return tuple(found)
-
-
-def suspects_of_load(document: Mapping[str, Any]) -> tuple[Suspected, ...]:
-    """Return what one load of a URL makes likely (`velodrome/load/1`)."""
-    return tuple(
-        Suspected(name, "what answers there", why, f"velodrome doctor {APP} --only {name}")
-        for name, why in glances(symptoms_of_load(document)).items()
-    )
 
 
 def machine_cpus(header: Header) -> int:
