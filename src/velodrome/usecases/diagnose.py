@@ -32,7 +32,13 @@ from velodrome.model.diagnosis import (
     Untried,
     surest_first,
 )
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
+from velodrome.model.errors import (
+    AppAnswersWrongError,
+    AppNotServedError,
+    NoServerError,
+    TooSlowError,
+    UnknownNameError,
+)
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Reused, Slope, Symptoms, Watched
@@ -63,6 +69,8 @@ AROUND_S = 1.2
 WAVES = 3.0
 """A load lasts so many times what a request takes in it, at least."""
 LONGEST_S = 6.0
+SLOW_S, SLOW_SCREENS = 0.3, 40
+"""From where on the screens take longer for what a request takes, and about so many times as long."""
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
 
@@ -110,7 +118,7 @@ def chosen(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
 def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     """Examine an app on a stack.
 
-    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
+    Raises what is wrong with the app, TooSlowError, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
     """
     began = time.monotonic()
     faults = chosen(spec.only, spec.skip)
@@ -201,6 +209,8 @@ class Case:
         self._slopes: list[Slope | None] = []
         """As it is, and after each cure that was looked behind."""
         self._boot_s, self._cpus = 2.0, 1
+        self._each_s = 0.0
+        """What a request takes that is alone, once that is known."""
 
     def examine(self, slo: Slo | None = None) -> None:
         """Screen, try what is likeliest, and look again once a cause is cured. Raises as `diagnose` does.
@@ -294,7 +304,7 @@ class Case:
 
     def _screens_s(self) -> float:
         """Return about how long all screens take."""
-        return 2 * self._boot_s + 15
+        return 2 * self._boot_s + 15 + (SLOW_SCREENS * self._each_s if self._each_s > SLOW_S else 0.0)
 
     # --- Screens.
 
@@ -319,8 +329,9 @@ class Case:
                 self._boot_s = server.booted.boot_s
                 server.warm()
                 connections = min(max(many, LEAST_CONNECTIONS), MOST_CONNECTIONS)
-                alone = heartbeat.watch(server, 1, ALONE_S)
-                watched = heartbeat.watch(server, connections, WATCHED_S)
+                least_s = WAVES * self._each_s
+                alone = heartbeat.watch(server, 1, max(ALONE_S, least_s))
+                watched = heartbeat.watch(server, connections, max(WATCHED_S, least_s))
                 version = server.booted.environment.version
                 self._cpus = len(server.booted.placed.server_cpus)
         except NOT_SERVED as error:
@@ -344,8 +355,15 @@ class Case:
         stack = self._lab.stacks[self._trial.contestant.stack]
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
-            reused = reuse.compare(server) if closes(stack, self._trial) else None
-            points, died = slope.climb(server)
+            alone = slope.alone(server)
+            self._each_s = 1 / alone.rps
+            slow = self._each_s > SLOW_S
+            if slow and not self._slopes and self._screens_s() > self._left_s():
+                raise TooSlowError(
+                    self._trial.recipe.name, self._each_s, self._screens_s(), max(self._left_s(), 0.0)
+                )
+            reused = reuse.compare(server, self._each_s) if closes(stack, self._trial) else None
+            points, died = slope.climb(server, first=alone)
             if not died:
                 return judge.slope(points, slope.ends(server, points)), reused
         failed.append(died)
