@@ -1,23 +1,26 @@
 """The order of an examination: what is likeliest first, once more behind each cure, and never beyond the budget."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.ward.made import SEEN, arms, figures
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
 from velodrome.guest import catalog
 from velodrome.judge.diagnosis import Judged
-from velodrome.model.diagnosis import Arms, Cure, Ruling, SloRate, Treatment
+from velodrome.model.diagnosis import Arms, Cure, Examination, Ruling, SloRate, Treatment, surest_first
 from velodrome.model.errors import UnknownNameError
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
 from velodrome.model.search import Ending, RateFound
 from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
+from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
 from velodrome.run.instruments.arms import Arm, NotMeasuredError
 from velodrome.run.lab import Lab
@@ -315,3 +318,19 @@ def test_whether_an_slo_holds_follows_from_how_its_search_ended(
 ) -> None:
     found = slo_rate(RateFound(ending, interval, "so it is", ()))
     assert (found.holds, found.rate) == (holds, interval)
+
+
+def test_what_an_examination_comes_to_obeys_the_published_schema(dying: Callable[..., Dying]) -> None:
+    """With the evidence that the use case itself puts together, both arms and their intervals among it."""
+    case = dying(ONE, ONE, ONE, ONE)
+    case.examine()
+    found = Examination(
+        "shop", "uvicorn", surest_first(case.diagnoses), tuple(case.untried), case.screens, None, 1.0
+    )
+    document = json.loads(json.dumps(found.document(), allow_nan=False))
+    jsonschema.validate(document, schema.doctor())
+    (arms,) = (one for one in document["diagnoses"][0]["evidence"] if one["kind"] == "arms")
+    low, mid, high = arms["levels"]["after"]["rps"]
+    assert low <= mid <= high
+    assert mid == pytest.approx(300)
+    assert "requests per second" in diagnosis_page.render(found)

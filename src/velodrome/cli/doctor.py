@@ -9,6 +9,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
+from velodrome.cli._load_outputs import check_paths
 from velodrome.cli._stderr import FAILED
 from velodrome.cli.main import heavy
 
@@ -102,6 +103,8 @@ def command(
         every = diagnose.chosen(tuple(only or ()), tuple(skip or ()))
         print("\n".join(diagnoses.listing(every.values())))
         return
+    outputs = {"--out": out, "--junit": junit, "--html": html}
+    check_paths({option: str(path) for option, path in outputs.items() if path is not None})
     failing = tuple(fail_on or ())
     diagnose.chosen(tuple(one for one in failing if one != ANY), ())
     spec = diagnose.DoctorSpec(
