@@ -41,7 +41,7 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Reused, Slope, Symptoms, Watched
+from velodrome.model.symptoms import Point, Reused, Slope, Symptoms, Watched
 from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, reuse, slope
@@ -353,23 +353,36 @@ class Case:
     def _climbed(self, failed: list[str]) -> tuple[Slope, Reused | None]:
         """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
         stack = self._lab.stacks[self._trial.contestant.stack]
+        points: tuple[Point, ...] = ()
+        reused: Reused | None = None
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
             alone = slope.alone(server)
             self._each_s = 1 / alone.rps
             slow = self._each_s > SLOW_S
             if slow and not self._slopes and self._screens_s() > self._left_s():
-                raise TooSlowError(
-                    self._trial.recipe.name, self._each_s, self._screens_s(), max(self._left_s(), 0.0)
-                )
-            reused = reuse.compare(server, self._each_s) if closes(stack, self._trial) else None
-            points, died = slope.climb(server, first=alone)
+                left_s = max(self._left_s(), 0.0)
+                raise TooSlowError(self._trial.recipe.name, self._each_s, self._screens_s(), left_s)
+            try:
+                if closes(stack, self._trial):
+                    reused = reuse.compare(server, self._each_s)
+                points, died = slope.climb(server, first=alone)
+            except NoServerError as error:
+                died = f"one connection: {error.reason}"
             if not died:
                 return judge.slope(points, slope.ends(server, points)), reused
         failed.append(died)
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
-            return judge.slope(points, slope.ends(server, points)), reused
+            if not points:
+                points, died = slope.climb(server, first=alone)
+                failed += [died] if died else []
+            try:
+                pairs = slope.ends(server, points)
+            except NoServerError as error:
+                failed.append(f"once more, with the most throughput: {error.reason}")
+                pairs = ((alone.rps, max(one.rps for one in points)),)
+            return judge.slope(points, pairs), reused
 
     # --- Experiments.
 
@@ -534,6 +547,13 @@ def _version(text: str) -> tuple[int, int]:
 def _said(seen: Symptoms) -> Iterator[Evidence]:
     """Yield what the screens saw, for people and for the document."""
     yield from plateau(seen)
+    if seen.slope is not None and (worst := max(one.errors for one in seen.slope.points)) > judge.WRONG:
+        yield Evidence(
+            "errors",
+            f"up to {worst:.0%} of the requests are not answered right, and what these take is not judged: mend that "
+            "first, or declare what is right (--request 'GET /path -> 503', or a file of requests with --requests)",
+            {"share": worst, "points": [[one.connections, one.errors] for one in seen.slope.points]},
+        )
     if (watched := seen.watched) is not None:
         late, blocked = (one / watched.seconds for one in (watched.late_s, watched.blocked_s))
         loop = f"event loop late for {late:.1%} of the time, blocked for {blocked:.1%}"

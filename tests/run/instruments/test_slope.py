@@ -75,9 +75,14 @@ class Slow:
         self.lengths.append(seconds)
         found = measurement(trial())
         answers = int(seconds / self.each_s)
-        sent = replace(found.load.sent, mean=1000 * self.each_s)
+        each_ms = 1000 * self.each_s
         facts = replace(
-            found.load, ok=answers + 1, duration_s=seconds, throughput_rps=answers / seconds, sent=sent
+            found.load,
+            ok=answers,
+            duration_s=seconds,
+            throughput_rps=answers / seconds,
+            sent=replace(found.load.sent, mean=each_ms if answers else None),
+            fastest_ms=each_ms,
         )
         return replace(found, load=facts)
 
