@@ -150,7 +150,7 @@ def timeline(told: Timeline) -> Markup:
     lanes = _Lanes(max(told.seconds, 1e-9), 2 + len(shown) + len(COUNTERS))
     late = sum(one.seconds for one in told.stalls)
     below = lanes.lane(
-        f"Event loop late: {len(told.stalls)} times, {quantity.duration(late)} in all; blocked and computing"
+        f"Event loop late: {len(told.stalls)} times, {late:.2g} s in all"
         if told.stalls
         else "Event loop: never late"
     )

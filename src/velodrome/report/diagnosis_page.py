@@ -12,6 +12,7 @@ from markupsafe import Markup
 from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling
 from velodrome.model.quantity import duration
 from velodrome.report import diagnosis_charts as charts
+from velodrome.report import names
 from velodrome.report.diagnoses import change, costs, proof, relative, slo_lines, where
 from velodrome.report.html import environment, template_text
 from velodrome.report.json import save
@@ -82,10 +83,10 @@ def _card(one: Diagnosis) -> Card:
     return Card(
         one.id,
         {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(one.proof, ""),
-        visible(where(one)),
+        visible(where(one)) if stack else visible(one.cure.where) if one.cure else "",
         visible(one.reason.rstrip(".")),
         list(costs(one.effect)),
-        visible(one.cure.what.rstrip(".")) if one.cure else "",
+        names.sentence_case(visible(one.cure.what.rstrip("."))) if one.cure else "",
         [(sign, visible(text)) for sign, text in change(one) if text],
         [visible(str(frame)) for frame in stack.data["frames"]] if stack else [],
         visible(proof(one)),
