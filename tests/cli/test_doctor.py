@@ -29,6 +29,10 @@ def test_the_list_can_be_narrowed() -> None:
         (("--recipe", "hello", "--fail-on", "nodely"), "nodelay"),
         (("--recipe", "hello", "--budget", "soon"), "--budget"),
         (("--recipe", "hello", "--stack", "uvicornn"), "uvicorn"),
+        (("--recipe", "hello", "--slo", "p99 is low"), "p99 is low"),
+        (("--recipe", "hello", "--html", "/nowhere/doctor.html"), "--html"),
+        (("--recipe", "hello", "--junit", "/nowhere/doctor.xml"), "--junit"),
+        (("--recipe", "hello", "--out", "/nowhere/doctor.json"), "--out"),
         (("--recipe", "hello", "--stack", "uvicorn", "--threads", "4"), "threads"),
     ],
 )

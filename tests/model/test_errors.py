@@ -67,6 +67,7 @@ APPS: Sequence[VelodromeError] = (
     apps.NoStackFitsError("shop:app", ["rsgi"], [], []),
     apps.AppNotServedError("shop:app", "uvicorn", "it does not answer", LINES),
     apps.AppNotServedError("shop:app", "uvicorn", "it accepts connections and does not finish a response"),
+    apps.TooSlowError("shop:app", 6.1, 259.0, 270.0),
     *(
         apps.AppAnswersWrongError("shop:app", "uvicorn", reason, lines, third_parties)
         for reason, lines, third_parties in (

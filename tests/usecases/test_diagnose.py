@@ -1,24 +1,31 @@
 """The order of an examination: what is likeliest first, once more behind each cure, and never beyond the budget."""
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
-from tests.ward.made import SEEN, arms
+from tests.ward.made import SEEN, arms, figures
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
 from velodrome.guest import catalog
 from velodrome.judge.diagnosis import Judged
-from velodrome.model.diagnosis import Arms, Cure, Ruling, Treatment
+from velodrome.model.diagnosis import Arms, Cure, Examination, Ruling, SloRate, Treatment, surest_first
 from velodrome.model.errors import UnknownNameError
 from velodrome.model.load import Limits
+from velodrome.model.quantity import Interval
+from velodrome.model.search import Ending, RateFound
 from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
+from velodrome.report import diagnosis_page, schema
+from velodrome.run.instruments import arms as instruments
+from velodrome.run.instruments.arms import Arm, NotMeasuredError
 from velodrome.run.lab import Lab
 from velodrome.usecases.bench import trial_of
-from velodrome.usecases.diagnose import Case, chosen
+from velodrome.usecases.diagnose import Case, Slo, chosen, slo_rate
 from velodrome.usecases.quiet import Quiet
 
 pytestmark = pytest.mark.unit
@@ -188,3 +195,142 @@ def test_only_and_skip_choose_and_refuse_what_is_not_known() -> None:
     assert "nodelay" not in chosen((), ("nodelay",))
     with pytest.raises(UnknownNameError):
         chosen(("nodely",), ())
+
+
+class Dying(Case):
+    """Measures nothing: blocks come from a list, of which an exception is raised."""
+
+    def __init__(self, blocks: Sequence[object]) -> None:
+        trial = trial_of("doctor", catalog.recipes()["hello"], Contestant("uvicorn"), Limits())
+        lab = Lab(catalog.stacks(), Path("/nowhere"), cpus=(0, 1))
+        super().__init__(trial, lab, {"call": suspected("call")}, time.monotonic() + 300, Quiet())
+        self.blocks = list(blocks)
+        self.asked = 0
+
+    def _screened(self, *, first: bool = False) -> Symptoms:
+        return replace(SEEN, failed=tuple(self._base.give))
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Dying]:
+    def made(*blocks: object) -> Dying:
+        case = Dying(blocks)
+
+        def block(*_: object) -> object:
+            case.asked += 1
+            found = case.blocks.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr(instruments, "block", block)
+        return case
+
+    return made
+
+
+ONE = (Arm(figures(100), frozenset()), Arm(figures(300), frozenset()))
+
+
+def test_a_server_that_dies_in_a_block_is_followed_by_a_fresh_one(dying: Callable[..., Dying]) -> None:
+    case = dying(ONE, NotMeasuredError(False, "it died"), ONE, ONE, ONE)
+    case.examine()
+    (found,) = case.diagnoses
+    assert (found.ruling, case.asked) == (Ruling.CAUSE, 5)
+
+
+def test_where_it_dies_again_what_was_measured_is_kept_with_which_arm_and_why(
+    dying: Callable[..., Dying],
+) -> None:
+    case = dying(ONE, ONE, *[NotMeasuredError(False, "exit status 3")] * 2)
+    case.examine()
+    (found,) = case.diagnoses
+    assert found.ruling is Ruling.CANNOT_TELL
+    assert "as it is it cannot be measured" in found.reason
+    assert "exit status 3" in found.reason
+    (both,) = (one for one in found.evidence if one.kind == "arms")
+    assert len(both.data["blocks"]) == 2
+    assert not found.effect
+
+
+def test_a_treatment_that_cannot_be_served_at_all_is_named(dying: Callable[..., Dying]) -> None:
+    case = dying(*[NotMeasuredError(True, "no such module")] * 2)
+    case.examine()
+    (found,) = case.diagnoses
+    assert found.ruling is Ruling.CANNOT_TELL
+    assert "with call it cannot be measured" in found.reason
+
+
+class Rated(Scripted):
+    """As scripted; rates of an SLO are written down too, by the cures that are there."""
+
+    def __init__(self, rates: dict[str, SloRate], *more: object) -> None:
+        super().__init__(*more)  # type: ignore[arg-type]
+        self.rates = rates
+
+    def _rate(self, slo: Slo) -> SloRate:
+        return self.rates[self._base.about]
+
+
+HELD = SloRate(True, Interval(38, 40, 42), "converged")
+MORE = SloRate(True, Interval(380, 400, 420), "converged")
+SLO = Slo((), 10.0)
+
+
+def test_an_slo_is_told_as_it_is_and_cured_and_the_cause_costs_the_difference() -> None:
+    case = Rated({"as it is": HELD, "call": MORE}, [suspected("call")], {"call": Ruling.CAUSE})
+    case.examine(SLO)
+    assert case.slo is not None
+    assert (case.slo.as_it_is, case.slo.cured) == (HELD, MORE)
+    assert case.diagnoses[0].effect["slo_rps"] == Interval(338, 360, 382)
+
+
+def test_of_several_causes_none_costs_all_of_it() -> None:
+    faults = [suspected("first"), suspected("second", hidden_by="first")]
+    case = Rated(
+        {"as it is": HELD, "first, second": MORE}, faults, {"first": Ruling.CAUSE, "second": Ruling.CAUSE}
+    )
+    case.examine(SLO)
+    assert case.slo is not None
+    assert case.slo.cured == MORE
+    assert all("slo_rps" not in one.effect for one in case.diagnoses)
+
+
+def test_without_a_cure_there_is_nothing_to_search_and_that_is_said() -> None:
+    case = Rated({"as it is": HELD}, [suspected("call")], {})
+    case.examine(SLO)
+    assert case.slo is not None
+    assert (case.slo.cured, case.slo.why_not_cured) == (None, "no cause was proven")
+
+
+@pytest.mark.parametrize(
+    ("ending", "interval", "holds"),
+    [
+        (Ending.CONVERGED, Interval(1, 2, 3), True),
+        (Ending.SPENT, Interval(1, 2, 3), True),
+        (Ending.NEVER, None, False),
+        (Ending.CANNOT, None, None),
+        (Ending.SPENT, None, None),
+    ],
+)
+def test_whether_an_slo_holds_follows_from_how_its_search_ended(
+    ending: Ending, interval: Interval | None, holds: bool | None
+) -> None:
+    found = slo_rate(RateFound(ending, interval, "so it is", ()))
+    assert (found.holds, found.rate) == (holds, interval)
+
+
+def test_what_an_examination_comes_to_obeys_the_published_schema(dying: Callable[..., Dying]) -> None:
+    """With the evidence that the use case itself puts together, both arms and their intervals among it."""
+    case = dying(ONE, ONE, ONE, ONE)
+    case.examine()
+    found = Examination(
+        "shop", "uvicorn", surest_first(case.diagnoses), tuple(case.untried), case.screens, None, 1.0
+    )
+    document = json.loads(json.dumps(found.document(), allow_nan=False))
+    jsonschema.validate(document, schema.doctor())
+    (arms,) = (one for one in document["diagnoses"][0]["evidence"] if one["kind"] == "arms")
+    low, mid, high = arms["levels"]["after"]["rps"]
+    assert low <= mid <= high
+    assert mid == pytest.approx(300)
+    assert "requests per second" in diagnosis_page.render(found)

@@ -7,6 +7,7 @@ from typing import Any
 from velodrome.api import tables
 from velodrome.api.apps import Asks, asked_of, limits_of, link_of, mix_of, seconds_of
 from velodrome.guest.stack import KnobValue
+from velodrome.model.condition import read
 from velodrome.model.diagnosis import Diagnosis, Examination
 from velodrome.report import diagnoses
 from velodrome.run.faults import refusals
@@ -70,6 +71,7 @@ def diagnose(
     cpus: int | None = None,
     memory: str = "",
     link: str = "",
+    slo: str | Sequence[str] = (),
     budget: float | str = BUDGET_S,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
@@ -78,9 +80,12 @@ def diagnose(
 ) -> Examined:
     """Prove by experiments what is wrong with an app on a stack: `assert velodrome.diagnose(app).healthy`.
 
-    `app` is an import path or the object itself; without `stack` a common one serves it; no experiment begins that
-    would end after `budget` (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor
-    --list`); `of_app` is what `asked_of` takes. Raises what is wrong with the app, UnknownNameError, UnknownKnobError,
+    `app` is an import path or the object itself; without `stack` a common one serves it. Whether `slo` holds, and up to
+    which rate, is searched as the app is and with the causes cured. No experiment begins that would end after `budget`
+    (seconds, or `"5m"`); `only` and `skip` name faults of the catalogue (`velodrome doctor --list`); `of_app` is what
+    `asked_of` takes.
+
+    Raises what is wrong with the app, UnknownNameError, UnknownKnobError,
     NoServerError, BusyError.
     """
     spec = DoctorSpec(
@@ -93,5 +98,6 @@ def diagnose(
         tuple(only),
         tuple(skip),
         wait,
+        tuple(map(read, (slo,) if isinstance(slo, str) else slo)),
     )
     return Examined(doctor.diagnose(spec, Quiet()))

@@ -99,7 +99,12 @@ class Files:
 
 def check_files(files: Files) -> None:
     """See that files can be written, without writing any. Raises OutputPathError for the first that cannot."""
-    for option, path in files.given.items():
+    check_paths(files.given)
+
+
+def check_paths(given: Mapping[str, str]) -> None:
+    """See that files can be written, by their options. Raises OutputPathError for the first that cannot."""
+    for option, path in given.items():
         if why := _obstacle(path):
             from velodrome.model.errors import OutputPathError  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ import typer
 
 from velodrome.cli import _app_options as apps
 from velodrome.cli import _server_options as server
+from velodrome.cli._load_outputs import check_paths
 from velodrome.cli._stderr import FAILED
 from velodrome.cli.main import heavy
 
@@ -55,6 +56,7 @@ def command(
     teardown: apps.Teardown = "",
     user: apps.User = "",
     allow_sdist: apps.AllowSdist = False,
+    slo: server.Slo = None,
     budget: Annotated[
         str, server.of_results("--budget", help="No experiment begins that would end later.")
     ] = "5m",
@@ -75,6 +77,14 @@ def command(
             "--out", help="Write the document of --json to this file, both arms of each experiment in it."
         ),
     ] = None,
+    junit: Annotated[
+        Path | None,
+        server.of_results("--junit", help="Write a JUnit report to this file: one test case a fault."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        server.of_results("--html", help="Write a page with both arms and a timeline to this file."),
+    ] = None,
     show: Annotated[
         bool, server.of_results("--list", help="Explain every fault it looks for, and stop.")
     ] = False,
@@ -84,7 +94,8 @@ def command(
     """Prove what is wrong with an app on a server, by experiments in which one thing changes."""
     with heavy:
         from velodrome.cli._shown import DoctorLines  # noqa: PLC0415
-        from velodrome.report import diagnoses  # noqa: PLC0415
+        from velodrome.report import diagnoses, diagnosis_page  # noqa: PLC0415
+        from velodrome.report.json import save  # noqa: PLC0415
         from velodrome.usecases import diagnose  # noqa: PLC0415
         from velodrome.usecases.terms import Knobs  # noqa: PLC0415
 
@@ -92,6 +103,8 @@ def command(
         every = diagnose.chosen(tuple(only or ()), tuple(skip or ()))
         print("\n".join(diagnoses.listing(every.values())))
         return
+    outputs = {"--out": out, "--junit": junit, "--html": html}
+    check_paths({option: str(path) for option, path in outputs.items() if path is not None})
     failing = tuple(fail_on or ())
     diagnose.chosen(tuple(one for one in failing if one != ANY), ())
     spec = diagnose.DoctorSpec(
@@ -104,6 +117,7 @@ def command(
         tuple(only or ()),
         tuple(skip or ()),
         wait,
+        server.conditions(slo),
     )
     found = diagnose.diagnose(spec, DoctorLines())
     if as_json:
@@ -112,6 +126,10 @@ def command(
         print("\n".join(diagnoses.lines(found)))
     if out is not None:
         diagnoses.write(found, out)
+    if junit is not None:
+        save(junit, diagnoses.junit_text(found))
+    if html is not None:
+        diagnosis_page.write(html, found)
     if any(ANY in failing or one.id in failing for one in found.causes):
         sys.exit(FAILED)
 

@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Sequence
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, stops_at
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
 
@@ -14,6 +14,8 @@ OTHERS = 0.5
 """CPU time of other threads, over the time in which the loop's was blocked."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
 LEAST_DOSE_S = 0.001
+LEAST_MS = 3.0
+"""Of a request, where only throughput is known: what is shorter may be the system's own."""
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -139,6 +141,17 @@ def _stacks(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for one request in work at a time while nothing computes."""
+    said = stops_at(seen, 1)
+    if not said or seen.slope is None:
+        return ""
+    top = seen.slope.plateau
+    if 1000 * seen.workers / top.rps < LEAST_MS:
+        return ""
+    return f"{said}: something waits on the event loop"
+
+
 fault = Fault(
     "blocking-call",
     "one slow endpoint slows all, CPU idle: a synchronous call in an async def; def, a thread, or an async client",
@@ -147,4 +160,5 @@ fault = Fault(
     "Moved to a thread, the call costs other requests nothing: throughput or p99 is better. Where it cannot be moved "
     "from outside, it is made twice as long: throughput is worse.",
     screen,
+    glance,
 )

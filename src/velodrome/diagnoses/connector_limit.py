@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
@@ -46,6 +47,12 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for as many requests in work as a client of aiohttp opens connections."""
+    said = stops_at(seen, LIMIT)
+    return said and f"{said}: a client of aiohttp opens {LIMIT} connections"
+
+
 fault = Fault(
     "connector-limit",
     "throughput stops past 100 requests in flight: aiohttp's client opens 100 connections; raise its limit",
@@ -53,4 +60,5 @@ fault = Fault(
     "Requests wait for a connection to the third party.",
     "With a higher limit throughput goes on rising.",
     screen,
+    glance,
 )

@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stops_at,
 )
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
@@ -16,6 +17,8 @@ from velodrome.model.symptoms import Symptoms
 POOLS = ("asyncio_", "ThreadPoolExecutor-")
 """Beginnings of the names of its threads: as asyncio and uvloop make it."""
 LEAST_THREADS = 2
+MORE, MOST_THREADS = 4, 32
+"""Threads of `ThreadPoolExecutor()` beyond the CPUs, and at most."""
 TIMES = 10
 MOST_CONNECTIONS = 256
 ALIKE = 1.25
@@ -59,6 +62,14 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for as many requests in work as the default executor has threads."""
+    cpus = seen.counted.machine_cpus if seen.counted else 0
+    size = min(cpus + MORE, MOST_THREADS)
+    said = stops_at(seen, size) if cpus else ""
+    return said and f"{said}: the default executor has {size} threads on {cpus} CPUs"
+
+
 fault = Fault(
     "default-executor",
     "throughput stops at CPUs + 4 requests in work, CPU idle: the loop's default executor; set a larger one",
@@ -66,4 +77,5 @@ fault = Fault(
     "Requests wait for one of the threads of the loop's default executor.",
     "With more threads throughput goes on rising. An executor of the app's own is left as it is.",
     screen,
+    glance,
 )

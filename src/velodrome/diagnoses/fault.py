@@ -86,6 +86,10 @@ class Fault:
     proof: str
     """What has to differ when what is changed."""
     screen: Callable[[Symptoms], Screened]
+    glance: Callable[[Symptoms], str] | None = None
+    """What figures that other commands have anyway (`judge/suspecting.py`) say for it, a sentence without its end;
+    empty: nothing does. Without heartbeat and at no extra load, so it has to be sparing: it makes a suspect, and every
+    healthy app that it names costs a user five minutes. None: such figures cannot show it."""
 
 
 FAULTS = plugins.Kind("fault", Fault, "velodrome.diagnoses", "velodrome.diagnoses", mixed=True)
@@ -94,6 +98,39 @@ FAULTS = plugins.Kind("fault", Fault, "velodrome.diagnoses", "velodrome.diagnose
 def catalogue() -> dict[str, Fault]:
     """Return every fault by its id, sorted."""
     return plugins.healthy(FAULTS)
+
+
+def glances(seen: Symptoms) -> dict[str, str]:
+    """Return the faults that figures of other commands make likely: by id, what speaks for each."""
+    found = {name: one.glance(seen) for name, one in catalogue().items() if one.glance is not None}
+    return {name: why for name, why in found.items() if why}
+
+
+ASYNC = frozenset({"asgi", "asgi_trio", "rsgi", "starlette", "fastapi", "django_asgi", "aiohttp", "sanic"})
+"""Interfaces whose handlers run on an event loop."""
+IDLE = 0.6
+"""CPUs in use, over those the server can use, up to which these are surely not what requests wait for."""
+ABOUT = 0.12
+"""Share by which requests in work may differ from a limit that they are about as many as."""
+
+
+def stops_at(seen: Symptoms, limit: int) -> str:
+    """Return that throughput of an app on an event loop stops with about `limit` requests in work in each worker.
+
+    Empty: it does not.
+    """
+    if seen.interface not in ASYNC or no_plateau(seen) is not None:
+        return ""
+    each = seen.in_work_each
+    assert seen.slope is not None
+    top = seen.slope.plateau
+    if abs(each - limit) > ABOUT * limit or top.cpus > IDLE * min(seen.workers, seen.server_cpus):
+        return ""
+    of = f" in each of {seen.workers} workers" if seen.workers > 1 else ""
+    return (
+        f"{each:.3g} requests{of} are in work at once however many there are, and {top.cpus:.2g} CPUs are busy at "
+        f"{top.rps:.4g}/s"
+    )
 
 
 def no_plateau(seen: Symptoms) -> Screened | None:

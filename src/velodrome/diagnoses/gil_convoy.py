@@ -1,6 +1,6 @@
 """A thread that computes beside the event loop, which then waits up to 5 ms for the interpreter's lock each time."""
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.diagnoses.fault import ASYNC, Absent, Experiment, Fault, Screened, Suspect, Unknown
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Slope, Symptoms
 
@@ -47,6 +47,17 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for CPU time that no request needs."""
+    if seen.interface not in ASYNC or seen.slope is None or not _computes_unasked(seen.slope):
+        return ""
+    alone, full = seen.slope.alone, seen.slope.plateau
+    return (
+        f"{alone.cpus:.2g} CPUs are busy at {alone.rps:.4g}/s, and no more than {full.cpus:.2g} at {full.rps:.4g}/s: "
+        "something computes beside the requests"
+    )
+
+
 def _computes_unasked(slope: Slope | None) -> bool:
     """Return whether the CPU is used although hardly anything is asked: waits of 5 ms make no loop late by much."""
     if slope is None or slope.alone.cpus < ALONE_CPUS:
@@ -62,4 +73,5 @@ fault = Fault(
     "Each time the loop has waited, it waits again for the interpreter's lock, until the computing thread's turn ends.",
     "With shorter turns (sys.setswitchinterval) throughput is better, although nothing computes less.",
     screen,
+    glance,
 )

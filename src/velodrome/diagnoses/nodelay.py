@@ -7,6 +7,8 @@ from velodrome.model.symptoms import Symptoms
 LATER_MS = 20.0
 """By which a request on a reused connection takes longer, from which on it is looked into; Linux acknowledges after 40.
 """
+LATEST_MS = 60.0
+"""By which it takes longer at most, for figures to say so that were measured for another purpose."""
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -34,6 +36,14 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for the same in figures of other commands; an answer that takes long anyway is no longer on a fresh one."""
+    reused = seen.reused
+    if reused is None or not LATER_MS <= reused.later_ms - reused.first_ms <= LATEST_MS:
+        return ""
+    return f"p50 {reused.later_ms:.3g} ms on reused connections, {reused.first_ms:.3g} ms on the first request of one"
+
+
 fault = Fault(
     "nodelay",
     "40 ms more on every request of a connection but the first: Nagle's algorithm meets the delayed acknowledgement",
@@ -41,4 +51,5 @@ fault = Fault(
     "The second small write of a response waits until the client acknowledges the first, which it does after 40 ms.",
     "With TCP_NODELAY on accepted connections requests one after the other take as long as on fresh ones.",
     screen,
+    glance,
 )

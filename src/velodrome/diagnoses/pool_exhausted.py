@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
@@ -47,6 +48,12 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for as many requests in work as SQLAlchemy's pool has connections."""
+    said = stops_at(seen, DEFAULT)
+    return said and f"{said}: SQLAlchemy's pool has {DEFAULT} connections"
+
+
 fault = Fault(
     "pool-exhausted",
     "throughput stops while nothing computes: requests wait for a database connection; release earlier, or size it",
@@ -54,4 +61,5 @@ fault = Fault(
     "Requests wait for a connection of the pool.",
     "With a larger pool throughput goes on rising. Pools of SQLAlchemy can be treated.",
     screen,
+    glance,
 )

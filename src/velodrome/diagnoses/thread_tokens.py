@@ -9,11 +9,14 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stops_at,
 )
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Symptoms
 
 POOL = "AnyIO worker thread"
+TOKENS = 40
+"""Where the app sets no other number."""
 LEAST_THREADS = 2
 TIMES = 10
 """The treated arm has so many times the tokens that were used."""
@@ -56,6 +59,12 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
+def glance(seen: Symptoms) -> str:
+    """Look for as many requests in work as AnyIO has threads."""
+    said = stops_at(seen, TOKENS)
+    return said and f"{said}: AnyIO runs {TOKENS} calls in threads at once"
+
+
 fault = Fault(
     "thread-tokens",
     "throughput stops at 40 requests in flight, CPU idle: AnyIO's tokens; raise them, or make the endpoint async",
@@ -63,4 +72,5 @@ fault = Fault(
     "Requests wait for one of the threads that AnyIO allows at once.",
     "With more tokens throughput goes on rising. One that stays is bound by something else of the same size.",
     screen,
+    glance,
 )

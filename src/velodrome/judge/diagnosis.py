@@ -11,9 +11,10 @@ so much that anybody would care. It is no cause where the interval leaves that o
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean, stdev
 
-from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate
-from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling
+from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate, student_t
+from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling, SloRate
 from velodrome.model.noise import SHIPPED, Spread
 from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Point, Slope
@@ -143,6 +144,23 @@ def _effect(arms: Arms, proof: str) -> dict[str, Interval]:
     return found
 
 
+def levels(arms: Arms) -> dict[str, dict[str, list[float]]]:
+    """Return each metric of both arms as low end, middle and high end of a 95 % interval over blocks (Student's t, of
+    logarithms); of one block, only its value. Arms are compared by their ratio block by block, not by these.
+    """
+    return {
+        name: {metric: _ends([one[side].of(metric) for one in arms.blocks]) for metric in METRICS}
+        for side, name in enumerate(("before", "after"))
+    }
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    logs = [math.log(max(one, 1e-9)) for one in values]
+    middle = fmean(logs)
+    half = student_t(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+    return [math.exp(middle + one) for one in (-half, 0.0, half)]
+
+
 def _level(arms: Arms, metric: str) -> float:
     """Return the middle of the arm that has the fault as the app has it."""
     values = [max(one[0].of(metric), 1e-9) for one in arms.blocks]
@@ -155,6 +173,15 @@ def _undosed(ratio: float) -> float:
     A request takes T, and r·T with twice the fault: the fault takes (r - 1)·T, and without it (2 - r)·T are left.
     """
     return 1 / (2 - min(ratio, MOST_DOSE))
+
+
+def rate_lost(as_it_is: SloRate, cured: SloRate) -> Interval | None:
+    """Return by how much the rate up to which an SLO holds is higher with the cure; None: it cannot be told."""
+    if cured.rate is None or (as_it_is.rate is None and as_it_is.holds is not False):
+        return None
+    before = as_it_is.rate or Interval(0.0, 0.0, 0.0)
+    after = cured.rate
+    return Interval(after.low - before.high, after.mid - before.mid, after.high - before.low)
 
 
 def unexplained(as_it_is: Slope, cured: Slope, room: float) -> float:

@@ -24,7 +24,7 @@ from velodrome.judge.histograms import EMPTY, Histogram, decode, merge
 from velodrome.judge.statistics import CONFIDENCE, Comparison, Pair, Sample, Side
 from velodrome.judge.words import blocks, capital, sentence
 from velodrome.model.app import App, Request
-from velodrome.model.load import Closed, Limits, Load, Open, Schedule
+from velodrome.model.load import Closed, Limits, Link, Load, Open, Schedule
 from velodrome.model.measurement import UNKNOWN_LATENCY, FlagKind, LoadFacts, LoadStep, Measurement, Severity
 from velodrome.model.quantity import Interval, exact
 from velodrome.model.secrets import MARK
@@ -140,8 +140,20 @@ def command_again(app: App, contestant: Contestant, question: Question, limits: 
     """
     if app.revision:
         return None
-    words = ["velodrome", "compare", app.path, "--stack", contestant.stack]
-    words += ["--python", app.python, "--cwd", app.cwd]
+    words = ["velodrome", "compare", app.path, "--stack", contestant.stack, *app_words(app)]
+    for load in question.loads:
+        pace = load.pace
+        words += (
+            ["-c", str(pace.connections), "-z", f"{load.duration_s:g}s"]
+            if isinstance(pace, Closed)
+            else ["--rate", f"{pace.rate:g}"]
+        )
+    return shlex.join([*words, *around_words(question.link, limits)])
+
+
+def app_words(app: App) -> list[str]:
+    """Return the options of a command line that say what an app runs in, what it is asked, and what it needs."""
+    words = ["--python", app.python, "--cwd", app.cwd]
     words += ["--interface", app.named_interface] if app.named_interface else []
     words += ["--proto", app.proto] if app.proto else []
     lines = [_line(one, app.headers) for one in app.requests]
@@ -154,17 +166,15 @@ def command_again(app: App, contestant: Contestant, question: Question, limits: 
     words += [word for name in app.variables for word in ("--env", name)]
     for third in app.third_parties:
         words += ["--upstream", third.text(BODY_FILE)]
-    for load in question.loads:
-        pace = load.pace
-        words += (
-            ["-c", str(pace.connections), "-z", f"{load.duration_s:g}s"]
-            if isinstance(pace, Closed)
-            else ["--rate", f"{pace.rate:g}"]
-        )
-    words += ["--link", question.link.typed] if question.link is not None else []
+    return words
+
+
+def around_words(link: Link | None, limits: Limits) -> list[str]:
+    """Return the options that say what is between load and server, and what the server may use."""
+    words = ["--link", link.typed] if link is not None else []
     words += ["--cpus", str(limits.cpus)] if limits.cpus is not None else []
     words += ["--memory", _memory(limits.memory_bytes)] if limits.memory_bytes else []
-    return shlex.join(words)
+    return words
 
 
 def _memory(count: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from velodrome.guest.stack import KnobValue
 from velodrome.model.quantity import Interval
+from velodrome.model.timeline import Timeline
 
 SCHEMA = "velodrome/doctor/1"
 
@@ -162,6 +163,60 @@ class Untried:
 
 
 @dataclass(frozen=True)
+class SloRate:
+    """The highest rate at which an SLO holds, as `velodrome capacity` searches it."""
+
+    holds: bool | None
+    """At any rate; None: it cannot be told."""
+    rate: Interval | None
+    """Requests per second with 95 %; None: it was not found."""
+    ending: str
+    """How the search ended (`model/search.Ending`)."""
+    because: str = ""
+    """Why it did not converge, or there is no such rate: a sentence without its end."""
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        rate = [self.rate.low, self.rate.mid, self.rate.high] if self.rate else None
+        return {"holds": self.holds, "rate": rate, "ending": self.ending, "because": self.because}
+
+
+@dataclass(frozen=True)
+class SloHolds:
+    """Whether an SLO holds as the app is, and with all causes cured."""
+
+    conditions: tuple[str, ...]
+    as_it_is: SloRate
+    cured: SloRate | None = None
+    """None: `why_not_cured`."""
+    why_not_cured: str = ""
+    """Empty where it was searched."""
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "conditions": list(self.conditions),
+            "as_it_is": self.as_it_is.document(),
+            "cured": self.cured.document() if self.cured else None,
+            "why_not_cured": self.why_not_cured,
+        }
+
+
+@dataclass(frozen=True)
+class Suspected:
+    """A fault that the figures of a command make likely which looks for none: nothing is proven."""
+
+    id: str
+    """Of a fault of the doctor's catalogue."""
+    of: str
+    """Whose: the contestant, as read in a sentence."""
+    why: str
+    """The figures, a sentence without its end."""
+    prove: str
+    """The command line that proves it, or rules it out."""
+
+
+@dataclass(frozen=True)
 class Examination:
     """Everything that the doctor found on one app on one stack."""
 
@@ -179,6 +234,10 @@ class Examination:
     """How long it took."""
     folder: str = ""
     """Of the app: what begins with it is shown without. Empty: a recipe."""
+    slo: SloHolds | None = None
+    """None: there is none."""
+    timeline: Timeline | None = None
+    """Of the load with the heartbeat, as the app is; None: there was no such load."""
 
     @property
     def causes(self) -> tuple[Diagnosis, ...]:
@@ -205,6 +264,8 @@ class Examination:
             "not_tried": [{"id": one.id, "why": one.why} for one in self.untried],
             "screens": [one.document() for one in self.screens],
             "unexplained": self.unexplained,
+            "slo": self.slo.document() if self.slo else None,
+            "timeline": self.timeline.document() if self.timeline else None,
             "seconds": round(self.seconds, 1),
         }
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from velodrome.model.condition import Threshold
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.quantity import Interval
 
 
@@ -97,3 +98,5 @@ class Diff:
     environment: Mapping[str, str] = field(default_factory=dict)
     block_s: float = 0.0
     """Seconds that another block of both sides takes."""
+    suspects: tuple[Suspected, ...] = ()
+    """Faults that the figures of either side make likely; nothing is proven of them."""

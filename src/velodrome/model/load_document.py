@@ -9,6 +9,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from velodrome.model.bottleneck import Limit, ServerUse
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.load import Arrivals
 from velodrome.model.measurement import IdleFacts
 
@@ -262,6 +263,7 @@ class LoadDocument(TypedDict):
     examples: list[Example]
     server: ServerUse | None
     limit: Found
+    suspects: NotRequired[list[Suspected]]
     notes: NotRequired[list[str]]
     intervals_ms: NotRequired[dict[Literal["due", "sent"], dict[str, tuple[float, float | None]]]]
     """95 % intervals of percentiles that fewer than 30 requests lie beyond; null: no upper end."""

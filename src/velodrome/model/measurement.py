@@ -190,6 +190,11 @@ class ServerSample:
     processes: int
     fds: int | None
     listen_queue: int | None
+    overflows: int | None = None
+    """Connections that full listen queues of its network turned away, since the start of the measured span; None: not
+    told, as in older results."""
+    throttled_s: float | None = None
+    """For how long its control groups, and those above them, kept it from the CPU since then; None: not told."""
 
 
 @dataclass(frozen=True)
@@ -397,6 +402,9 @@ class LoadFacts:
     """Whether the generator was built without optimisation."""
     fairness: Fairness | None = None
     """None: an open loop, which chooses its connections itself, a room, another generator, or an older result."""
+    fastest_ms: float | None = None
+    """From sent to done of the fastest right answer of the whole run, the warm-up included: each connection's first
+    request falls in it. None: there was none, another generator, or an older result."""
     generator_ran_s: float | None = None
     """How long it ran to use its CPU time, where that is longer than the span: another generator, from start to end."""
     driver: str = "velodrome"

@@ -6,6 +6,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.load import INDEPENDENT, Arrivals, Load
 from velodrome.model.load_document import LoadDocument
 from velodrome.model.measurement import FlagKind, Latency, Measurement
@@ -293,6 +294,8 @@ class RateCapacity:
     """What was not measured of this, each with the reason."""
     folder: str = ""
     """Of its measurements; empty: they were not stored."""
+    suspects: tuple[Suspected, ...] = ()
+    """Faults that its figures make likely; nothing is proven of them."""
 
     @property
     def ending(self) -> Ending:
@@ -314,6 +317,7 @@ class Knee:
     cold_start_s: Interval | None = None
     cold_starts: int = 0
     folder: str = ""
+    suspects: tuple[Suspected, ...] = ()
 
     @property
     def ending(self) -> Ending:
@@ -408,6 +412,7 @@ class RateCapacityDocument(TypedDict):
     cold_starts: NotRequired[int]
     left_out: NotRequired[list[str]]
     folder: NotRequired[str]
+    suspects: NotRequired[list[Suspected]]
 
 
 class KneeDocument(TypedDict):
@@ -432,6 +437,7 @@ class KneeDocument(TypedDict):
     cold_start_s: NotRequired[Interval | None]
     cold_starts: NotRequired[int]
     folder: NotRequired[str]
+    suspects: NotRequired[list[Suspected]]
 
 
 CapacityDocument = RateCapacityDocument | KneeDocument

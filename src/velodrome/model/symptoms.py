@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from velodrome.model.quantity import Interval
+from velodrome.model.timeline import Timeline
 
 TOOK_CPU = 0.85
 """CPUs in use, over those the server has, from which on the CPU is what bounds it."""
@@ -127,6 +128,8 @@ class Watched:
     """Of the load meanwhile."""
     others_s: float = 0.0
     """CPU time of other threads of the process while the loop was late."""
+    timeline: Timeline | None = None
+    """What happened when; None: it is not known when the load began."""
 
     @property
     def blocked_s(self) -> float:
@@ -148,6 +151,24 @@ class Reused:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """What counters and outcomes of loads show that were measured for another purpose; None: not told."""
+
+    overflows: int | None = None
+    """Connections that a full listen queue turned away, in all loads."""
+    resets: float = 0.0
+    """Share of the requests that were refused or reset, in the load with the most of them."""
+    throttled: float | None = None
+    """Share of the time in which control groups kept the server from the CPU, in the load with the most."""
+    busiest: float | None = None
+    """Work of the busiest worker, of an equal share, in the closed loop in which it is most equal."""
+    fails_from: int | None = None
+    """Requests in flight from which on one in a hundred fails, where none does with half as many or fewer."""
+    machine_cpus: int = 0
+    """CPUs of the whole machine; 0: not known."""
+
+
+@dataclass(frozen=True)
 class Symptoms:
     """What all screens saw of one state of the app. A screen that could not be made is None."""
 
@@ -163,6 +184,13 @@ class Symptoms:
     """As `watched`, of one connection: no two requests hold up the loop one right after the other."""
     failed: tuple[str, ...] = ()
     """Why a screen could not be made, a sentence each."""
+    counted: Counted | None = None
+    """Of loads that were measured for another purpose; the doctor's own screens have none."""
+
+    @property
+    def in_work_each(self) -> float:
+        """How many requests one worker has in work at once on the plateau; 0: not known."""
+        return self.slope.in_work.mid / max(self.workers, 1) if self.slope else 0.0
 
     @property
     def computes(self) -> bool:

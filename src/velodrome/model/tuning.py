@@ -9,6 +9,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from velodrome.guest.stack import KnobValue, Stack
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.load import INDEPENDENT, Arrivals, Limits
 from velodrome.model.measurement import Measurement, Purpose
 from velodrome.model.quantity import Interval
@@ -354,6 +355,8 @@ class Recommendation:
     """In the order they were made: each that failed lowered the claim."""
     cold_start_s: Interval | None = None
     """From start to the first right answer: shortest, median and longest of its starts, in seconds."""
+    suspects: tuple[Suspected, ...] = ()
+    """Faults that its figures make likely; nothing is proven of them."""
     folder: str = ""
     """Where its measurements are stored."""
     workers: WorkerCheck | None = None
@@ -416,6 +419,7 @@ class TuneDocument(TypedDict):
     cold_start_s: Interval | None
     folder: str
     workers: WorkerCheck | None
+    suspects: NotRequired[list[Suspected]]
     before: str
     command: str
     pasted: NotRequired[AsPasted | None]

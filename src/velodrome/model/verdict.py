@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from velodrome.model.claim import Compared, Finding, Judged
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.quantity import Interval
 from velodrome.model.workers import WorkerCheck
 
@@ -249,3 +250,5 @@ class Verdict:
     profiles: tuple[ProfileView, ...] = ()
     form: str = "full"
     """Of the study: `full` or `quick`."""
+    suspects: tuple[Suspected, ...] = ()
+    """Faults that its figures make likely; nothing is proven of them."""

@@ -96,6 +96,14 @@ class Drawing:
         dashed = f' stroke-dasharray="{" ".join(map(str, dash))}"' if dash else ""
         self._add(f'<path d="M{through}" stroke="{colour}" stroke-width="{size:g}"{dashed}/>')
 
+    def area(self, start: Point, end: Point, colour: str, hint: str = "", opacity: float = 1) -> None:
+        """Fill a rectangle from corner to corner, with a text that appears under the pointer."""
+        (x1, y1), (x2, y2) = start, end
+        corner = f'x="{_px(min(x1, x2))}" y="{_px(min(y1, y2))}"'
+        place = f'{corner} width="{_px(abs(x2 - x1))}" height="{_px(abs(y2 - y1))}"'
+        faint = f' opacity="{opacity:g}"' if opacity < 1 else ""
+        self._add(f'<rect {place} fill="{colour}"{faint}><title>{escape(hint)}</title></rect>')
+
     def dot(self, centre: Point, colour: str, hint: str, *, hollow: bool = False) -> None:
         """Draw a circle with a text that appears under the pointer."""
         x, y = centre

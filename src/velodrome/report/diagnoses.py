@@ -1,13 +1,19 @@
-"""What the doctor found, as text: causes with their evidence, their cost and their cure, then all that is none."""
+"""What the doctor found, as text, JSON and JUnit: causes with evidence, cost and cure, then all that is none.
 
-import json
+JSON: schema `velodrome/doctor/1`, docs/doctor.schema.json. In JUnit each fault is a case: a cause is a failure, what
+cannot be told is skipped, and so is what was not tried.
+"""
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling
-from velodrome.model.errors import OutputError
+from velodrome.model.diagnosis import Diagnosis, Evidence, Examination, Ruling, SloRate
 from velodrome.model.quantity import Interval, duration, number
+from velodrome.report import junit
+from velodrome.report.json import save, written
+from velodrome.report.junit import Case, Outcome, Suite
 from velodrome.report.typeset import visible
 
 MARKS = {Ruling.CAUSE: "✗", Ruling.NOT_A_CAUSE: "✓", Ruling.CANNOT_TELL: "?"}
@@ -17,6 +23,7 @@ _COSTS: Mapping[str, tuple[str, float]] = {
     "mean_ms": (" ms of the mean", 1.0),
     "p99_ms": (" ms of p99", 1.0),
     "cpu_us": (" µs of CPU a request", 1.0),
+    "slo_rps": ("/s at which the SLO holds", 1.0),
 }
 
 
@@ -55,8 +62,49 @@ def listing(every: Iterable[Explained]) -> list[str]:
 
 def lines(found: Examination) -> list[str]:
     """Return the whole examination."""
-    within = f"{found.folder.rstrip('/')}/" if found.folder else ""
-    return [visible(one.replace(within, "") if within else one) for one in _lines(found)]
+    return [visible(one) for one in _lines(relative(found))]
+
+
+def relative(found: Examination) -> Examination:
+    """Return it with paths of the app relative to its folder."""
+    within = _within(found)
+    if not within:
+        return found
+
+    def cut(told: Any) -> Any:
+        if isinstance(told, str):
+            return told.replace(within, "")
+        if isinstance(told, Mapping):
+            return {name: cut(one) for name, one in told.items()}
+        return [cut(one) for one in told] if isinstance(told, list) else told
+
+    def evidence(one: Evidence) -> Evidence:
+        return replace(one, said=cut(one.said), data=cut(one.data))
+
+    diagnoses = tuple(
+        replace(
+            one,
+            reason=cut(one.reason),
+            evidence=tuple(map(evidence, one.evidence)),
+            cure=replace(one.cure, **cut(one.cure.document())) if one.cure else None,
+        )
+        for one in found.diagnoses
+    )
+    line = found.timeline
+    if line is not None:
+        line = replace(line, stacks=tuple(tuple(map(cut, stack)) for stack in line.stacks))
+    return replace(
+        found,
+        diagnoses=diagnoses,
+        untried=tuple(replace(one, why=cut(one.why)) for one in found.untried),
+        screens=tuple(map(evidence, found.screens)),
+        timeline=line,
+    )
+
+
+def _within(found: Examination) -> str:
+    """Return what paths of the app begin with, and are shown without; empty: nothing."""
+    return f"{found.folder.rstrip('/')}/" if found.folder else ""
 
 
 def _lines(found: Examination) -> Iterator[str]:
@@ -73,39 +121,106 @@ def _lines(found: Examination) -> Iterator[str]:
         yield f"✓ not the cause        {', '.join(one.id for one in innocent)}"
     for untried in found.untried:
         yield f"– not tried            {untried.id}: {untried.why}"
+    yield from slo_lines(found)
     if found.unexplained is not None:
         yield f"unexplained: {found.unexplained:.0%} of the time of a request under full load"
     yield f"took {duration(found.seconds)}"
 
 
+def slo_lines(found: Examination) -> Iterator[str]:
+    """Yield whether the SLO holds as the app is, and with the causes cured, and at which rate."""
+    slo = found.slo
+    if slo is None:
+        return
+    what = " and ".join(slo.conditions)
+    yield f"SLO {what}, as it is: {_holds(slo.as_it_is)}"
+    if slo.cured is not None:
+        yield f"SLO {what}, cured: {_holds(slo.cured)}"
+    elif slo.why_not_cured:
+        yield f"SLO {what}, cured: not searched: {slo.why_not_cured}"
+
+
+def _holds(one: SloRate) -> str:
+    because = f" ({one.because.rstrip('.')})" if one.because else ""
+    if one.holds is False:
+        return f"it holds at no rate{because}"
+    if one.holds is None or one.rate is None:
+        return f"cannot tell{because}"
+    low, mid, high = (number(each) for each in (one.rate.low, one.rate.mid, one.rate.high))
+    return f"it holds up to {mid}/s [{low}, {high}]{because}"
+
+
 def write(found: Examination, path: Path) -> None:
     """Write the document, with both arms of every experiment, to a file. Raises OutputError."""
-    try:
-        path.write_text(json.dumps(found.document(), indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(str(path), error.strerror or str(error)) from error
+    save(path, written(found.document()))
+
+
+OUTCOMES = {
+    Ruling.CAUSE: Outcome.FAILED,
+    Ruling.NOT_A_CAUSE: Outcome.PASSED,
+    Ruling.CANNOT_TELL: Outcome.SKIPPED,
+}
+
+
+def junit_text(found: Examination) -> str:
+    """Return the JUnit document: a suite with a case for each fault that was looked for."""
+    found = relative(found)
+    cases = [_case(found, one) for one in found.diagnoses]
+    cases += [
+        Case(_classname(found), one.id, Outcome.SKIPPED, message=f"not tried: {one.why}")
+        for one in found.untried
+    ]
+    facts = {"stack": found.stack, "app": found.title, "took": duration(found.seconds)}
+    if found.unexplained is not None:
+        facts["unexplained"] = f"{found.unexplained:.0%} of the time of a request under full load"
+    said = "; ".join(line.strip() for line in lines(found) if line)
+    return junit.text(
+        "velodrome doctor", [Suite(f"{found.stack} · {found.title}", _apart(cases), facts, said=said)]
+    )
+
+
+def _case(found: Examination, one: Diagnosis) -> Case:
+    text = "; ".join(line.strip() for line in diagnosis_lines(one)[1:])
+    message = text if one.ruling is Ruling.CAUSE else one.reason
+    return Case(_classname(found), one.id, OUTCOMES[one.ruling], "cause", message)
+
+
+def _apart(cases: Sequence[Case]) -> list[Case]:
+    """Return cases of which no two have one name: a fault may be a cause at two places."""
+    seen: dict[str, int] = {}
+    found = []
+    for one in cases:
+        seen[one.name] = number = seen.get(one.name, 0) + 1
+        found.append(replace(one, name=f"{one.name} ({number})") if number > 1 else one)
+    return found
+
+
+def _classname(found: Examination) -> str:
+    return f"velodrome.doctor.{found.stack}"
 
 
 def diagnosis_lines(one: Diagnosis) -> list[str]:
     """Return one diagnosis, its evidence, cost and cure below it."""
-    found = [f"{MARKS[one.ruling]} {one.id:<20} {_where(one)}"]
+    found = [f"{MARKS[one.ruling]} {one.id:<20} {where(one)}"]
     found += [f"{INDENT}{one.reason}"]
     if one.ruling is Ruling.CAUSE:
-        if costs := list(_costs(one.effect)):
-            found.append(f"{INDENT}costs {'; '.join(costs)}")
-        found += [f"{INDENT}proof: {_proof(one)}"]
+        if lost := list(costs(one.effect)):
+            found.append(f"{INDENT}costs {'; '.join(lost)}")
+        found += [f"{INDENT}proof: {proof(one)}"]
         if one.cure is not None:
             found.append(f"{INDENT}cure: {one.cure.what}")
-            found += [f"{INDENT}  {sign} {text}" for sign, text in _change(one) if text]
+            found += [f"{INDENT}  {sign} {text}" for sign, text in change(one) if text]
     return found
 
 
-def _where(one: Diagnosis) -> str:
+def where(one: Diagnosis) -> str:
+    """Return the place of a cause: its line, or where it is cured."""
     stack: Sequence[Evidence] = [evidence for evidence in one.evidence if evidence.kind == "stack"]
     return stack[0].said if stack else one.cure.where if one.cure else ""
 
 
-def _costs(effect: Mapping[str, Interval]) -> Iterator[str]:
+def costs(effect: Mapping[str, Interval]) -> Iterator[str]:
+    """Yield what a cause costs, by each metric that it surely costs something of: `410/s of throughput [380, 440]`."""
     for metric, (unit, factor) in _COSTS.items():
         cost = effect.get(metric)
         if cost is not None and cost.low > 0:
@@ -113,7 +228,8 @@ def _costs(effect: Mapping[str, Interval]) -> Iterator[str]:
             yield f"{mid}{unit} [{low}, {high}]"
 
 
-def _proof(one: Diagnosis) -> str:
+def proof(one: Diagnosis) -> str:
+    """Return how a cause was proven, and by how many blocks."""
     arms = [evidence.said for evidence in one.evidence if evidence.kind == "arms"]
     how = {
         "cure": "the cured arm is better",
@@ -122,7 +238,8 @@ def _proof(one: Diagnosis) -> str:
     return f"{how.get(one.proof, '')} ({arms[0]})" if arms else how.get(one.proof, "")
 
 
-def _change(one: Diagnosis) -> Iterator[tuple[str, str]]:
+def change(one: Diagnosis) -> Iterator[tuple[str, str]]:
+    """Yield what is there now and what is to be there, each with its sign."""
     if one.cure is not None:
         yield "-", one.cure.before
         yield "+", one.cure.after

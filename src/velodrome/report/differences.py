@@ -20,7 +20,7 @@ from velodrome.model import quantity
 from velodrome.model.difference import Change, Diff, Difference, Gate
 from velodrome.model.metric import DIFF_METRICS
 from velodrome.model.quantity import Unit
-from velodrome.report import junit, names
+from velodrome.report import junit, names, suspects
 from velodrome.report.json import written
 from velodrome.report.junit import Case, Outcome, Suite
 from velodrome.report.typeset import markdown_escaped, paragraph, plural, visible
@@ -194,6 +194,7 @@ def lines(diff: Diff, width: int) -> list[Text]:
     for note in diff.notes:
         found += paragraph(visible(note), width, 1, "dim")
     found += _set_aside(diff, width)
+    found += suspects.texts(diff.suspects, width)
     for one in diff.gates:
         style = {True: "", False: "bold red", None: "yellow"}[one.held]
         found += paragraph(f"threshold {gate(one)}", width, 1, style)
@@ -280,6 +281,9 @@ def markdown_text(diff: Diff) -> str:
         "",
     ]
     parts += [*(f"- {markdown_escaped(note)}" for note in diff.notes), "", "</details>"]
+    for suspect, also in suspects.grouped(diff.suspects):
+        command = f"`{visible(suspect.prove)}`"
+        parts += ["", f"{markdown_escaped(suspects.sentence(suspect, also))} {suspects.PROVES} {command}"]
     if diff.set_aside:
         items = [f"- {markdown_escaped(one)}" for one in diff.set_aside]
         parts += ["", "<details><summary>Set aside</summary>", "", *items, "", "</details>"]

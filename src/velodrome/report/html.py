@@ -20,7 +20,7 @@ from markupsafe import Markup
 from velodrome.model import quantity
 from velodrome.model.measurement import Failed, Measurement, Severity
 from velodrome.model.verdict import Answer, LatencyView, Standing, Verdict
-from velodrome.report import charts, claims, evidence, names, profiles, verdict_tables
+from velodrome.report import charts, claims, evidence, names, profiles, suspects, verdict_tables
 from velodrome.report.evidence import Styles, anchor, styles
 from velodrome.report.formats import Format
 from velodrome.report.json import save
@@ -90,7 +90,7 @@ def render(
     called = {label: name for answer in verdict.answers for label, name in names.of_answer(answer).items()}
     measured = {a.question: _measured(a.question, results) for a in verdict.answers}
     rows = evidence.trial_rows(results, called)
-    script = _template_text("report.js")
+    script = template_text("report.js")
     context = {
         "title": verdict.title or verdict.study,
         "study": verdict.study,
@@ -102,6 +102,11 @@ def render(
         "findings": claims.finding_rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
+        "suspects": [
+            (suspects.sentence(one, also), visible(one.prove))
+            for one, also in suspects.grouped(verdict.suspects)
+        ],
+        "proves": suspects.PROVES,
         "ranking": [_ranking(a, measured[a.question], style) for a in verdict.answers],
         "latency": [latency(a, style) for a in verdict.answers],
         "cost": [cost(a, style) for a in verdict.answers],
@@ -127,11 +132,11 @@ def render(
         "rows": rows,
         "data": for_script(_for_csv(verdict.study, rows)),
         # Style and script are ours, not data: autoescape would break them.
-        "css": Markup(_template_text("report.css")),  # noqa: S704
+        "css": Markup(template_text("report.css")),  # noqa: S704
         "script": Markup(script),  # noqa: S704
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
-    return _environment().get_template("report.html").render(context)
+    return environment().get_template("report.html").render(context)
 
 
 def write(
@@ -232,12 +237,14 @@ def _why(answer: Answer, measured: Sequence[Measurement]) -> dict[str, Any]:
     }
 
 
-def _environment() -> jinja2.Environment:
-    loader = jinja2.FunctionLoader(_template_text)
+def environment() -> jinja2.Environment:
+    """Return what renders templates of this folder; every text in them is escaped."""
+    loader = jinja2.FunctionLoader(template_text)
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-def _template_text(name: str) -> str:
+def template_text(name: str) -> str:
+    """Return a file of the templates' folder."""
     return resources.files("velodrome.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 

@@ -111,6 +111,14 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         mark = "⚑ " if document["limit"]["at"] in MARKED else ""
         found += ["", *_wrapped(mark + document["limit"]["sentence"], width)]
         found += _wrapped(document["limit"]["facts"], width)
+    if document.get("suspects"):
+        from velodrome.model.diagnosis import Suspected  # noqa: PLC0415 - a load without has no time for them
+        from velodrome.report import suspects  # noqa: PLC0415
+
+        found += [
+            "",
+            *(f" {line}" for line in suspects.lines([Suspected(**one) for one in document["suspects"]])),
+        ]
     for flag in document.get("flags", ()):
         if flag == "unfair" and document.get("fairness"):
             found += _wrapped(f"⚑ unfair: {fairness_sentence(document['fairness'])}", width)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from velodrome.model import quantity
 from velodrome.model.verdict import Answer, Standing, Verdict
-from velodrome.report import claims, names, profiles, verdict_tables
+from velodrome.report import claims, names, profiles, suspects, verdict_tables
 from velodrome.report.formats import Format
 from velodrome.report.json import save
 from velodrome.report.terminal import again
@@ -40,6 +40,15 @@ def text(verdict: Verdict) -> str:
         ]
         parts += ["", "## Experiments", "", *findings]
     parts += _profiles(verdict)
+    if verdict.suspects:
+        parts += ["", "## Suspects", ""]
+        for one, also in suspects.grouped(verdict.suspects):
+            parts += [
+                f"{escaped(suspects.sentence(one, also))} {suspects.PROVES}",
+                "",
+                _code(visible(one.prove)),
+                "",
+            ]
     if verdict.set_aside:
         parts += ["", "## Set aside", "", *(f"- ⚑ {escaped(sentence)}" for sentence in verdict.set_aside)]
     facts = [*verdict.notes, *([f"The race ended: {verdict.finished}."] if verdict.finished else [])]

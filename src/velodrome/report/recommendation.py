@@ -23,7 +23,7 @@ from velodrome.model.tuning import (
     Recommendation,
     TuneEnding,
 )
-from velodrome.report import deployment, searches
+from velodrome.report import deployment, searches, suspects
 from velodrome.report.deployment import File, Full, Wishes
 from velodrome.report.typeset import columns, plural, visible
 
@@ -96,6 +96,8 @@ def lines(found: Recommendation) -> list[str]:
     if found.mind:
         shown += ["", " What would change this:"]
         shown += [f"   · {visible(one.sentence)}." for one in found.mind]
+    if suspected := suspects.lines(found.suspects):
+        shown += ["", *(f" {line}" for line in suspected)]
     shown += ["", f" {_took(found)}"]
     if found.folder:
         shown += [f" Every measurement is in {visible(found.folder)}; velodrome judge judges them again."]
@@ -258,6 +260,7 @@ def document(found: Recommendation) -> dict[str, Any]:
         "cold_start_s": asdict(found.cold_start_s) if found.cold_start_s else None,
         "folder": found.folder,
         "workers": asdict(found.workers) if found.workers else None,
+        "suspects": [asdict(one) for one in found.suspects],
         "before": found.before,
         "command": command_line(found),
         "pasted": asdict(found.pasted) if found.pasted else None,

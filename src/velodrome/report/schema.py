@@ -11,6 +11,7 @@ from velodrome.guest.recipe import STEPS
 from velodrome.model import load_document
 from velodrome.model import results as results_file
 from velodrome.model.difference import Diff
+from velodrome.model.doctor_document import DoctorDocument
 from velodrome.model.load_document import LoadDocument
 from velodrome.model.search import CapacityDocument, SearchDocument
 from velodrome.model.tuning import TuneDocument
@@ -100,6 +101,11 @@ def tune() -> dict[str, Any]:
     return {"$schema": DIALECT, **TypeAdapter(TuneDocument).json_schema(mode="serialization")}
 
 
+def doctor() -> dict[str, Any]:
+    """Return the schema of what `velodrome doctor --json` prints."""
+    return {"$schema": DIALECT, **TypeAdapter(DoctorDocument).json_schema(mode="serialization")}
+
+
 def documents() -> dict[str, str]:
     """Return the text of each schema by the name of its file."""
     made = {
@@ -110,6 +116,7 @@ def documents() -> dict[str, str]:
         "capacity.schema.json": capacity(),
         "tune.schema.json": tune(),
         "diff.schema.json": diff(),
+        "doctor.schema.json": doctor(),
     }
     return {name: written(plain) for name, plain in made.items()}
 

@@ -30,6 +30,7 @@ from velodrome.model.search import (
     Sample,
     Scalability,
 )
+from velodrome.report import suspects
 from velodrome.report.charts import AtLoad, over_load
 from velodrome.report.typeset import plural, visible
 
@@ -202,6 +203,8 @@ def lines(found: RateCapacity | Knee, title: str) -> list[str]:
         shown += ["", *(f" {line}" for line in beside)]
     if found.cold_start_s is not None:
         shown.append(f" {_cold_start(found.cold_start_s, found.cold_starts)}")
+    if suspected := suspects.lines(found.suspects):
+        shown += ["", *(f" {line}" for line in suspected)]
     if isinstance(found, RateCapacity):
         shown += [f" Not measured: {visible(one)}." for one in found.left_out]
     took = f"{plural(found.trials, 'load')} in {quantity.duration(found.seconds)}."
@@ -354,6 +357,7 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
         "cold_start_s": asdict(found.cold_start_s) if found.cold_start_s else None,
         "cold_starts": found.cold_starts,
         "folder": found.folder,
+        "suspects": [asdict(one) for one in found.suspects],
     }
 
 

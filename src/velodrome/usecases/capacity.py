@@ -71,6 +71,7 @@ from velodrome.usecases.recording import (
     header,
     recorded,
 )
+from velodrome.usecases.suspects import machine_cpus, suspects
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 
 LOOK_CONNECTIONS = 32
@@ -154,7 +155,8 @@ def capacity(spec: CapacitySpec, follower: Quiet) -> Searched:
         wait_s = None if spec.wait else 0.0
         with _held(search, one.lab, follower, wait_s) as ready, recorded(folder, of, spec.resume) as record:
             found = searched(search, ready, follower, record)
-    return _named(search.trial, replace(found, folder=str(folder)), stacks)
+    named = suspects(record.results, stacks, machine_cpus(of))
+    return _named(search.trial, replace(found, folder=str(folder), suspects=named), stacks)
 
 
 def judged(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> Searched:
@@ -168,7 +170,8 @@ def judged(results: Results, stacks: Mapping[str, Stack], folder: str = "") -> S
     trial = search.trial
     with Bench(trial, None, search.seconds, record=record, arrivals=search.arrivals) as bench:
         found = _come_to(search, _Loads(bench, record, search.budget), stacks, Quiet())
-    return _named(trial, replace(found, folder=folder), stacks)
+    named = suspects(results.trials, stacks, machine_cpus(results.header))
+    return _named(trial, replace(found, folder=folder, suspects=named), stacks)
 
 
 def _named(trial: Trial, found: RateCapacity | Knee, stacks: Mapping[str, Stack]) -> Searched:

@@ -9,12 +9,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Timer
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Suspect, Unknown, catalogue, plateau
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
+from velodrome.judge.search.holding import Demands
+from velodrome.judge.search.rate import RateSearch
 from velodrome.model import quantity
+from velodrome.model.condition import Condition, written
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     Arms,
@@ -22,22 +26,36 @@ from velodrome.model.diagnosis import (
     Evidence,
     Examination,
     Ruling,
+    SloHolds,
+    SloRate,
+    Treatment,
     Untried,
     surest_first,
 )
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError, UnknownNameError
+from velodrome.model.errors import (
+    AppAnswersWrongError,
+    AppNotServedError,
+    NoServerError,
+    TooSlowError,
+    UnknownNameError,
+)
 from velodrome.model.load import Limits, Link
-from velodrome.model.symptoms import Reused, Slope, Symptoms, Watched
+from velodrome.model.search import Ending, RateCapacity, RateFound
+from velodrome.model.symptoms import Point, Reused, Slope, Symptoms, Watched
+from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
 from velodrome.run.instruments import arms, heartbeat, reuse, slope
-from velodrome.run.instruments.standing import standing
+from velodrome.run.instruments.lacking import lacking
+from velodrome.run.instruments.standing import say_warm, standing, treated
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import opened
 from velodrome.usecases import apps
 from velodrome.usecases.apps import Served, ServedSpec
 from velodrome.usecases.bench import UNLIMITED, trial_of
+from velodrome.usecases.capacity import Search, searched
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.recording import Record
 from velodrome.usecases.terms import DEFAULT_KNOBS, Knobs
 from velodrome.usecases.workers import closes
 
@@ -51,8 +69,17 @@ AROUND_S = 1.2
 WAVES = 3.0
 """A load lasts so many times what a request takes in it, at least."""
 LONGEST_S = 6.0
+SLOW_S, SLOW_SCREENS = 0.3, 40
+"""From where on the screens take longer for what a request takes, and about so many times as long."""
 ROUNDS = 6
 """So many causes are cured and looked behind, at most."""
+
+SLO_SHARE, LEAST_SLO_S, MOST_SLO_S = 0.2, 25.0, 60.0
+"""Of the budget, for each of two searches of the rate up to which an SLO holds, within these."""
+SLO_LOAD_S, SLO_TOLERANCE, SLO_BOOTS = 2.0, 0.15, 2
+"""Of each load of such a search, half its interval, and starts of the server: a look, no `velodrome capacity`."""
+WAITS_FOR_WARMTH, WARM_AFTER_S = "collector", 4.0
+"""The treatment that begins when the app is warm, and when it is, in a search that starts its servers itself."""
 
 NOT_SERVED = (NoServerError, AppAnswersWrongError, AppNotServedError)
 
@@ -74,6 +101,8 @@ class DoctorSpec:
     """Faults that are not."""
     wait: bool = False
     """Wait while another velodrome measures."""
+    slo: tuple[Condition, ...] = ()
+    """What must hold; whether it does, and up to which rate, is searched as the app is and with all causes cured."""
     study: str = "doctor"
 
 
@@ -89,7 +118,7 @@ def chosen(only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Fault]:
 def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     """Examine an app on a stack.
 
-    Raises what is wrong with the app, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
+    Raises what is wrong with the app, TooSlowError, UnknownNameError, UnknownKnobError, NoServerError, BusyError.
     """
     began = time.monotonic()
     faults = chosen(spec.only, spec.skip)
@@ -99,7 +128,7 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     ):
         # Environments that had to be made first are not taken off the budget.
         case = Case(trial, lab, faults, time.monotonic() + spec.budget_s, follower)
-        case.examine()
+        case.examine(Slo(spec.slo, slo_s(spec.budget_s)) if spec.slo else None)
         who = trial.contestant
         return Examination(
             one.label,
@@ -110,6 +139,8 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
             case.unexplained(),
             time.monotonic() - began,
             one.app.cwd if one.app else "",
+            slo=case.slo,
+            timeline=case.timeline,
         )
 
 
@@ -136,6 +167,26 @@ def _known(name: str, extra: tuple[str, ...]) -> Stack:
     return stacks[name]
 
 
+@dataclass(frozen=True)
+class Slo:
+    """What must hold, and how long each search of the rate up to which it does may take."""
+
+    conditions: tuple[Condition, ...]
+    seconds: float
+
+
+def slo_s(budget_s: float) -> float:
+    """Return how long each of the two searches may take."""
+    return min(max(SLO_SHARE * budget_s, LEAST_SLO_S), MOST_SLO_S)
+
+
+def slo_rate(found: RateFound) -> SloRate:
+    """Return what a search for a rate came to."""
+    holds = {Ending.NEVER: False, Ending.CANNOT: None}.get(found.ending, True)
+    rate = found.interval if holds else None
+    return SloRate(holds if rate or not holds else None, rate, str(found.ending), found.because)
+
+
 class Case:
     """One app on one stack while it is examined."""
 
@@ -146,6 +197,9 @@ class Case:
         self.diagnoses: list[Diagnosis] = []
         self.untried: list[Untried] = []
         self.screens: tuple[Evidence, ...] = ()
+        self.timeline: Timeline | None = None
+        """Of the screens as it is."""
+        self.slo: SloHolds | None = None
         self._trial, self._lab, self._faults = trial, lab, faults
         self._deadline, self._follower = deadline, follower
         self._base = AS_IT_IS
@@ -155,12 +209,73 @@ class Case:
         self._slopes: list[Slope | None] = []
         """As it is, and after each cure that was looked behind."""
         self._boot_s, self._cpus = 2.0, 1
+        self._each_s = 0.0
+        """What a request takes that is alone, once that is known."""
 
-    def examine(self) -> None:
-        """Screen, try what is likeliest, and look again once a cause is cured. Raises as `diagnose` does."""
+    def examine(self, slo: Slo | None = None) -> None:
+        """Screen, try what is likeliest, and look again once a cause is cured. Raises as `diagnose` does.
+
+        With an SLO its rate is searched after the first screens, and once more at the end where something was cured.
+        """
+        lacks = [Evidence("lacking", one) for one in lacking()]
+        for one in lacks:
+            self._follower.said(one.said)
         seen = self._screened(first=True)
-        self.screens = tuple(_said(seen))
+        self.screens = (*lacks, *_said(seen))
+        self.timeline = seen.watched.timeline if seen.watched else None
         self._follower.screened(self.screens)
+        if slo is None:
+            self._look_for_causes(seen)
+            return
+        as_it_is = self._rate(slo)
+        self._deadline -= slo.seconds  # what the other search takes is no experiment's
+        self._look_for_causes(seen)
+        conditions = tuple(map(written, slo.conditions))
+        if not self._base:
+            why = "no cause was cured" if self._causes() else "no cause was proven"
+            self.slo = SloHolds(conditions, as_it_is, None, why)
+            return
+        cured = self._rate(slo)
+        self.slo = SloHolds(conditions, as_it_is, cured)
+        if len(self._causes()) == 1 and (lost := judge.rate_lost(as_it_is, cured)) is not None:
+            # Of several causes none has this effect by itself.
+            self.diagnoses = [
+                replace(one, effect={**one.effect, "slo_rps": lost}) if one.ruling is Ruling.CAUSE else one
+                for one in self.diagnoses
+            ]
+
+    def _causes(self) -> list[Diagnosis]:
+        return [one for one in self.diagnoses if one.ruling is Ruling.CAUSE]
+
+    def _rate(self, slo: Slo) -> SloRate:
+        """Search the highest rate at which an SLO holds with the cures so far."""
+        self._follower.preparing(f"the SLO: {self._base.about}, about {quantity.duration(slo.seconds)}")
+        # What waits for a warm app takes the first server for warm after a while, and a later one at once.
+        waits = WAITS_FOR_WARMTH in self._base.give
+        try:
+            with treated(self._trial, self._lab, self._base) as (trial, lab, folder):
+                search = Search(
+                    trial,
+                    Demands(must=slo.conditions),
+                    seconds=SLO_LOAD_S,
+                    budget_s=slo.seconds,
+                    rates=RateSearch(first=0.0, tolerance=SLO_TOLERANCE, boots=1 if waits else SLO_BOOTS),
+                    beside=False,
+                )
+                warm = Timer(WARM_AFTER_S, say_warm, (folder,))
+                warm.daemon = True
+                warm.start()
+                try:
+                    found = searched(search, lab, Quiet(), Record())
+                finally:
+                    warm.cancel()
+                    warm.join()
+        except NOT_SERVED as error:
+            return SloRate(None, None, str(Ending.CANNOT), str(error).splitlines()[0])
+        assert isinstance(found, RateCapacity)
+        return slo_rate(found.found)
+
+    def _look_for_causes(self, seen: Symptoms) -> None:
         for _ in range(ROUNDS):
             if not self._round(seen) or self._left_s() < self._screens_s():
                 break
@@ -189,7 +304,7 @@ class Case:
 
     def _screens_s(self) -> float:
         """Return about how long all screens take."""
-        return 2 * self._boot_s + 15
+        return 2 * self._boot_s + 15 + (SLOW_SCREENS * self._each_s if self._each_s > SLOW_S else 0.0)
 
     # --- Screens.
 
@@ -214,8 +329,9 @@ class Case:
                 self._boot_s = server.booted.boot_s
                 server.warm()
                 connections = min(max(many, LEAST_CONNECTIONS), MOST_CONNECTIONS)
-                alone = heartbeat.watch(server, 1, ALONE_S)
-                watched = heartbeat.watch(server, connections, WATCHED_S)
+                least_s = WAVES * self._each_s
+                alone = heartbeat.watch(server, 1, max(ALONE_S, least_s))
+                watched = heartbeat.watch(server, connections, max(WATCHED_S, least_s))
                 version = server.booted.environment.version
                 self._cpus = len(server.booted.placed.server_cpus)
         except NOT_SERVED as error:
@@ -237,16 +353,36 @@ class Case:
     def _climbed(self, failed: list[str]) -> tuple[Slope, Reused | None]:
         """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
         stack = self._lab.stacks[self._trial.contestant.stack]
+        points: tuple[Point, ...] = ()
+        reused: Reused | None = None
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
-            reused = reuse.compare(server) if closes(stack, self._trial) else None
-            points, died = slope.climb(server)
+            alone = slope.alone(server)
+            self._each_s = 1 / alone.rps
+            slow = self._each_s > SLOW_S
+            if slow and not self._slopes and self._screens_s() > self._left_s():
+                left_s = max(self._left_s(), 0.0)
+                raise TooSlowError(self._trial.recipe.name, self._each_s, self._screens_s(), left_s)
+            try:
+                if closes(stack, self._trial):
+                    reused = reuse.compare(server, self._each_s)
+                points, died = slope.climb(server, first=alone)
+            except NoServerError as error:
+                died = f"one connection: {error.reason}"
             if not died:
                 return judge.slope(points, slope.ends(server, points)), reused
         failed.append(died)
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
-            return judge.slope(points, slope.ends(server, points)), reused
+            if not points:
+                points, died = slope.climb(server, first=alone)
+                failed += [died] if died else []
+            try:
+                pairs = slope.ends(server, points)
+            except NoServerError as error:
+                failed.append(f"once more, with the most throughput: {error.reason}")
+                pairs = ((alone.rps, max(one.rps for one in points)),)
+            return judge.slope(points, pairs), reused
 
     # --- Experiments.
 
@@ -315,7 +451,7 @@ class Case:
                 judged.ruling,
                 f"{suspect.why}; {judged.reason}",
                 judged.effect,
-                (*suspect.evidence, Evidence("arms", better, measured.document())),
+                (*suspect.evidence, _arms(better, measured)),
                 experiment.cure if proven else None,
                 experiment.proof if proven else "",
                 judged.gain,
@@ -332,9 +468,11 @@ class Case:
                 cannot = judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
                 return made, cannot
             try:
-                before, after = arms.block(self._trial, self._lab, (self._base, treated), load, number)
-            except NOT_SERVED as error:
-                return f"with {experiment.treatment.about} it is not served: {str(error).splitlines()[0]}"
+                before, after = self._block(treated, load, number)
+            except arms.NotMeasuredError as error:
+                if made.blocks:
+                    return made, _died(error, experiment, len(made.blocks))
+                return _died(error, experiment).reason
             if experiment.takes and experiment.takes not in after.took:
                 why = f"{experiment.treatment.about}: what that changes was never used under load"
                 return Absent(why) if experiment.needless else why
@@ -346,6 +484,15 @@ class Case:
                         self._base = treated
                     return made, found
         raise AssertionError("the last look decides")
+
+    def _block(self, treated: Treatment, load: arms.Loaded, number: int) -> tuple[arms.Arm, arms.Arm]:
+        """Measure a block; where a server dies of it, once more on fresh ones. Raises NotMeasuredError."""
+        both = (self._base, treated)
+        try:
+            return arms.block(self._trial, self._lab, both, load, number)
+        except arms.NotMeasuredError as error:
+            self._follower.preparing(f"block {number + 1} once more, on fresh servers: {error.reason}")
+            return arms.block(self._trial, self._lab, both, load, number)
 
     def _replace(self, found: Diagnosis) -> None:
         """Note a diagnosis in the place of an earlier one of the same fault that was no cause."""
@@ -362,6 +509,16 @@ class Case:
             )
 
 
+def _died(error: arms.NotMeasuredError, experiment: Experiment, blocks: int = 0) -> judge.Judged:
+    """Return that an experiment came to an end because a server twice could not be measured."""
+    who = f"with {experiment.treatment.about}" if error.treated else "as it is"
+    after = f" after {blocks} blocks" if blocks else ""
+    load = f"closed-{experiment.connections}"
+    return judge.Judged(
+        Ruling.CANNOT_TELL, f"{who} it cannot be measured under {load}{after}, twice: {error.reason}"
+    )
+
+
 def _length(experiment: Experiment, seen: Symptoms) -> float:
     """Return how many seconds a load lasts: a slow app gets longer."""
     rps = seen.slope.plateau.rps if seen.slope else 0.0
@@ -376,6 +533,11 @@ def _ruled_by_screen(fault: Fault, screened: Absent | Unknown | Suspect) -> Diag
     return Diagnosis(fault.name, Ruling.CANNOT_TELL, screened.why, evidence=evidence)
 
 
+def _arms(said: str, measured: Arms) -> Evidence:
+    """Return both arms as evidence, block by block and with the interval of each."""
+    return Evidence("arms", said, {**measured.document(), "levels": judge.levels(measured)})
+
+
 def _version(text: str) -> tuple[int, int]:
     """Return the first two numbers of a version of Python; (0, 0): it is not known."""
     parts = text.split(".")
@@ -385,6 +547,13 @@ def _version(text: str) -> tuple[int, int]:
 def _said(seen: Symptoms) -> Iterator[Evidence]:
     """Yield what the screens saw, for people and for the document."""
     yield from plateau(seen)
+    if seen.slope is not None and (worst := max(one.errors for one in seen.slope.points)) > judge.WRONG:
+        yield Evidence(
+            "errors",
+            f"up to {worst:.0%} of the requests are not answered right, and what these take is not judged: mend that "
+            "first, or declare what is right (--request 'GET /path -> 503', or a file of requests with --requests)",
+            {"share": worst, "points": [[one.connections, one.errors] for one in seen.slope.points]},
+        )
     if (watched := seen.watched) is not None:
         late, blocked = (one / watched.seconds for one in (watched.late_s, watched.blocked_s))
         loop = f"event loop late for {late:.1%} of the time, blocked for {blocked:.1%}"

@@ -7,16 +7,18 @@ Revisions are raced block by block until the answer is settled.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from velodrome.guest import catalog
+from velodrome.guest.stack import Stack
 from velodrome.judge import before_after
 from velodrome.judge.regression import EVERYTHING, DiffCriteria
 from velodrome.judge.regression import diff as differing
 from velodrome.judge.statistics import FIRST_LOOK, LAST_LOOK, next_look
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.difference import Change, Diff
 from velodrome.model.errors import NothingMeasuredError, RaceInterruptedError
 from velodrome.model.measurement import Measurement
@@ -35,6 +37,7 @@ from velodrome.usecases import apps, compare, race
 from velodrome.usecases.apps import AppSpec
 from velodrome.usecases.load_blocks import common
 from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.suspects import machine_cpus, suspects
 from velodrome.usecases.terms import Terms, refuse_count
 
 BUDGET_S = 600.0
@@ -123,8 +126,21 @@ def stored(
     """
     stacks = catalog.stacks()
     if after is None:
-        return differing(before_after.revisions(before, stacks), asked)
-    return differing(before_after.runs(before, after, stacks, named), asked)
+        found = differing(before_after.revisions(before, stacks), asked)
+    else:
+        found = differing(before_after.runs(before, after, stacks, named), asked)
+    return replace(found, suspects=_suspects([before] if after is None else [after, before], stacks))
+
+
+def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Suspected, ...]:
+    """Return what the figures make likely, of the side after where both have it."""
+    found: dict[tuple[str, str], Suspected] = {}
+    for run in runs:
+        asked = {one.name for one in run.header.study.questions if one.app is not None}
+        every = [one for one in (*run.trials, *run.checks) if one.trial.question in asked]
+        for one in suspects(every, stacks, machine_cpus(run.header)):
+            found.setdefault((one.id, one.of), one)
+    return tuple(found.values())
 
 
 def laid_out(asked: AppSpec, both: Sequence[Revision], terms: Terms, lab: Lab) -> Study:
@@ -185,6 +201,7 @@ def raced(
         if not any(isinstance(one, Measurement) for one in results.trials):
             raise NothingMeasuredError(str(folder))
         found = differing(before_after.revisions(results, lab.stacks), asked)
+        found = replace(found, suspects=_suspects([results], lab.stacks))
         if blocks is not None or wanted >= LAST_LOOK or (settled(found) and not _spoilt(results)):
             return found
         took = time.monotonic() - began

@@ -7,6 +7,7 @@ from pathlib import Path
 from velodrome.guest.stack import Stack
 from velodrome.judge.answering import with_paste
 from velodrome.judge.verdict import judge as judging
+from velodrome.model.diagnosis import Suspected
 from velodrome.model.errors import BadOptionError
 from velodrome.model.results import Results
 from velodrome.model.study import Study
@@ -14,6 +15,7 @@ from velodrome.model.verdict import Verdict
 from velodrome.plan import study_file
 from velodrome.run.racing import store
 from velodrome.usecases.studies import known
+from velodrome.usecases.suspects import machine_cpus, suspects
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,16 @@ def judge(
         study = replace(found[0].header.study, claims=now.claims, tables=now.tables)
         found[0] = replace(found[0], header=replace(found[0].header, study=study))
     folders = tuple(one if one.is_dir() else one.parent for one in runs)
-    verdict = judging(found, stacks, finished)
+    verdict = replace(judging(found, stacks, finished), suspects=_suspects(found, stacks))
     return Judged(with_paste(verdict) if paste else verdict, tuple(found), folders)
+
+
+def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Suspected, ...]:
+    """Return what the figures of apps make likely: of velodrome's own recipes it is known what is in them."""
+    study = runs[0].header.study
+    asked = {one.name for one in study.questions if one.app is not None and one.baseline is None}
+    every = [one for run in runs for one in (*run.trials, *run.checks) if one.trial.question in asked]
+    return suspects(every, stacks, machine_cpus(runs[0].header))
 
 
 def search(run: Path) -> Results | None:

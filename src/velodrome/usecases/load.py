@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from velodrome.model.condition import Condition, Decided
+    from velodrome.model.diagnosis import Suspected
     from velodrome.run.clients.idle import Idle
     from velodrome.run.engine import LoadSpec
     from velodrome.run.measuring.listeners import Serving
@@ -125,7 +126,7 @@ class _Watch:
             self._serving.begin()
 
     def conclude(self, document: Mapping[str, Any]) -> Document:
-        """Return the fields `server` and `limit` of a load's document."""
+        """Return the fields `server`, `limit` and `suspects` of a load's document."""
         from dataclasses import asdict  # noqa: PLC0415 - see the module
 
         from velodrome.judge.bottleneck import bottleneck, evidence  # noqa: PLC0415
@@ -133,4 +134,25 @@ class _Watch:
 
         use = self._serving.use() if self._serving is not None else None
         found = bottleneck(evidence(document, use, len(usable_cpus())))
-        return {"server": asdict(use) if use is not None else None, "limit": asdict(found)}
+        told = {"server": asdict(use) if use is not None else None, "limit": asdict(found)}
+        return told | {"suspects": [asdict(one) for one in suspects({**document, **told})]}
+
+
+APP = "APP"
+"""Stands for what only the user knows: which app answers behind a URL."""
+
+
+def suspects(document: Mapping[str, Any]) -> Sequence[Suspected]:
+    """Return which faults of the doctor's catalogue a load makes likely, and how to prove each."""
+    from velodrome.judge.steadiness import symptoms_of_load  # noqa: PLC0415 - see the module
+
+    seen = symptoms_of_load(document)
+    if seen.reused is None:
+        return ()  # nothing else of it shows anything
+    from velodrome.diagnoses.fault import glances  # noqa: PLC0415
+    from velodrome.model.diagnosis import Suspected  # noqa: PLC0415
+
+    return [
+        Suspected(name, "what answers there", why, f"velodrome doctor {APP} --only {name}")
+        for name, why in glances(seen).items()
+    ]

@@ -84,6 +84,7 @@ from velodrome.usecases.recording import (
     header,
     recorded,
 )
+from velodrome.usecases.suspects import machine_cpus, suspects
 
 # --- Progress, from stored results.
 
@@ -886,6 +887,7 @@ def judged(
         workers=check,
         cpus=study.limits.for_cpus(sought.cpus),
         scope=study.limits.scope(sought.cpus),
+        suspects=suspects((*results.trials, *results.checks), stacks, machine_cpus(results.header)),
     )
 
 

@@ -1,8 +1,12 @@
 """What heartbeats wrote is read as facts, within its time, and whatever else stands in the files is passed over."""
 
-import pytest
+from dataclasses import replace
 
-from velodrome.run.instruments.heartbeat import seen
+import pytest
+from tests.run.made import measurement, trial
+
+from velodrome.model.measurement import Measurement, ServerSample
+from velodrome.run.instruments.heartbeat import seen, timeline
 
 pytestmark = pytest.mark.unit
 FRAME = {"file": "/srv/shop.py", "function": "view", "own": True, "awaits": True, "line": 3, "end_line": 3}
@@ -73,3 +77,38 @@ def test_a_master_without_a_loop_has_no_share_in_the_time_of_its_workers() -> No
 )
 def test_lines_that_are_no_heartbeats_are_passed_over(line: dict[str, object]) -> None:
     assert seen([line, SEEN], 10, 11).threads == {"AnyIO worker thread": 7}
+
+
+def sampled(*samples: ServerSample, seconds: float = 3.0) -> Measurement:
+    found = measurement(trial())
+    load, server = replace(found.load, duration_s=seconds), replace(found.server, samples=samples)
+    return replace(found, load=load, server=server)
+
+
+def test_stalls_and_collections_are_told_from_the_beginning_of_the_load() -> None:
+    lines = [
+        {"stall": 0.02, "at": 12.5, "places": [PLACE]},
+        {"stall": 0.3, "at": 10.5, "places": [{**PLACE, "seconds": 0.2}, PLACE]},
+        {"stall": 0.02, "at": 9.9, "places": [PLACE]},
+        {"gc": 0.01, "at": 11.0, "generation": 0},
+        {"gc": 0.01, "at": 14.0, "generation": 2},
+        {"stall": "long", "at": 11.0, "places": 3},
+    ]
+    found = timeline(lines, 10.0, sampled())
+    assert [one.at_s for one in found.stalls] == pytest.approx([0.5, 2.5])
+    assert [(one.at_s, one.generation) for one in found.collections] == [(1.0, 0)]
+    assert len(found.stacks) == 1
+    assert found.stacks[0][0].startswith("view (/srv/shop.py:3)")
+    assert {one.stack for one in found.stalls} == {0}
+
+
+def test_counters_are_told_by_what_they_rose_since_the_sample_before() -> None:
+    samples = (
+        ServerSample(0.5, 0.25, 1, 1, 1, None, 2, overflows=3, throttled_s=0.1),
+        ServerSample(1.0, 0.75, 1, 1, 1, None, 0, overflows=3, throttled_s=0.4),
+        ServerSample(1.5, 0.75, 1, 1, 1, None, None),
+    )
+    counts = timeline([], 10.0, sampled(*samples)).counts
+    assert [one.overflows for one in counts] == [3, 0, None]
+    assert [one.throttled_s for one in counts] == [pytest.approx(0.1), pytest.approx(0.3), None]
+    assert [one.cpus for one in counts] == pytest.approx([0.5, 1.0, 0.0])

@@ -1,8 +1,12 @@
 """A slope is climbed until it is flat; a server that dies on the way leaves what was measured before."""
 
+from dataclasses import replace
+
 import pytest
+from tests.run.made import measurement, trial
 
 from velodrome.model.errors import NoServerError
+from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Point
 from velodrome.run.instruments import slope
 
@@ -58,3 +62,45 @@ def test_the_ends_are_measured_in_turns() -> None:
     server.asked.clear()
     assert len(slope.ends(server, points)) == slope.PAIRS  # type: ignore[arg-type]
     assert server.asked == [1, 64] * slope.PAIRS
+
+
+class Slow:
+    """Answers one request after the other, each in `each_s`; what is not answered within a load is drained."""
+
+    def __init__(self, each_s: float) -> None:
+        self.each_s = each_s
+        self.lengths: list[float] = []
+
+    def closed(self, _connections: int, seconds: float) -> Measurement:
+        self.lengths.append(seconds)
+        found = measurement(trial())
+        answers = int(seconds / self.each_s)
+        each_ms = 1000 * self.each_s
+        facts = replace(
+            found.load,
+            ok=answers,
+            duration_s=seconds,
+            throughput_rps=answers / seconds,
+            sent=replace(found.load.sent, mean=each_ms if answers else None),
+            fastest_ms=each_ms,
+        )
+        return replace(found, load=facts)
+
+
+def test_of_an_app_that_takes_longer_than_a_load_the_load_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        slope, "point", lambda server, count, seconds: slope._of(count, server.closed(count, seconds))
+    )
+    quick, slow = Slow(0.01), Slow(2.0)
+    slope.alone(quick)  # type: ignore[arg-type]
+    assert quick.lengths == [slope.SHORT_S]
+    found = slope.alone(slow)  # type: ignore[arg-type]
+    assert slow.lengths == [slope.SHORT_S, pytest.approx(6.0)]
+    assert found.rps == pytest.approx(0.5)
+
+
+def test_one_connection_that_is_known_is_not_measured_again() -> None:
+    server = Server(40)
+    points, _ = slope.climb(server, first=Point(1, 20.0, 0.1, 4))  # type: ignore[arg-type]
+    assert server.asked[0] == 2
+    assert points[0].connections == 1

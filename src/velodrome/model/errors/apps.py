@@ -1,9 +1,11 @@
 """A user's own app cannot be imported, read from a revision, served, or requested."""
 
+import math
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from velodrome.model import quantity
 from velodrome.model.errors.root import UsageError, VelodromeError, printed
 
 UNFINISHED = re.compile("does not finish (an answer|a response)")
@@ -233,6 +235,22 @@ class AppAnswersWrongError(UsageError):
             f"{app} does not respond correctly to the configured requests, so nothing was measured. On {stack}: "
             f"{reason}.{said}{_newline(said)}{_cure(reason, third_parties)}"
         )
+
+
+class TooSlowError(UsageError):
+    """Raised when an app takes so long for a request that its examination would not fit into the budget. Seconds."""
+
+    def __init__(self, app: str, each_s: float, needed_s: float, left_s: float) -> None:
+        super().__init__(
+            f"{app} takes {quantity.duration(each_s)} for a request that is alone: the screens take about "
+            f"{quantity.duration(needed_s)}, and {quantity.duration(left_s)} are left of the budget. Give more time "
+            f"(--budget {_minutes(needed_s)}m), or a request that is answered sooner: --request 'GET /path'"
+        )
+
+
+def _minutes(screens_s: float) -> int:
+    """Return a budget for screens that take so long, and for experiments behind them."""
+    return max(5, math.ceil(4 * screens_s / 60))
 
 
 def _cure(reason: str, third_parties: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 
 from velodrome.model.diagnosis import Figures, Treatment
+from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError
 from velodrome.model.trial import Trial
 from velodrome.run.instruments.standing import figures, standing
 from velodrome.run.lab import Lab
@@ -30,6 +31,14 @@ class Loaded:
         return f"closed-{self.connections}"
 
 
+class NotMeasuredError(Exception):
+    """An arm could not be served, or its server died of the load: which one, and why."""
+
+    def __init__(self, treated: bool, reason: str) -> None:
+        self.treated, self.reason = treated, reason
+        super().__init__(reason)
+
+
 @dataclass(frozen=True)
 class Arm:
     """One arm in one block."""
@@ -44,14 +53,17 @@ def block(
 ) -> tuple[Arm, Arm]:
     """Measure both arms of a block, the first and the second treatment.
 
-    Raises NoServerError or AppAnswersWrongError where one cannot be served or loaded.
+    Raises NotMeasuredError where one cannot be served or loaded.
     """
     order = [0, 1]
     random.Random(f"{SEED}/{number}").shuffle(order)
     found: dict[int, Arm] = {}
     for side in order:
-        with standing(trial, lab, treatments[side]) as server:
-            server.warm()
-            measured = server.closed(load.connections, load.seconds)
-            found[side] = Arm(figures(measured), server.took())
+        try:
+            with standing(trial, lab, treatments[side]) as server:
+                server.warm()
+                measured = server.closed(load.connections, load.seconds)
+                found[side] = Arm(figures(measured), server.took())
+        except (NoServerError, AppAnswersWrongError, AppNotServedError) as error:
+            raise NotMeasuredError(side == 1, str(error).splitlines()[0]) from error
     return found[0], found[1]

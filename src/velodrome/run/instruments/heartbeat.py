@@ -8,12 +8,16 @@ It intrudes: what it is in is no measured arm, unless it is in both.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from velodrome.model.diagnosis import Treatment
+from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Frame, HeldUp, Watched
+from velodrome.model.timeline import Collection, Counts, Stall, Timeline
+from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
 
 LATE_S = 0.008
@@ -25,14 +29,87 @@ OLDEST = 2
 """Generation of the collections that go through the whole heap."""
 DEPTH = 40
 STACKS = 50
+SHOWN = 8
+"""Frames of a stack in the timeline, the innermost first."""
+MOST = 1000
+"""Stalls, and collections, in the timeline."""
 
 
 def watch(server: Standing, connections: int, seconds: float) -> Watched:
     """Measure a closed loop and return what the heartbeat saw meanwhile. Raises NoServerError."""
-    began = time.monotonic()
-    measured = server.closed(connections, seconds)
+    began, loaded = time.monotonic(), list[float]()
+
+    def on(event: LoadEvent) -> bool:
+        if event.kind == "measuring":
+            loaded.append(event.facts["monotonic_ns"] / 1e9)
+        return True
+
+    measured = server.closed(connections, seconds, also=on)
     time.sleep(SETTLE_S)
-    return seen(server.heard(), began, time.monotonic(), figures(measured).rps)
+    lines = server.heard()
+    found = seen(lines, began, time.monotonic(), figures(measured).rps)
+    return replace(found, timeline=timeline(lines, loaded[0], measured)) if loaded else found
+
+
+def timeline(lines: Iterable[Mapping[str, Any]], begin: float, measured: Measurement) -> Timeline:
+    """Return what heartbeats wrote of a load that began to be measured at `begin`, beside its counters.
+
+    Lines that are none of theirs are passed over.
+    """
+    span_s = measured.load.duration_s
+    stacks: dict[tuple[str, ...], int] = {}
+    stalls, collections = list[Stall](), list[Collection]()
+    for line in lines:
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            at_s = float(line["at"]) - begin
+            if not 0 <= at_s <= span_s:
+                continue
+            if "stall" in line:
+                stalls.append(_stall(at_s, line, stacks))
+            elif "gc" in line:
+                collections.append(Collection(at_s, float(line["gc"]), int(line["generation"])))
+    return Timeline(
+        measured.trial.load.label,
+        span_s,
+        tuple(stacks),
+        tuple(sorted(stalls, key=lambda one: one.at_s)[:MOST]),
+        tuple(sorted(collections, key=lambda one: one.at_s)[:MOST]),
+        tuple(_counts(measured)),
+    )
+
+
+def _stall(at_s: float, line: Mapping[str, Any], stacks: dict[tuple[str, ...], int]) -> Stall:
+    """Return a stall; its stack gets a place among `stacks`, unless there are too many already."""
+    places = list(line["places"])
+    ran_s, blocked_s = (sum(float(one[name]) for one in places) for name in ("ran_s", "blocked_s"))
+    longest = max(places, key=lambda one: float(one["seconds"]), default=None)
+    frames = tuple(_frame(one) for one in longest["frames"][:SHOWN]) if longest else ()
+    place = None
+    if frames:
+        named = HeldUp(frames, 0.0, 0.0, 0.0, 1).named
+        said = (_called(named), *(_called(one) for one in frames))
+        if said in stacks or len(stacks) < STACKS:
+            place = stacks.setdefault(said, len(stacks))
+    return Stall(at_s, float(line["stall"]), ran_s, blocked_s, place)
+
+
+def _called(frame: Frame) -> str:
+    return f"{frame.function} ({frame.place}): {frame.text.strip()}".removesuffix(": ")
+
+
+def _counts(measured: Measurement) -> Iterator[Counts]:
+    """Yield what the sampler saw, each sample since the one before."""
+    cpu_s, at_s, overflows, throttled_s = 0.0, 0.0, 0, 0.0
+    for one in measured.server.samples:
+        yield Counts(
+            one.at_s,
+            max(one.cpu_s - cpu_s, 0.0) / max(one.at_s - at_s, 1e-9),
+            None if one.throttled_s is None else max(one.throttled_s - throttled_s, 0.0),
+            None if one.overflows is None else max(one.overflows - overflows, 0),
+            one.listen_queue,
+        )
+        cpu_s, at_s = one.cpu_s, one.at_s
+        overflows, throttled_s = one.overflows or overflows, one.throttled_s or throttled_s
 
 
 def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: float = 0.0) -> Watched:

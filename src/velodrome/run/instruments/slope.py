@@ -5,6 +5,7 @@ pairs = ends(server, points)
 """
 
 from velodrome.model.errors import NoServerError
+from velodrome.model.measurement import Measurement
 from velodrome.model.symptoms import Point
 from velodrome.run.instruments.standing import Standing, figures
 
@@ -15,15 +16,27 @@ FLAT = 2
 """Numbers of connections, one after the other, that add nothing, after which it stops."""
 SHORT_S, LONG_S, ANSWERS = 0.6, 4.0, 12
 """A closed loop lasts as long as so many answers take one after the other, within these."""
+FEWEST = 3
+"""So many at least, of an app that takes longer than that allows."""
 PAIRS = 3
 
 
-def climb(server: Standing, most: int = MOST) -> tuple[tuple[Point, ...], str]:
+def alone(server: Standing) -> Point:
+    """Return the closed loop of one connection, as long as some requests take. Raises NoServerError."""
+    measured = server.closed(1, SHORT_S)
+    # One that is answered after the load is known by the first request alone, which was sent in the warm-up.
+    took_ms = measured.load.sent.mean or measured.load.fastest_ms
+    if measured.load.answers >= FEWEST or took_ms is None:
+        return _of(1, measured)
+    return point(server, 1, FEWEST * took_ms / 1000)
+
+
+def climb(server: Standing, most: int = MOST, first: Point | None = None) -> tuple[tuple[Point, ...], str]:
     """Return the closed loops, and why there are no more where the server did not bear the last; empty: it bore all.
 
-    Raises NoServerError where it bears none.
+    `first` is that of one connection, where it is known. Raises NoServerError where it bears none.
     """
-    points = [point(server, 1, SHORT_S)]
+    points = [first or point(server, 1, SHORT_S)]
     seconds = _seconds(points[0])
     best, flat, count = points[0], 0, 1
     while count < most and flat < FLAT:
@@ -46,12 +59,16 @@ def ends(server: Standing, points: tuple[Point, ...]) -> tuple[tuple[float, floa
 
 
 def _seconds(alone: Point) -> float:
-    return min(max(SHORT_S, ANSWERS / max(alone.rps, 0.1)), LONG_S)
+    each_s = 1 / max(alone.rps, 0.05)
+    return max(min(max(SHORT_S, ANSWERS * each_s), LONG_S), FEWEST * each_s)
 
 
 def point(server: Standing, connections: int, seconds: float) -> Point:
     """Measure one closed loop. Raises NoServerError."""
-    measured = server.closed(connections, seconds)
+    return _of(connections, server.closed(connections, seconds))
+
+
+def _of(connections: int, measured: Measurement) -> Point:
     found = figures(measured)
     return Point(
         connections,

@@ -23,6 +23,7 @@ from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.trial import Session, Trial
 from velodrome.run import account
+from velodrome.run.drivers.driver import OnEvent
 from velodrome.run.injecting import Injected
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import host_beside
@@ -43,18 +44,31 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
 
     Raises NoServerError where it does not start, AppAnswersWrongError where the app does not answer as it is to.
     """
-    contestant = replace(trial.contestant, knobs={**trial.contestant.knobs, **treatment.knobs})
-    mine = replace(trial, contestant=contestant)
-    with scratch.held("injected") as folder, ExitStack() as running:
-        account.hand_over(folder)
-        given = replace(lab, injected=Injected(folder, treatment.give) if treatment.give else None)
+    with treated(trial, lab, treatment) as (mine, given, folder), ExitStack() as running:
         try:
             booted = boot(planned(Session((mine,)), given), given, running)
         except ImpossibleError as why:
             if trial.app is not None:
-                raise refused(trial.app, contestant.label, why.kind, why.reason, why.last_lines) from why
-            raise NoServerError(contestant.label, why.reason, why.last_lines) from why
+                raise refused(trial.app, mine.contestant.label, why.kind, why.reason, why.last_lines) from why
+            raise NoServerError(mine.contestant.label, why.reason, why.last_lines) from why
         yield Standing(mine, given, booted, folder)
+
+
+@contextmanager
+def treated(trial: Trial, lab: Lab, treatment: Treatment) -> Iterator[tuple[Trial, Lab, Path]]:
+    """Yield what serves a trial under a treatment, and the folder that its processes write to while the block lasts."""
+    contestant = replace(trial.contestant, knobs={**trial.contestant.knobs, **treatment.knobs})
+    with scratch.held("injected") as folder:
+        account.hand_over(folder)
+        given = replace(lab, injected=Injected(folder, treatment.give) if treatment.give else None)
+        yield replace(trial, contestant=contestant), given, folder
+
+
+def say_warm(folder: Path) -> None:
+    """Have treatments that wait for a warm app begin."""
+    # The folder belongs to whom the server runs as: nothing is written through what may stand there by that name.
+    with suppress(FileExistsError):
+        os.close(os.open(folder / WARM, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 @dataclass(frozen=True)
@@ -69,12 +83,17 @@ class Standing:
     def warm(self) -> None:
         """Ask it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
         self.load(Load(Closed(WARM_CONNECTIONS), WARM_S, 0.0, timeout_s=TIMEOUT_S))
-        # The folder belongs to whom the server runs as: nothing is written through what may stand there by that name.
-        with suppress(FileExistsError):
-            os.close(os.open(self.folder / WARM, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        say_warm(self.folder)
 
-    def closed(self, connections: int, seconds: float = 1.0, *, keepalive: bool = True) -> Measurement:
-        """Measure a closed loop. Raises NoServerError where the server dies of it."""
+    def closed(
+        self,
+        connections: int,
+        seconds: float = 1.0,
+        *,
+        keepalive: bool = True,
+        also: OnEvent | None = None,
+    ) -> Measurement:
+        """Measure a closed loop; `also` hears the generator's events. Raises NoServerError where the server dies."""
         load = Load(
             Closed(connections),
             seconds,
@@ -83,12 +102,12 @@ class Standing:
             drain_s=TIMEOUT_S,
             keepalive=keepalive,
         )
-        return self.load(load)
+        return self.load(load, also)
 
-    def load(self, load: Load) -> Measurement:
-        """Measure a load. Raises NoServerError where nothing comes of it."""
+    def load(self, load: Load, also: OnEvent | None = None) -> Measurement:
+        """Measure a load; `also` hears the generator's events. Raises NoServerError where nothing comes of it."""
         with host_beside(self.booted.placed):
-            found = measure(replace(self.trial, load=load), self.booted, self.lab)
+            found = measure(replace(self.trial, load=load), self.booted, self.lab, also)
         if isinstance(found, Failed):
             raise NoServerError(self.trial.contestant.label, found.reason, found.last_lines)
         return found

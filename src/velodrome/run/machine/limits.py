@@ -73,17 +73,17 @@ def hierarchies(
         if kind == "cgroup":
             for names, path in own.items():
                 if names and set(names.split(",")) <= set(options.split(",")):
-                    folder = _below(Path(mount), root, path)
+                    folder = below(Path(mount), root, path)
                     if not writable or os.access(folder, os.W_OK):
                         for name in set(names.split(",")) & set(CONTROLLERS):
                             found[name] = Hierarchy(1, folder)
         elif kind == "cgroup2" and "" in own:
-            for name, folder in _delegated(Path(mount), _below(Path(mount), root, own[""])).items():
+            for name, folder in _delegated(Path(mount), below(Path(mount), root, own[""])).items():
                 found.setdefault(name, Hierarchy(2, folder))
     return found
 
 
-def _below(mount: Path, root: str, path: str) -> Path:
+def below(mount: Path, root: str, path: str) -> Path:
     """Return where the group `path` is to be seen; inside a container that may be the mount point itself."""
     with suppress(ValueError):
         folder = mount / Path(path).relative_to(root)

@@ -83,11 +83,11 @@ def host_facts(before: Counters, after: Counters, known_cpu_s: float, known: Col
         if before.processes is not None and after.processes is not None:
             other = min(other, sum(used for _, used in _others(before.processes, after.processes, known)))
     return HostFacts(
-        steal_s=_difference(before.steal_s, after.steal_s),
+        steal_s=difference(before.steal_s, after.steal_s),
         other_cpu_s=other,
         busiest_other=_busiest(before, after, known),
-        swapped_bytes=_difference(before.swapped_bytes, after.swapped_bytes),
-        closed_unread=_difference(before.closed_unread, after.closed_unread),
+        swapped_bytes=difference(before.swapped_bytes, after.swapped_bytes),
+        closed_unread=difference(before.closed_unread, after.closed_unread),
     )
 
 
@@ -143,8 +143,8 @@ class ListenQueue:
 
         Overflows are counted for the whole machine only; no more of them are this port's than it dropped.
         """
-        overflows = _difference(before.overflows, after.overflows)
-        drops = _difference(self._drops_before, self._drops())
+        overflows = difference(before.overflows, after.overflows)
+        drops = difference(self._drops_before, self._drops())
         if overflows is not None and drops is not None:
             overflows = min(overflows, drops)
         return QueueFacts(peak=self._peak, limit=self._limit, overflows=overflows, drops=drops)
@@ -156,7 +156,8 @@ class ListenQueue:
         return sum(sock.drops or 0 for sock in sockets)
 
 
-def _difference(before: Number | None, after: Number | None) -> Number | None:
+def difference(before: Number | None, after: Number | None) -> Number | None:
+    """Return by how much a counter rose; None where one reading is missing."""
     if before is None or after is None:
         return None
     return max(after - before, after - after)  # never below zero, and of the same type

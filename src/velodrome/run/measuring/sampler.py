@@ -33,6 +33,7 @@ from velodrome.run.link import Namespace, entered
 from velodrome.run.measuring import kernel, listeners, usage
 from velodrome.run.measuring.kernel import Counters, host_facts
 from velodrome.run.measuring.listeners import Listener
+from velodrome.run.measuring.throttling import Throttling
 from velodrome.run.measuring.usage import TreeUse
 
 Switches = Mapping[int, tuple[int, int]] | None
@@ -242,6 +243,8 @@ class Sampler:
         self.root, self.port, self.span_s, self.every_s = root, port, span_s, every_s
         self._reader = usage.of(root, group)
         self._queue = kernel.ListenQueue(port)
+        self._throttling = Throttling(root)
+        self._throttled_before_s: float | None = None
         self._companions: set[int] = set()
         self._generator: int | None = None
         self._trees: dict[str, usage.Reader] = {}
@@ -306,6 +309,7 @@ class Sampler:
         with entered(self._inside):
             moment = self._moment(monotonic_ns)
             self._queue.begin()
+            self._throttled_before_s = self._throttling.seconds()
         with self._wake:
             self._begin = moment
             self._own_cpu_s += time.thread_time() - own_s
@@ -412,6 +416,8 @@ class Sampler:
         use = self._reader.use()
         pids = [process.pid for process in use.processes]
         at_s = (use.at_ns - begin.due_ns) / 1e9
+        overflows = kernel.tcp_counters().get("ListenOverflows")
+        throttled_s = self._throttling.seconds()
         self._samples.append(
             ServerSample(
                 at_s=at_s,
@@ -421,6 +427,8 @@ class Sampler:
                 processes=len(pids),
                 fds=self._reader.fds(pids),
                 listen_queue=self._queue.sample(),
+                overflows=kernel.difference(begin.counters.overflows, overflows),
+                throttled_s=kernel.difference(self._throttled_before_s, throttled_s),
             )
         )
         if self._connections is None and at_s >= self.span_s / 2:

@@ -1,0 +1,195 @@
+"""What loads show of faults that were measured for another purpose: the symptoms that the doctor's screens read.
+
+    seen = symptoms(measured, stack)      # of one contestant in one question
+    glances(seen)                         # diagnoses/fault.py: {"nodelay": "p50 42.5 ms on reused connections, …"}
+
+Nothing is measured for this, so most of what the doctor sees is missing: there is no heartbeat, and the slope has two
+ends, a load with hardly any request in flight and the one with the most throughput. By Little's law the second's
+throughput times what a request takes in the first is how many are in work at once. Where that is clearly less than
+there are in flight, something bounds it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from velodrome.guest.stack import Stack
+from velodrome.judge.field import spoilt
+from velodrome.judge.steadiness import FEW, all_but_the_fastest
+from velodrome.model.load import Closed, Open
+from velodrome.model.measurement import Measurement
+from velodrome.model.quantity import Interval
+from velodrome.model.symptoms import TOOK_CPU, Counted, Point, Reused, Slope, Symptoms
+from velodrome.model.workers import busiest
+
+LOW = 0.35
+"""Of the most throughput: at a lower rate hardly any request waits for another."""
+SURE = 0.1
+"""Share by which requests in work may be off: two spans of a few seconds, of one start each."""
+FULL = 0.85
+"""Of the requests in flight, so many in work: nothing bounds them but how many there are."""
+KEPT_UP = 0.9
+"""Of its rate, what an open loop carries at least whose queue does not grow to its end."""
+FAILS, HARDLY = 0.01, 0.001
+"""Share of the requests that fail, and of those that do where hardly any does."""
+AFTER = (Closed, Open)
+"""Loads of one rate: in a schedule the figures are of several."""
+
+
+def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 0) -> Symptoms:
+    """Return what loads of one contestant show; what the lab itself spoilt says nothing.
+
+    `machine_cpus` are those of the whole machine; 0: not known. A driver that is not velodrome's own is left out.
+    """
+    every = [
+        one
+        for one in measured
+        if not spoilt(one) and isinstance(one.trial.load.pace, AFTER) and one.load.driver == "velodrome"
+    ]
+    contestant = every[0].trial.contestant if every else None
+    workers = int(stack.settings(contestant.knobs).get("workers", 1)) if contestant else 1
+    cpus = min((one.server_cpus for one in every), default=1)
+    return Symptoms(
+        _slope(every),
+        None,
+        _compared(every) or _steady(every, min(workers, max(cpus, 1))),
+        stack.interface,
+        (0, 0),
+        workers,
+        max(cpus, 1),
+        counted=_counted(every, workers, machine_cpus),
+    )
+
+
+# --- Requests on a connection of their own, and on a reused one.
+
+
+def _compared(every: Sequence[Measurement]) -> Reused | None:
+    """Return both medians at one low rate; of several pairs the one that differs least."""
+    found = []
+    for fresh in every:
+        if fresh.trial.load.keepalive or not isinstance(fresh.trial.load.pace, Open):
+            continue
+        for reused in every:
+            if not reused.trial.load.keepalive or reused.trial.load.pace != fresh.trial.load.pace:
+                continue
+            first, later = _median(fresh), _median(reused)
+            if first is not None and later is not None:
+                found.append(Reused(first, later))
+    return min(found, key=lambda one: one.later_ms - one.first_ms, default=None)
+
+
+def _steady(every: Sequence[Measurement], room: int) -> Reused | None:
+    """Return the fastest request of all and the lowest median, where all others take as long as each other.
+
+    The fastest was the first of its connection, as far as figures go that tell no more: only where in every load, at
+    whatever rate, the requests take about as long as the median, and the CPUs are not what they wait for.
+    """
+    reused = [one for one in every if one.trial.load.keepalive and not _fell_behind(one)]
+    if any(_cpus(one) >= TOOK_CPU * room for one in reused):
+        return None
+    return all_but_the_fastest([(one.load.fastest_ms, _median(one), one.load.sent.mean) for one in reused])
+
+
+def _median(one: Measurement) -> float | None:
+    return one.load.sent.p50 if one.load.ok >= FEW else None
+
+
+def _fell_behind(one: Measurement) -> bool:
+    """Return whether its latency tells how long the load was."""
+    pace = one.trial.load.pace
+    return isinstance(pace, Open) and one.load.throughput_rps < KEPT_UP * pace.rate
+
+
+# --- The two ends of the slope.
+
+
+def _slope(every: Sequence[Measurement]) -> Slope | None:
+    """Return them; None: there is no load with hardly a request in flight, or nothing but that."""
+    kept = [one for one in every if one.trial.load.keepalive and one.load.ok >= FEW]
+    top = max(kept, key=lambda one: one.load.throughput_rps, default=None)
+    if top is None:
+        return None
+    alone = _alone(kept, top.load.throughput_rps)
+    in_flight = _in_flight(top)
+    if alone is None or alone is top or alone.load.sent.mean is None or in_flight is None:
+        return None
+    in_work = top.load.throughput_rps * alone.load.sent.mean / 1000
+    interval = Interval((1 - SURE) * in_work, in_work, (1 + SURE) * in_work)
+    points = (_point(alone, 1), _point(top, max(round(in_flight), 1)))
+    return Slope(points, interval, points[-1].connections, rises=interval.high >= FULL * in_flight)
+
+
+def _alone(kept: Sequence[Measurement], most_rps: float) -> Measurement | None:
+    """Return the load in which a request waits for others least: one connection, else the lowest of low rates."""
+    single = [one for one in kept if one.trial.load.pace == Closed(1)]
+    if single:
+        return single[0]
+    low = [
+        one
+        for one in kept
+        if isinstance(one.trial.load.pace, Open) and one.load.throughput_rps <= LOW * most_rps
+    ]
+    return min(low, key=lambda one: one.load.throughput_rps, default=None)
+
+
+def _in_flight(one: Measurement) -> float | None:
+    pace = one.trial.load.pace
+    return float(pace.connections) if isinstance(pace, Closed) else one.load.mean_in_flight
+
+
+def _point(one: Measurement, connections: int) -> Point:
+    return Point(connections, one.load.throughput_rps, _cpus(one), one.server.threads_peak, _failing(one))
+
+
+def _cpus(one: Measurement) -> float:
+    return one.server.cpu_s / one.load.duration_s if one.load.duration_s else 0.0
+
+
+def _failing(one: Measurement) -> float:
+    outcomes = one.load.outcomes
+    under_way = outcomes.get("unfinished", 0) if isinstance(one.trial.load.pace, Closed) else 0
+    return max(one.load.requests - one.load.ok - under_way, 0) / max(one.load.requests, 1)
+
+
+# --- Counters and outcomes.
+
+
+def _counted(every: Sequence[Measurement], workers: int, machine_cpus: int) -> Counted:
+    overflows = [one.queue.overflows for one in every if one.queue.overflows is not None]
+    resets = (
+        (one.load.outcomes.get("reset", 0) + one.load.outcomes.get("refused", 0)) / max(one.load.requests, 1)
+        for one in every
+    )
+    return Counted(
+        sum(overflows) if overflows else None,
+        max(resets, default=0.0),
+        max(_throttled(every), default=None),
+        min(_busiest(every, workers), default=None),
+        _fails_from(every),
+        machine_cpus,
+    )
+
+
+def _throttled(every: Sequence[Measurement]) -> Iterator[float]:
+    for one in every:
+        told = [sample for sample in one.server.samples if sample.throttled_s is not None]
+        if told and told[-1].throttled_s is not None and told[-1].at_s:
+            yield told[-1].throttled_s / told[-1].at_s
+
+
+def _busiest(every: Sequence[Measurement], workers: int) -> Iterator[float]:
+    for one in every:
+        pace = one.trial.load.pace
+        if isinstance(pace, Closed):
+            used = (worker.cpu_s for worker in one.server.workers)
+            if (share := busiest(used, workers, pace.connections)) is not None:
+                yield share
+
+
+def _fails_from(every: Sequence[Measurement]) -> int | None:
+    """Return the fewest requests in flight with which some fail; None: as many do with half of them, or none does."""
+    known = [(in_flight, _failing(one)) for one in every if (in_flight := _in_flight(one)) is not None]
+    failing = [in_flight for in_flight, share in known if share >= FAILS]
+    if not failing:
+        return None
+    fewer = [share for in_flight, share in known if in_flight <= min(failing) / 2]
+    return round(min(failing)) if fewer and max(fewer) < HARDLY else None

@@ -1,0 +1,47 @@
+"""Faults that figures make likely: as lines of text, with the command that proves each. They accuse nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from velodrome.model.diagnosis import Suspected
+from velodrome.report.typeset import paragraph, visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+PROVES = "Nothing is proven. This proves it, or rules it out:"
+
+
+def grouped(every: Sequence[Suspected]) -> list[tuple[Suspected, list[str]]]:
+    """Return the first suspect of each fault, with whom else it is suspected of."""
+    found: dict[str, list[Suspected]] = {}
+    for one in every:
+        found.setdefault(one.id, []).append(one)
+    return [(first, [other.of for other in rest]) for first, *rest in found.values()]
+
+
+def sentence(one: Suspected, also: Sequence[str] = ()) -> str:
+    """Return `Suspect: nodelay (uvicorn · h11 ×2): p50 42.5 ms on reused connections, 0.4 ms on …`."""
+    others = f"; also {', '.join(also)}" if also else ""
+    return visible(f"Suspect: {one.id} ({one.of}{others}): {one.why.rstrip('.')}.")
+
+
+def texts(every: Sequence[Suspected], width: int) -> list[Text]:
+    """Return the same for a terminal of `width` columns; the commands stay whole, as they are there to be copied."""
+    from rich.text import Text  # noqa: PLC0415 - a search in a pipe has no time for it
+
+    found = []
+    for one, also in grouped(every):
+        found += paragraph(sentence(one, also), width, 1)
+        found += [*paragraph(PROVES, width, style="dim"), Text(f"   {visible(one.prove)}")]
+    return found
+
+
+def lines(every: Sequence[Suspected]) -> list[str]:
+    """Return two or three lines for each fault; none where nothing is suspected."""
+    found = []
+    for one, also in grouped(every):
+        found += [sentence(one, also), f"  {PROVES}", f"  {visible(one.prove)}"]
+    return found

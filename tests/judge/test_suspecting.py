@@ -1,0 +1,196 @@
+"""Loads that were measured for another purpose are read as the symptoms that the doctor's screens read."""
+
+from dataclasses import replace
+
+import pytest
+from tests.run.made import LOAD_FACTS, measurement, trial
+
+from velodrome.guest import catalog
+from velodrome.judge.steadiness import symptoms_of_load
+from velodrome.judge.suspecting import symptoms
+from velodrome.model.load import Closed, Load, Open
+from velodrome.model.measurement import (
+    Flag,
+    FlagKind,
+    Latency,
+    Measurement,
+    ServerSample,
+    Severity,
+    WorkerUse,
+)
+from velodrome.model.quantity import Interval
+from velodrome.model.symptoms import Symptoms
+
+pytestmark = pytest.mark.unit
+STACK = catalog.stacks()["uvicorn"]
+FULL = Load(Closed(64), 2.0)
+SLOW = Load(Open(100, "constant"), 2.0)
+FRESH = replace(SLOW, keepalive=False)
+
+
+def seen(*measured: Measurement, machine_cpus: int = 2) -> Symptoms:
+    return symptoms(measured, STACK, machine_cpus)
+
+
+def loaded(
+    load: Load,
+    rps: float,
+    ms: float,
+    *,
+    cpus: float = 0.2,
+    mean: float | None = None,
+    fastest: float | None = None,
+    workers: int = 1,
+    outcomes: dict[str, int] | None = None,
+) -> Measurement:
+    """Return a load of two seconds in which a request took so long, from sent."""
+    of = trial(load=load)
+    of = replace(of, contestant=replace(of.contestant, knobs={"workers": workers}))
+    count = round(2 * rps)
+    latency = Latency(mean or ms, ms, ms, ms, ms, ms, ms, ms)
+    failed = sum((outcomes or {}).values())
+    facts = replace(
+        LOAD_FACTS,
+        requests=count + failed,
+        ok=count,
+        duration_s=2.0,
+        throughput_rps=rps,
+        outcomes={"ok": count, **(outcomes or {})},
+        sent=latency,
+        due=latency,
+        mean_in_flight=rps * ms / 1000,
+        fastest_ms=fastest,
+    )
+    found = measurement(of)
+    return replace(found, load=facts, server=replace(found.server, cpu_s=2 * cpus), flags=())
+
+
+def test_the_slope_has_two_ends_and_littles_law_between_them() -> None:
+    found = seen(loaded(SLOW, 100, 50.0), loaded(FULL, 800, 80.0, cpus=0.3)).slope
+    assert found is not None
+    assert found.in_work == Interval(pytest.approx(36), pytest.approx(40), pytest.approx(44))
+    assert (found.knee, found.rises) == (64, False)
+    assert found.plateau.cpus == pytest.approx(0.3)
+
+
+def test_where_all_that_are_in_flight_are_in_work_nothing_bounds_them() -> None:
+    found = seen(loaded(SLOW, 100, 50.0), loaded(FULL, 1200, 53.0)).slope
+    assert found is not None
+    assert found.rises
+
+
+def test_one_connection_is_better_than_a_low_rate_and_a_high_rate_tells_nothing() -> None:
+    alone = loaded(Load(Closed(1), 2.0), 40, 25.0)
+    found = seen(loaded(SLOW, 100, 50.0), alone, loaded(FULL, 800, 80.0)).slope
+    assert found is not None
+    assert found.in_work.mid == pytest.approx(20)
+    assert seen(loaded(replace(SLOW, pace=Open(700)), 700, 50.0), loaded(FULL, 800, 80.0)).slope is None
+    assert seen(loaded(FULL, 800, 80.0)).slope is None
+
+
+def test_the_same_rate_on_fresh_and_on_reused_connections_is_compared() -> None:
+    found = seen(loaded(SLOW, 100, 42.5), loaded(FRESH, 100, 0.4), loaded(FULL, 800, 80.0)).reused
+    assert found is not None
+    assert (found.first_ms, found.later_ms) == (0.4, 42.5)
+
+
+def test_of_a_repeat_that_does_not_show_it_again_the_repeat_counts() -> None:
+    again = (loaded(SLOW, 100, 0.5), loaded(FRESH, 100, 0.4))
+    found = seen(loaded(SLOW, 100, 42.5), loaded(FRESH, 100, 0.4), *again).reused
+    assert found is not None
+    assert found.later_ms == 0.5
+
+
+def test_the_fastest_of_a_run_stands_for_a_fresh_connection_where_all_others_take_as_long() -> None:
+    both = loaded(SLOW, 100, 42.5, fastest=0.4), loaded(FULL, 1490, 43.0, fastest=0.6)
+    found = seen(*both).reused
+    assert found is not None
+    assert (found.first_ms, found.later_ms) == (0.4, 42.5)
+
+
+def test_a_load_that_fell_behind_tells_how_long_it_was_and_nothing_else() -> None:
+    behind = loaded(replace(SLOW, pace=Open(9000)), 1800, 550.0, mean=300.0, fastest=0.5)
+    found = seen(loaded(FULL, 1490, 43.0, fastest=0.6), behind).reused
+    assert found is not None
+    assert (found.first_ms, found.later_ms) == (0.6, 43.0)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"mean": 25.0, "fastest": 0.4}, {"fastest": 0.4, "cpus": 0.95}, {"fastest": None}],
+    ids=["two kinds of requests", "waits for the CPU", "not known"],
+)
+def test_else_the_fastest_says_nothing_of_connections(more: dict[str, float]) -> None:
+    assert seen(loaded(SLOW, 100, 42.5, **more)).reused is None  # type: ignore[arg-type]
+
+
+def test_what_the_lab_spoilt_says_nothing() -> None:
+    spoilt = loaded(SLOW, 100, 42.5, fastest=0.4)
+    flag = Flag(FlagKind.GENERATOR_LAGGED, Severity.INVALID, "", "")
+    assert seen(replace(spoilt, flags=(flag,))).reused is None
+
+
+def test_counters_and_outcomes_are_of_all_loads() -> None:
+    full = loaded(FULL, 800, 80.0, workers=2, outcomes={"reset": 400, "refused": 400})
+    workers = (WorkerUse(1, 0.7, None), WorkerUse(2, 0.1, None), WorkerUse(3, 0.0, None))
+    samples = (
+        ServerSample(1.0, 0.1, 1, 1, 1, None, 0, 4, 0.1),
+        ServerSample(2.0, 0.2, 1, 1, 1, None, 0, 9, 0.5),
+    )
+    full = replace(
+        full,
+        queue=replace(full.queue, overflows=9),
+        server=replace(full.server, workers=workers, samples=samples),
+    )
+    found = seen(loaded(SLOW, 100, 50.0, workers=2), full, machine_cpus=8).counted
+    assert found is not None
+    assert (found.overflows, found.fails_from, found.machine_cpus) == (9, 64, 8)
+    assert found.resets == pytest.approx(1 / 3)
+    assert found.throttled == pytest.approx(0.25)
+    assert found.busiest == pytest.approx(1.75)
+
+
+def test_failures_that_are_there_with_half_as_many_do_not_begin_anywhere() -> None:
+    half = Load(Closed(32), 2.0)
+    found = seen(
+        loaded(FULL, 800, 80.0, outcomes={"bad_status": 400}),
+        loaded(half, 800, 80.0, outcomes={"bad_status": 9}),
+    ).counted
+    assert found is not None
+    assert found.fails_from is None
+
+
+def test_without_any_load_nothing_is_known() -> None:
+    found = seen()
+    assert (found.slope, found.reused) == (None, None)
+
+
+DOCUMENT = {
+    "ok": 4000,
+    "fastest_ms": 0.5,
+    "latency_ms": {"sent": {"p50": 42.5, "mean": 42.4}},
+    "connections": {"opened": 50},
+    "load": {"protocol": "http"},
+    "server": {"busiest_cpu_s": 0.3, "span_s": 3.0},
+}
+
+
+def test_a_load_of_a_url_shows_what_reused_connections_do() -> None:
+    found = symptoms_of_load(DOCUMENT).reused
+    assert found is not None
+    assert (found.first_ms, found.later_ms) == (0.5, 42.5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"connections": {"opened": 4000}},
+        {"load": {"protocol": "grpc"}},
+        {"server": {"busiest_cpu_s": 2.9, "span_s": 3.0}},
+        {"latency_ms": {"sent": {"p50": None, "mean": None}}},
+        {"ok": 3},
+    ],
+    ids=["each on its own", "no HTTP/1.1", "computes", "no latency", "too few"],
+)
+def test_a_load_that_tells_nothing_of_that_shows_nothing(other: dict[str, object]) -> None:
+    assert symptoms_of_load({**DOCUMENT, **other}).reused is None

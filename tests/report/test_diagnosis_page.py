@@ -1,0 +1,93 @@
+"""The page of an examination: causes, both arms, the lanes of the timeline; nothing that an app chose runs in it."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.report.made_up_doctor import HOSTILE, SLO, TIMELINE, hostile, ill, well
+
+from velodrome.model.errors import OutputError
+from velodrome.model.timeline import Timeline
+from velodrome.report import diagnosis_charts as charts
+from velodrome.report.diagnosis_page import render, write
+
+pytestmark = pytest.mark.unit
+
+
+def text(page: str) -> str:
+    """Return what a reader reads of a page: no style, no tags."""
+    body = page.partition("<body>")[2] or page
+    return re.sub(r"<[^>]+>", " ", body).replace("&#39;", "'").replace("&lt;", "<").replace("&gt;", ">")
+
+
+def test_a_cause_is_a_card_with_its_line_its_cost_its_cure_and_both_arms() -> None:
+    page = render(ill())
+    said = text(page)
+    for part in (
+        "2 causes proven",
+        "pricing.py:88 in price",
+        "404/s of throughput",
+        "await asyncio.to_thread(price, cart)",
+        "proven by its cure",
+        "requests per second",
+        "p99, milliseconds",
+        "SLO p99 < 200ms, as it is: it holds up to 41.0/s",
+        "SLO p99 < 200ms, cured: it holds up to 413/s",
+    ):
+        assert part in said, part
+    assert page.index("blocking-call") < page.index("log-cost") < page.index("gil-convoy")
+    assert "/srv/shop/" not in said
+
+
+def test_every_lane_of_the_timeline_is_there_and_says_what_it_shows() -> None:
+    said = text(render(ill()))
+    for part in (
+        "Event loop late: 3 times",
+        "in price (pricing.py:88)",
+        "Collections of garbage: 2 of 1 ms or longer, 1 of the whole heap",
+        "(throttled): at most 0.3",
+        "Listen queue overflowed: at most 12 connections",
+    ):
+        assert part in said, part
+
+
+def test_lanes_share_their_seconds() -> None:
+    drawn = charts.timeline(TIMELINE)
+    lefts = {float(x) for x in re.findall(r'<rect x="([\d.]+)"', drawn)}
+    stall, collection = 0.9 / 3 * charts.WIDE, 0.91 / 3 * charts.WIDE
+    assert {round(stall, 1), round(collection, 1)} <= lefts
+
+
+def test_what_the_system_does_not_tell_is_said_and_not_drawn_as_none() -> None:
+    silent = replace(TIMELINE, counts=tuple(replace(one, throttled_s=None) for one in TIMELINE.counts))
+    assert f"(throttled): {charts.NOT_TOLD}" in text(str(charts.timeline(silent)))
+    empty = text(str(charts.timeline(Timeline("closed-8", 1.0, (), (), (), ()))))
+    assert "Event loop: never late" in empty
+    assert f"Listen queue overflowed: {charts.NOT_TOLD}" in empty
+
+
+def test_a_healthy_app_has_no_card_and_says_so() -> None:
+    said = text(render(well()))
+    assert "No cause was proven" in said
+    assert "SLO" not in said
+    assert "What happened when" not in said
+
+
+def test_nothing_that_an_app_chose_runs_or_breaks_out() -> None:
+    page = render(hostile())
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert HOSTILE not in page
+
+
+def test_an_slo_whose_cure_was_not_searched_says_why() -> None:
+    open_ = replace(ill(), slo=replace(SLO, cured=None, why_not_cured="no cause was cured"))
+    assert "not searched: no cause was cured" in text(render(open_))
+
+
+def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write(tmp_path / "doctor.html", ill())
+    assert (tmp_path / "doctor.html").read_text(encoding="utf-8") == render(ill())
+    with pytest.raises(OutputError, match="nowhere"):
+        write(tmp_path / "nowhere" / "doctor.html", ill())

@@ -1,0 +1,50 @@
+"""A system that does not show something: what falls away is said, with the cure; where all is shown, nothing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from velodrome.run.instruments.lacking import lacking
+
+pytestmark = pytest.mark.unit
+
+
+def proc(folder: Path, *, schedstat: bool = True, others: bool = True, groups: bool = True) -> Path:
+    """Return a made-up /proc."""
+
+    own, mount = folder / "self", folder / "groups"
+    for each in (own, mount, folder / str(os.getpid())):
+        each.mkdir(parents=True)
+    if schedstat:
+        (own / "schedstat").write_text("1 2 3\n")
+    if others:
+        (folder / "1").mkdir()
+        (folder / "1" / "stat").write_text("1 (init) S\n")
+    if groups:
+        (own / "mountinfo").write_text(f"30 20 0:1 / {mount} rw - cgroup2 none rw\n")
+        (folder / str(os.getpid()) / "cgroup").write_text("0::/\n")
+        (mount / "cpu.stat").write_text("throttled_usec 0\n")
+    return folder
+
+
+def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
+    assert list(lacking(proc(tmp_path), "linux")) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [("schedstat", "blocking-call and gil-convoy"), ("others", "hidepid"), ("groups", "throttling")],
+)
+def test_what_is_not_shown_is_said_with_what_falls_away_and_the_cure(
+    missing: str, told: str, tmp_path: Path
+) -> None:
+    (said,) = lacking(proc(tmp_path, **{missing: False}), "linux")
+    assert told in said
+    assert ": " in said
+
+
+def test_another_system_is_named(tmp_path: Path) -> None:
+    (said,) = lacking(tmp_path, "darwin")
+    assert said.startswith("darwin")
+    assert "Linux" in said
