@@ -1,6 +1,7 @@
 """AB: one thing changed. Both arms under the same load, each on a server started for it, block by block in drawn order.
 
     before, after = block(trial, lab, (AS_IT_IS, treatment), Loaded(64), number=0)
+    before, after = probed(trial, lab, (AS_IT_IS, treatment), (probe, probe), number=0)
 
 A server that is started once may lie better in memory than the other for as long as it runs: what a block compares is
 two fresh ones.
@@ -9,8 +10,9 @@ two fresh ones.
 import random
 from dataclasses import dataclass
 
-from velodrome.model.diagnosis import Figures, Treatment
+from velodrome.model.diagnosis import Figures, Met, Probe, Treatment
 from velodrome.model.trial import Trial
+from velodrome.run.instruments import situations
 from velodrome.run.instruments.standing import figures, standing
 from velodrome.run.lab import Lab
 
@@ -46,12 +48,39 @@ def block(
 
     Raises NoServerError or AppAnswersWrongError where one cannot be served or loaded.
     """
-    order = [0, 1]
-    random.Random(f"{SEED}/{number}").shuffle(order)
     found: dict[int, Arm] = {}
-    for side in order:
+    for side in _order(number):
         with standing(trial, lab, treatments[side]) as server:
             server.warm()
             measured = server.closed(load.connections, load.seconds)
             found[side] = Arm(figures(measured), server.took())
     return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class ProbedArm:
+    """One arm in one block of an experiment that counts."""
+
+    met: Met
+    took: frozenset[str]
+    """The treatments that met what they change."""
+
+
+def probed(
+    trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], probes: tuple[Probe, Probe], number: int
+) -> tuple[ProbedArm, ProbedArm]:
+    """Make a situation in both arms of a block, the first and the second treatment. Raises as `block` does."""
+    found: dict[int, ProbedArm] = {}
+    for side in _order(number):
+        with standing(trial, lab, treatments[side]) as server:
+            if probes[side].warm:
+                server.warm()
+            met = situations.meet(server, probes[side])
+            found[side] = ProbedArm(met, server.took())
+    return found[0], found[1]
+
+
+def _order(number: int) -> list[int]:
+    order = [0, 1]
+    random.Random(f"{SEED}/{number}").shuffle(order)
+    return order

@@ -10,18 +10,19 @@ Whatever the treatment writes is in a folder that is removed at the end.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from velodrome.guest.injected.treating import WARM
+from velodrome.guest.stack import Stack
 from velodrome.model.diagnosis import AS_IT_IS, Figures, Treatment
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.trial import Session, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run import account
 from velodrome.run.injecting import Injected
 from velodrome.run.lab import Lab
@@ -43,7 +44,7 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
 
     Raises NoServerError where it does not start, AppAnswersWrongError where the app does not answer as it is to.
     """
-    contestant = replace(trial.contestant, knobs={**trial.contestant.knobs, **treatment.knobs})
+    contestant = contestant_of(trial.contestant, treatment, lab.stacks)
     mine = replace(trial, contestant=contestant)
     with scratch.held("injected") as folder, ExitStack() as running:
         account.hand_over(folder)
@@ -57,6 +58,19 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
         yield Standing(mine, given, booted, folder)
 
 
+def contestant_of(contestant: Contestant, treatment: Treatment, stacks: Mapping[str, Stack]) -> Contestant:
+    """Return a contestant with the settings of a treatment; on another stack, with those that one has as well."""
+    knobs = {**contestant.knobs, **treatment.knobs}
+    if not treatment.stack:
+        return replace(contestant, knobs=knobs)
+    there = stacks[treatment.stack].knobs
+    return replace(
+        contestant,
+        stack=treatment.stack,
+        knobs={name: value for name, value in knobs.items() if name in there},
+    )
+
+
 @dataclass(frozen=True)
 class Standing:
     """The server."""
@@ -65,6 +79,8 @@ class Standing:
     lab: Lab
     booted: Booted
     folder: Path
+    loads: list[Measurement] = field(default_factory=list)
+    """What it carried so far."""
 
     def warm(self) -> None:
         """Ask it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
@@ -91,7 +107,20 @@ class Standing:
             found = measure(replace(self.trial, load=load), self.booted, self.lab)
         if isinstance(found, Failed):
             raise NoServerError(self.trial.contestant.label, found.reason, found.last_lines)
+        self.loads.append(found)
         return found
+
+    def in_use(self) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
+        """Return requests that were answered so far, and bytes and descriptors in use, for each load it carried."""
+        answered = 0
+        memory, descriptors = list[tuple[int, float]](), list[tuple[int, float]]()
+        for one in self.loads:
+            answered += round(one.load.answers)
+            last = one.server.samples[-1].rss_bytes if one.server.samples else one.server.rss_peak_bytes
+            memory.append((answered, float(last)))
+            if one.server.fds_peak is not None:
+                descriptors.append((answered, float(one.server.fds_peak)))
+        return tuple(memory), tuple(descriptors)
 
     def took(self) -> frozenset[str]:
         """Return the treatments that met what they change."""
