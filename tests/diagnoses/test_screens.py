@@ -64,6 +64,7 @@ BLIND = replace(
     met={},
     setting=replace(SETTING, keeps_idle_s=None),
     memory=(),
+    descriptors=(),
 )
 
 

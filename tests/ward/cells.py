@@ -69,8 +69,20 @@ ILL = (
     Cell("keep-alive holds the thread", "plain:nothing", "sync-keepalive", stack=HOLDING),
     Cell("short queue", "plain:waiting", "backlog-overflow", stack="gunicorn-gthread", knobs={"backlog": 16}),
     Cell("one worker does all", "sound:waiting", "hot-workers", knobs={"workers": 2}),
+    Cell(
+        "one worker does all, asyncio",
+        "sound:waiting",
+        "hot-workers",
+        knobs={"workers": 2, "loop": "asyncio"},
+    ),
     Cell("mixes requests up", "mixing:severe", "context-bleed"),
-    Cell("background task", "afterwards:severe", "background-holds", requires=(STARLETTE,)),
+    Cell(
+        "background task",
+        "afterwards:severe",
+        "background-holds",
+        stack="gunicorn-asgi",  # uvicorn 0.54 takes the next request of a connection before the app has returned
+        requires=(STARLETTE,),
+    ),
     Cell("uploads unread", "plain:nothing", "unread-body", stack="gunicorn-sync", requests=UPLOAD),
     Cell("ends at once", "ending:severe", "lost-at-stop"),
     Cell("ends at once, waitress", "plain:slow", "lost-at-stop", stack="waitress"),
@@ -82,6 +94,7 @@ ILL = (
         "works behind the answer",
         "afterwards:severe_without_starlette",
         "background-holds",
+        stack="gunicorn-asgi",
         requires=(STARLETTE,),
     ),
 )
@@ -107,7 +120,7 @@ WELL = (
     Cell("pool that raises, cured", "redis_pool:cured", requires=(REDIS,)),
     Cell("leaves files open, cured", "leaking:cured"),
     Cell("keeps all, cured: a cache that fills", "keeping:cured"),
-    Cell("background task, cured", "afterwards:cured", requires=(STARLETTE,)),
+    Cell("background task, cured", "afterwards:cured", stack="gunicorn-asgi", requires=(STARLETTE,)),
     Cell("answers at once", "sound:nothing"),
     Cell("awaits", "sound:waiting"),
     Cell("decoy: computes on the loop", "sound:computing"),

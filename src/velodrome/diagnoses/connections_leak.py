@@ -18,7 +18,7 @@ def screen(seen: Symptoms) -> Screened:
     if len(loads) < LEAST_LOADS:
         return Unknown("its open descriptors over the screens could not be seen")
     (requests, first), (all_requests, last) = loads[0], loads[-1]
-    said = f"{last - first} more descriptors open after {all_requests - requests} requests"
+    said = f"{last - first:.0f} more descriptors open after {all_requests - requests} requests"
     evidence = Evidence("counter", said, {"descriptors": [list(one) for one in seen.descriptors]})
     rises = all(later[1] > before[1] for before, later in pairwise(loads))
     if not rises or (last - first) / max(all_requests - requests, 1) < LEAST_EACH:

@@ -26,7 +26,7 @@ def look(setting: Setting) -> Probe | None:
     return Probe(
         "upload",
         f"16 requests with a body of {BODY // 1_000_000} MB",
-        "without an answer",
+        "reset unread",
         {"size": BODY},
         unprovoked={"size": 0},
         seconds=1.0,
@@ -34,7 +34,7 @@ def look(setting: Setting) -> Probe | None:
 
 
 def screen(seen: Symptoms) -> Screened:
-    """Look whether an answer to a large request arrives."""
+    """Look whether connections are reset because of what was not read."""
     probe = look(seen.setting)
     if probe is None:
         return Absent("no request has a body")
@@ -61,7 +61,8 @@ fault = Fault(
     "resets in the place of answers to uploads: the app answers before it has read the body; read it first",
     ("measured here",),
     "The server closes a connection on which there is something unread, which resets it, and the answer is lost.",
-    "Requests with a large body get no answer; where the body is read first (WSGI and ASGI), or is small, they do.",
+    "Connections with a large body are reset, and their answers may be lost; where the body is read first (gunicorn, "
+    "uvicorn), or is small, they are not.",
     screen,
     look,
 )

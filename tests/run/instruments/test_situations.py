@@ -1,6 +1,7 @@
 """What probes count: of servers that lose, hold up or mix up requests, and of one that does not."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -150,6 +151,35 @@ def test_the_next_request_on_a_connection_waits_for_what_is_done_behind_an_answe
     same = made(handle, lambda at: situations.again(at, same=1, pairs=4))
     assert (same.hits, same.of) == (4, 4)
     assert made(handle, lambda at: situations.again(at, same=0, pairs=4)).hits == 0
+
+
+def closing(reads: bool = True) -> Handler:
+    """Return a server that ends each connection with its answer, whether or not it has read the request."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if reads:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            await reader.readexactly(int(length or 0))
+        else:
+            await reader.read(1)
+        writer.write(OK)
+        writer.close()
+
+    return handle
+
+
+def test_a_burst_that_is_taken_in_has_nobody_late() -> None:
+    found = made(closing(), lambda at: situations.burst(at, count=32))
+    assert (found.hits, found.of, found.outcomes) == (0, 32, {"answered": 32})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's counters")
+def test_uploads_that_are_not_read_are_reset() -> None:
+    unread = made(closing(reads=False), lambda at: situations.upload(at, size=4_000_000))
+    assert unread.hits > unread.of / 2
+    read = made(closing(), lambda at: situations.upload(at, size=200_000))
+    assert (read.hits, read.outcomes) == (0, {"ok": 16})
 
 
 @pytest.mark.parametrize(
