@@ -49,6 +49,8 @@ SUSPICIOUS = {
     "context-bleed": meeting("context-bleed", 3, 200),
     "background-holds": meeting("background-holds", 16),
     "unread-body": meeting("unread-body", 16),
+    "no-cancel": meeting("no-cancel", 12),
+    "cold-worker": meeting("cold-worker", 2, 2),
     "lost-at-stop": meeting("lost-at-stop", 16),
     "locked-database": failing(0.4),
     "pool-raises": failing(0.4),

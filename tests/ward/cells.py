@@ -89,6 +89,8 @@ ILL = (
     Cell("database that is locked", "locking:severe", "locked-database"),
     Cell("pool that raises", "redis_pool:severe", "pool-raises", requires=(REDIS,)),
     Cell("leaves files open", "leaking:severe", "connections-leak"),
+    Cell("works for nobody", "leaving:severe", "no-cancel"),
+    Cell("first request loads", "cold:severe", "cold-worker", stack="gunicorn-gthread"),
     Cell("keeps all", "keeping:severe", "growth"),
     Cell(
         "works behind the answer",
@@ -119,6 +121,8 @@ WELL = (
     Cell("database that is locked, cured", "locking:cured"),
     Cell("pool that raises, cured", "redis_pool:cured", requires=(REDIS,)),
     Cell("leaves files open, cured", "leaking:cured"),
+    Cell("works for nobody, cured", "leaving:cured"),
+    Cell("first request loads, cured", "cold:cured", stack="gunicorn-gthread"),
     Cell("keeps all, cured: a cache that fills", "keeping:cured"),
     Cell("background task, cured", "afterwards:cured", stack="gunicorn-asgi", requires=(STARLETTE,)),
     Cell("answers at once", "sound:nothing"),

@@ -136,6 +136,54 @@ async def app(scope, receive, send):
     assert injected.took() == {"read-body"}
 
 
+LEAVING = """
+import asyncio
+async def app(scope, receive, send):
+    await receive()
+    if scope["path"] == "/long":
+        await asyncio.sleep(60)
+    await send({"type": "http.response.body"})
+    await asyncio.sleep(0)
+    await send({"type": "behind the answer"})
+
+class Config:
+    def load(self):
+        self.loaded_app = app
+"""
+
+
+def test_a_call_is_cancelled_when_its_client_has_left_unanswered_and_not_behind_the_answer(
+    injected: Injected,
+) -> None:
+    package(injected, "uvicorn", "config", LEAVING)
+    program = """
+        import asyncio
+        from uvicorn.config import Config
+        said = []
+        async def send(what):
+            said.append(what)
+        config = Config()
+        config.load()
+        def from_client(*messages):
+            left = list(messages)
+            async def receive():
+                await asyncio.sleep(0)
+                return {"type": left.pop(0) if len(left) > 1 else left[0]}
+            return receive
+        async def main():
+            for path in ("/long", "/short"):
+                receive = from_client("http.request", "http.disconnect")
+                if path == "/short":
+                    receive = from_client(*["http.request"] * 9, "http.disconnect")
+                await asyncio.wait_for(config.loaded_app({"type": "http", "path": path}, receive, send), 10)
+        asyncio.run(main())
+        print(said)
+    """
+    said = "[{'type': 'http.response.body'}, {'type': 'behind the answer'}]\n"
+    assert injected.run(program, {"cancelled": True}) == said
+    assert injected.took() == {"cancelled"}
+
+
 def test_sqlite_waits_for_a_lock_whatever_the_app_says(injected: Injected) -> None:
     program = """
         import sqlite3

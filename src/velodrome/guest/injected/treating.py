@@ -387,6 +387,62 @@ def _read_body(giving: Giving, wanted: bool) -> None:
         giving.finder.after("uvicorn.config", of_uvicorn)
 
 
+def _cancelled(giving: Giving, wanted: bool) -> None:
+    """Have uvicorn cancel the app's call when the client of an unanswered request has left."""
+
+    def leaving(app: Any) -> Any:
+        import asyncio
+
+        async def watched(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            messages: Any = asyncio.Queue()
+            state = {"answered": False, "left": False}
+
+            async def listen() -> None:
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect" and not state["answered"]:
+                        state["left"] = True
+                        giving.took("cancelled")
+                        call.cancel()
+                        return
+                    messages.put_nowait(message)
+                    if message["type"] == "http.disconnect":
+                        return
+
+            async def answer(message: Any) -> None:
+                # What follows the answer is work of the app's own choice.
+                if message["type"] == "http.response.body" and not message.get("more_body"):
+                    state["answered"] = True
+                await send(message)
+
+            call = asyncio.ensure_future(app(scope, messages.get, answer))
+            listener = asyncio.ensure_future(listen())
+            try:
+                await call
+            except asyncio.CancelledError:
+                if not state["left"]:
+                    raise
+            finally:
+                listener.cancel()
+
+        return watched
+
+    def patch(module: Any) -> None:
+        before = module.Config.load
+
+        def load(self: Any) -> None:
+            before(self)
+            self.loaded_app = leaving(self.loaded_app)
+
+        module.Config.load = load
+
+    if wanted:
+        giving.finder.after("uvicorn.config", patch)
+
+
 def _sqlite_timeout(giving: Giving, seconds: float) -> None:
     """Have connections of `sqlite3` wait so long for a lock, whatever the app says."""
 
@@ -449,6 +505,7 @@ TREATMENTS = {
     "background-detached": _background_detached,
     "reuseport": _reuseport,
     "read-body": _read_body,
+    "cancelled": _cancelled,
     "sqlite-timeout": _sqlite_timeout,
     "redis-connections": _redis_connections,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

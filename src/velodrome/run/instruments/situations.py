@@ -12,6 +12,7 @@ import inspect
 import os
 import re
 import secrets
+import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -187,12 +188,18 @@ def _canaries(answer: Answer) -> set[str]:
     return {one for text in texts for one in CANARY.findall(text)}
 
 
+FEWEST_PAIRS = 4
+
+
 async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
     """Ask twice, one right after the other: on the same connection, or (`same` 0) on two."""
     usual = await _usual(at)
     late: list[Answer] = []
     every: list[Answer] = []
-    for _ in range(int(pairs)):
+    until = time.monotonic() + OPEN_S
+    for number in range(int(pairs)):
+        if number >= FEWEST_PAIRS and time.monotonic() > until:
+            break
         async with Client(at) as client, Client(at) as other:
             first = await client.request()
             if first.outcome != "ok":
@@ -300,6 +307,124 @@ async def stop(at: Where, server: Standing, signalled: float = 1) -> Met:
     return _met(lost, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual, seconds=seconds)
 
 
+LONG_S, WORK_S = 0.05, 0.01
+"""A request that takes less, or computes less and calls nobody, is over before it matters that its client has left."""
+
+
+async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
+    """Have clients leave in the middle of their requests, and count for how many the work goes on all the same.
+
+    By the calls to third parties where there are some, else by CPU time; over what as many whole requests take.
+    """
+    usual = await _usual(at)
+    if usual < LONG_S:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
+
+    async def asked(leaving: bool) -> tuple[float, float]:
+        """Return what is done for requests: in all where their clients stay, else after these have left."""
+        async with AsyncExitStack() as opened:
+            clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
+            before = _done(server)
+            sent = [asyncio.ensure_future(client.request()) for client in clients]
+            if leaving:
+                await asyncio.sleep(usual / 3)
+                for client in clients:
+                    client.abort()
+                await asyncio.gather(*sent)
+                await asyncio.sleep(LEFT_S)
+                before = _done(server)
+            else:
+                await asyncio.gather(*sent)
+        # What goes on has come to its end when nothing has been done for a while.
+        until, last = time.monotonic() + MOST_S, _done(server)
+        while time.monotonic() < until:
+            await asyncio.sleep(max(LEFT_S, usual / 2))
+            now = _done(server)
+            if now[0] == last[0] and now[1] - last[1] < WORK_S:
+                break
+            last = now
+        calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
+        return calls, cpu_s
+
+    whole = await asked(False)
+    if not whole[0] and whole[1] < IN_FLIGHT * WORK_S:
+        return Met(0, 0, figures={"cpu_ms": 1000 * whole[1] / IN_FLIGHT})
+    after = await asked(True) if leaves else (0.0, 0.0)
+    share = after[0] / whole[0] if whole[0] else after[1] / whole[1]
+    hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
+    what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{after[1]:.2g} s of CPU"
+    return Met(
+        hits, IN_FLIGHT, {}, {"calls": after[0], "cpu_s": after[1]}, f"{what} after their clients had left"
+    )
+
+
+LEFT_S = 0.05
+"""After clients have left: for their server to notice, and to finish what it is at."""
+
+
+def _done(server: Standing) -> tuple[float, float]:
+    """Return calls to third parties so far, and CPU seconds of the server."""
+    third_parties = server.booted.upstreams
+    calls = sum(one.so_far() for one in third_parties)
+    cpu_s = 0.0
+    for pid in _tree(server.booted.server.pid):
+        with suppress(psutil.Error, OSError):
+            times = psutil.Process(pid).cpu_times()
+            cpu_s += times.user + times.system
+    return float(calls), cpu_s
+
+
+COLD_S, COLD_TIMES = 0.05, 3.0
+"""By which the first request of a worker takes longer, and how many times as long, for it to be cold."""
+RENEWED_S, CALM_S = 6.0, 0.2
+"""For another worker to be there, and how long it does nothing when it is ready."""
+
+
+async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float = 6) -> Met:
+    """End a worker, wait till another has taken its place and is ready, and count when its first request is slow."""
+    usual = await _usual(at)
+    hits, made, slowest = 0, 0, 0.0
+    for _ in range(int(rounds)):
+        workers = _workers(server, at.port)
+        if replaced:
+            if not workers or server.booted.server.pid in workers:
+                break  # nobody replaces the first process
+            with suppress(OSError):
+                os.kill(min(workers), signal.SIGTERM)
+            if not await _renewed(server, at.port, workers):
+                break
+        # With several workers it is one of a few at once that meets the new one.
+        answers = await _fresh(at, 1 if len(workers) < 2 else 4 * len(workers), MOST_S)
+        made += 1
+        longest = max(one.seconds for one in answers)
+        hits += longest > max(usual + COLD_S, COLD_TIMES * usual)
+        slowest = max(slowest, longest)
+    said = f"up to {1000 * slowest:.3g} ms, {1000 * usual:.3g} ms otherwise"
+    return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, said)
+
+
+def _workers(server: Standing, port: int) -> set[int]:
+    """Return the processes of a server that can take its connections."""
+    with entered(server.booted.site.server):
+        inodes = {one.inode for one in netlink.listening(port) or ()} - {0}
+    holders = _holders(server.booted.server.pid, inodes)
+    return {pid for pid in holders if pid != server.booted.server.pid} or set(holders)
+
+
+async def _renewed(server: Standing, port: int, before: set[int]) -> bool:
+    """Wait till a worker is there that was not, and does nothing more; return whether one came."""
+    until = time.monotonic() + RENEWED_S
+    last: tuple[set[int], float] = (set(), 0.0)
+    while time.monotonic() < until:
+        await asyncio.sleep(CALM_S)
+        fresh = _workers(server, port) - before
+        cpu_s = _done(server)[1]
+        if fresh and (fresh, cpu_s) == last:
+            return True
+        last = fresh, cpu_s
+    return bool(last[0])
+
+
 FILLING, LOADS, LOAD_S, LOADED = 3, 8, 0.4, 8
 
 
@@ -367,7 +492,9 @@ async def crowd(at: Where, server: Standing, connections: float, seconds: float 
 
 async def _usual(at: Where) -> float:
     """Return how long a request takes on a connection of its own, seconds. Raises NoServerError without an answer."""
-    answers = [(await _fresh(at, 1, MOST_S))[0] for _ in range(USUAL)]
+    answers = await _fresh(at, 1, MOST_S)
+    while len(answers) < USUAL and answers[0].seconds < SLACK_S:
+        answers += await _fresh(at, 1, MOST_S)
     right = [one.seconds for one in answers if one.outcome == "ok"]
     if not right:
         raise NoServerError(
@@ -406,5 +533,6 @@ def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: 
 
 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
-    one.__name__: one for one in (reuse, idle, slow, burst, canary, again, spread, upload, stop, grow, crowd)
+    one.__name__: one
+    for one in (reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd)
 }
