@@ -133,7 +133,7 @@ def test_requests_that_only_the_arm_as_it_is_loses_are_a_cause_and_say_which_sha
     found = counted(counts([16, 15], [0, 0]), "cure")
     assert found is not None
     assert found.ruling is Ruling.CAUSE
-    lost = found.effect["late"]
+    lost = found.effect["share"]
     assert 0.5 < lost.low < 31 / 32 == lost.mid
     assert "31 of 32" in found.reason
 

@@ -52,11 +52,10 @@ def screen(seen: Symptoms) -> Screened:
         Treatment("background tasks detached", {"background-detached": True}),
         0,
         cure,
-        (probe.counts,),
         takes="background-detached",
         probe=probe,
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     return Suspect(0.8, said(found, probe), (detached, dose), evidence, loss=0.3)
 
 

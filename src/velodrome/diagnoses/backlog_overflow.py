@@ -49,9 +49,9 @@ def screen(seen: Symptoms) -> Screened:
         f"--knob backlog={seen.setting.knobs['backlog']}" if knob else "",
         f"--knob backlog={RAISED}" if knob else "",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     longer = Treatment(f"a backlog of {RAISED}", knobs={"backlog": RAISED})
-    cured = Experiment(longer, 0, cure, (probe.counts,), probe=probe)
+    cured = Experiment(longer, 0, cure, probe=probe)
     return Suspect(0.8, said(found, probe), (cured, dose) if knob else (dose,), evidence, loss=found.share)
 
 

@@ -57,7 +57,7 @@ def screen(seen: Symptoms) -> Screened:
         "the same when the module is imported, or in the app's lifespan (gunicorn: post_worker_init)",
     )
     probe = _probe(ROUNDS)
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     return Suspect(0.8, said(found, _probe(LOOKED)), (dose,), evidence, loss=0.1)
 
 

@@ -39,7 +39,7 @@ def screen(seen: Symptoms) -> Screened:
         seconds=10.0,
         worth=0.5,
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     return Suspect(0.9, said, (dose,), (evidence,), loss=0.5)
 
 

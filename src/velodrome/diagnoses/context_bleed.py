@@ -48,7 +48,7 @@ def screen(seen: Symptoms) -> Screened:
         "a thread local or an object that requests share",
         "where the request's data is kept",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     return Suspect(0.95, said(found, probe), (dose,), evidence, loss=0.9)
 
 

@@ -57,7 +57,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.8,
         said(found, probe),
-        (Experiment(own, 0, cure, (probe.counts,), takes="reuseport", probe=probe),),
+        (Experiment(own, 0, cure, takes="reuseport", probe=probe),),
         evidence,
         loss=1 - 1 / (seen.setting.workers * found.share),
     )

@@ -58,9 +58,9 @@ def screen(seen: Symptoms) -> Screened:
         before,
         f"--knob {knob}={RAISED}" if knob else "",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     raised = Treatment(f"{knob} {RAISED}", knobs={knob: RAISED})
-    cured = Experiment(raised, 0, cure, (probe.counts,), probe=probe)
+    cured = Experiment(raised, 0, cure, probe=probe)
     return Suspect(0.8, said(found, probe), (cured, dose) if knob else (dose,), evidence, loss=found.share)
 
 

@@ -23,7 +23,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.5,
         found.why,
-        (Experiment(waits, 0, cure, (probe.counts,), takes="sqlite-timeout", needless=True, probe=probe),),
+        (Experiment(waits, 0, cure, takes="sqlite-timeout", needless=True, probe=probe),),
         found.evidence,
         found.loss,
     )

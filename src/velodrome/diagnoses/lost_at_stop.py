@@ -47,7 +47,7 @@ def screen(seen: Symptoms) -> Screened:
         "ends in order, and more time for that than the longest request takes",
         "where SIGTERM is handled",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     return Suspect(0.9, said(found, probe), (dose,), evidence, loss=0.2)
 
 

@@ -55,8 +55,8 @@ def screen(seen: Symptoms) -> Screened:
         0.6,
         said(found, probe),
         (
-            Experiment(cancelled, 0, cure, (probe.counts,), takes="cancelled", probe=probe),
-            Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe),
+            Experiment(cancelled, 0, cure, takes="cancelled", probe=probe),
+            Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe),
         ),
         evidence,
         loss=0.3 * found.share,

@@ -23,11 +23,7 @@ def screen(seen: Symptoms) -> Screened:
     return Suspect(
         0.5,
         found.why,
-        (
-            Experiment(
-                larger, 0, cure, (probe.counts,), takes="redis-connections", needless=True, probe=probe
-            ),
-        ),
+        (Experiment(larger, 0, cure, takes="redis-connections", needless=True, probe=probe),),
         found.evidence,
         found.loss,
     )

@@ -54,9 +54,9 @@ def screen(seen: Symptoms) -> Screened:
         seen.setting.stack,
         f"--stack {other}" if other else "",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     threads = Treatment(f"on {other}", stack=other)
-    cured = Experiment(threads, 0, cure, (probe.counts,), probe=probe)
+    cured = Experiment(threads, 0, cure, probe=probe)
     return Suspect(0.8, said(found, probe), (cured, dose) if other else (dose,), evidence, loss=found.share)
 
 

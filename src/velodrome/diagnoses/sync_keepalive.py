@@ -55,10 +55,8 @@ def screen(seen: Symptoms) -> Screened:
         f"--knob keepalive={seen.setting.knobs['keepalive']}" if knob else "keep-alive",
         "--knob keepalive=0" if knob else "Connection: close",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
-    none = Experiment(
-        Treatment("no keep-alive", knobs={"keepalive": 0}), 0, cure, (probe.counts,), probe=probe
-    )
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    none = Experiment(Treatment("no keep-alive", knobs={"keepalive": 0}), 0, cure, probe=probe)
     return Suspect(0.8, said(found, probe), (none, dose) if knob else (dose,), evidence, loss=found.share)
 
 

@@ -51,8 +51,8 @@ def screen(seen: Symptoms) -> Screened:
         "the body read, or thrown away piece by piece, before the answer",
     )
     read = Treatment("bodies read before the app is called", {"read-body": True})
-    cured = Experiment(read, 0, cure, (probe.counts,), takes="read-body", probe=probe)
-    dose = Experiment(AS_IT_IS, 0, cure, (probe.counts,), "dose", probe=probe)
+    cured = Experiment(read, 0, cure, takes="read-body", probe=probe)
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     return Suspect(0.8, said(found, probe), (cured, dose), evidence, loss=found.share)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from velodrome.judge.before_after import Failing
 from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate, more_by_chance
-from velodrome.model.diagnosis import METRICS, RISES, Arms, Counts, Ruling
+from velodrome.model.diagnosis import METRICS, RISES, SHARE, Arms, Counts, Ruling
 from velodrome.model.noise import SHIPPED, Spread
 from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Point, Slope
@@ -104,12 +104,12 @@ def counted(counts: Counts, proof: str) -> Judged | None:
         return None
     both = Failing(*sides)
     low, high = both.shares
-    reason = f"{probe.counts} {_of(sides[1])} {_PROVOKED[proof]}, {_of(sides[0])} {_UNPROVOKED[proof]}"
+    reason = f"{_of(sides[1])} {probe.counts} {_PROVOKED[proof]}, {_of(sides[0])} {_UNPROVOKED[proof]}"
     more = Interval(max(both.shown.low, 0.0), both.shown.mid, both.shown.high)
     chance = more_by_chance(*_deflated(sides[1], both), *_deflated(sides[0], both)) * len(COUNT_LOOKS)
     agree = all(one[worse].share - one[better].share > probe.worth / 2 for one in counts.blocks)
     if agree and chance < LEVEL and more.mid >= probe.worth:
-        return Judged(Ruling.CAUSE, reason, {probe.counts: more}, 1 + high - low)
+        return Judged(Ruling.CAUSE, reason, {SHARE: more}, 1 + high - low)
     if more.high < probe.worth:
         return Judged(Ruling.NOT_A_CAUSE, f"{reason}: no difference that matters")
     return Judged(Ruling.CANNOT_TELL, reason) if len(counts.blocks) >= COUNT_LOOKS[-1] else None

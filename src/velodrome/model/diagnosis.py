@@ -89,6 +89,10 @@ class Arms:
         }
 
 
+SHARE = "share"
+"""The effect of a fault that a probe proves: the share of what it counts that the fault adds, from 0 to 1."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """One situation that is made on purpose against a standing server, and in which something is counted."""
@@ -98,7 +102,7 @@ class Probe:
     about: str
     """What is done: "24 requests beside 128 idle connections"."""
     counts: str = "lost"
-    """What is counted, a word after "requests": `lost`, `late`, …; the name of the effect, too."""
+    """What is counted, as it follows a number: `lost`, `late`, …"""
     settings: Mapping[str, float] = field(default_factory=dict)
     unprovoked: Mapping[str, float] = field(default_factory=dict)
     """Settings without the provocation; all else is the same."""

@@ -1,7 +1,9 @@
 """What probes count: of servers that lose, hold up or mix up requests, and of one that does not."""
 
 import asyncio
+import socketserver
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -169,8 +171,27 @@ def closing(reads: bool = True) -> Handler:
     return handle
 
 
+class Answering(socketserver.StreamRequestHandler):
+    """Answers once."""
+
+    def handle(self) -> None:
+        while self.rfile.readline() != b"\r\n":
+            pass
+        self.wfile.write(OK)
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """In threads of its own: a burst waits for nothing else."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+
 def test_a_burst_that_is_taken_in_has_nobody_late() -> None:
-    found = made(closing(), lambda at: situations.burst(at, count=32))
+    with Server(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        found = asyncio.run(situations.burst(Where("127.0.0.1", server.server_address[1]), count=32))
+        server.shutdown()
     assert (found.hits, found.of, found.outcomes) == (0, 32, {"answered": 32})
 
 

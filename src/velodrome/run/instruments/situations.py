@@ -135,13 +135,13 @@ async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 
     return _late(answers, usual)
 
 
-async def burst(at: Where, count: float, patience_s: float = 2.5) -> Met:
+async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None) -> Met:
     """Connect many times at once, with a request each, and count those that are turned away or late by a second."""
     data = at.with_headers(Connection="close").request
-    before = kernel.tcp_counters().get("ListenOverflows")
-    knocks = await asyncio.to_thread(backlog.burst, (at.host, at.port), int(count), data, patience_s)
-    after = kernel.tcp_counters().get("ListenOverflows")
-    overflows = 0 if before is None or after is None else after - before
+    before = _counter("ListenOverflows", server)
+    # Not in another thread: that would be in another network.
+    knocks = backlog.burst((at.host, at.port), int(count), data, patience_s)
+    overflows = _counter("ListenOverflows", server) - before
     slowest = max((one.ended_s or patience_s for one in knocks), default=0.0)
     return Met(
         sum(one.late for one in knocks),
@@ -261,16 +261,16 @@ def _tree(root: int) -> list[int]:
     return []
 
 
-async def upload(at: Where, size: float, requests: float = 16) -> Met:
+async def upload(at: Where, size: float, requests: float = 16, server: Standing | None = None) -> Met:
     """Send requests with a body of so many bytes, 0: their own, and count those reset because of what was unread.
 
     Whether the answer of such a request arrives before the reset is a matter of the network between: on loopback it
     mostly does. So what the kernel resets counts, and what got no answer.
     """
     big = replace(at, body=(at.body or b"x").ljust(int(size), b" ")) if size else at
-    before = kernel.tcp_counters().get("TCPAbortOnClose", 0)
+    before = _counter("TCPAbortOnClose", server)
     answers = await _fresh(big, int(requests), MOST_S)
-    unread = min(kernel.tcp_counters().get("TCPAbortOnClose", 0) - before, len(answers))
+    unread = min(_counter("TCPAbortOnClose", server) - before, len(answers))
     lost = sum(one.outcome in {"reset", "timeout"} for one in answers)
     return Met(
         max(lost, unread),
@@ -488,6 +488,12 @@ async def crowd(at: Where, server: Standing, connections: float, seconds: float 
 
 
 # --- What they share.
+
+
+def _counter(name: str, server: Standing | None) -> int:
+    """Return what the kernel of the server's end counts; 0 where it does not tell."""
+    with entered(server.booted.site.server if server else None):
+        return kernel.tcp_counters().get(name, 0)
 
 
 async def _usual(at: Where) -> float:
