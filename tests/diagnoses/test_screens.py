@@ -44,7 +44,7 @@ SUSPICIOUS = {
     "limit-concurrency": meeting("limit-concurrency", 16),
     "slow-client": meeting("slow-client", 12),
     "sync-keepalive": meeting("sync-keepalive", 16),
-    "hot-workers": meeting("hot-workers", 48, 48),
+    "hot-workers": replace(meeting("hot-workers", 48, 48), server_cpus=2),
     "backlog-overflow": meeting("backlog-overflow", 60, 256),
     "context-bleed": meeting("context-bleed", 3, 200),
     "background-holds": meeting("background-holds", 16),
@@ -63,6 +63,7 @@ BLIND = replace(
     slope=None,
     watched=None,
     reused=None,
+    server_cpus=2,
     met={},
     setting=replace(SETTING, keeps_idle_s=None),
     memory=(),
@@ -256,7 +257,8 @@ def test_answers_that_hold_nothing_of_their_requests_tell_nothing_of_a_bleed() -
     assert isinstance(catalogue()["context-bleed"].screen(silent), Unknown)
 
 
-def test_one_worker_is_never_hot() -> None:
+def test_one_worker_is_never_hot_nor_are_several_on_one_cpu() -> None:
+    assert isinstance(catalogue()["hot-workers"].screen(meeting("hot-workers", 48, 48)), Absent)
     alone = meeting("hot-workers", 48, 48, setting=replace(SETTING, workers=1))
     assert isinstance(catalogue()["hot-workers"].screen(alone), Absent)
 

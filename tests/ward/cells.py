@@ -28,6 +28,8 @@ class Cell:
     line: str = ""
     """File and line that are to be named."""
     requests: tuple[str, ...] = ("GET /",)
+    cpus: int | None = None
+    """Of the server; None: as many as there are beside the load."""
 
 
 BLOCKING_LINE = "blocking.py:13"
@@ -68,12 +70,13 @@ ILL = (
     Cell("slow client, one worker", "plain:waiting", "slow-client", stack="gunicorn-sync"),
     Cell("keep-alive holds the thread", "plain:nothing", "sync-keepalive", stack=HOLDING),
     Cell("short queue", "plain:waiting", "backlog-overflow", stack="gunicorn-gthread", knobs={"backlog": 16}),
-    Cell("one worker does all", "sound:waiting", "hot-workers", knobs={"workers": 2}),
+    Cell("one worker does all", "sound:waiting", "hot-workers", knobs={"workers": 2}, cpus=2),
     Cell(
         "one worker does all, asyncio",
         "sound:waiting",
         "hot-workers",
         knobs={"workers": 2, "loop": "asyncio"},
+        cpus=2,
     ),
     Cell("mixes requests up", "mixing:severe", "context-bleed"),
     Cell(

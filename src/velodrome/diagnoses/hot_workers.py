@@ -37,6 +37,8 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("one worker")
+    if seen.server_cpus < 2:
+        return Absent("the server has one CPU: it is the same whichever worker uses it")
     if not seen.setting.keeps_alive:
         return Absent("it ends each connection with the answer, so none stays with a worker")
     found = met(seen, "hot-workers")
