@@ -35,12 +35,8 @@ def look(setting: Setting) -> Probe | None:
 def screen(seen: Symptoms) -> Screened:
     """Look how many connections the busiest worker holds."""
     probe = look(seen.setting)
-    if probe is None:
-        return Absent("one worker")
-    if seen.server_cpus < 2:
-        return Absent("the server has one CPU: it is the same whichever worker uses it")
-    if not seen.setting.keeps_alive:
-        return Absent("it ends each connection with the answer, so none stays with a worker")
+    if probe is None or (why := _evenly(seen)):
+        return Absent(why if probe else "one worker")
     found = met(seen, "hot-workers")
     if isinstance(found, Unknown):
         return found
@@ -62,6 +58,17 @@ def screen(seen: Symptoms) -> Screened:
         (Experiment(own, 0, cure, takes="reuseport", probe=probe),),
         evidence,
         loss=1 - 1 / (seen.setting.workers * found.share),
+    )
+
+
+def _evenly(seen: Symptoms) -> str:
+    """Return why it does not matter which worker holds a connection; empty: it does."""
+    if seen.server_cpus < 2:
+        return "the server has one CPU: it is the same whichever worker uses it"
+    return (
+        ""
+        if seen.setting.keeps_alive
+        else "it ends each connection with the answer: none stays with a worker"
     )
 
 
