@@ -36,6 +36,8 @@ BLOCKING_LINE = "blocking.py:13"
 UPLOAD = ('POST / {"order": 7}',)
 REDIS = "redis==6.4.0"
 STARLETTE = "starlette==0.48.0"
+TWO_ON_ASYNCIO = {"workers": 2, "loop": "asyncio"}
+CLOSE = {"connection": "close"}
 HOLDING = str(APPS / "holding.py")
 
 ILL = (
@@ -70,14 +72,7 @@ ILL = (
     Cell("slow client, one worker", "plain:waiting", "slow-client", stack="gunicorn-sync"),
     Cell("keep-alive holds the thread", "plain:nothing", "sync-keepalive", stack=HOLDING),
     Cell("short queue", "plain:waiting", "backlog-overflow", stack="gunicorn-gthread", knobs={"backlog": 16}),
-    Cell("one worker does all", "sound:waiting", "hot-workers", knobs={"workers": 2}, cpus=2),
-    Cell(
-        "one worker does all, asyncio",
-        "sound:waiting",
-        "hot-workers",
-        knobs={"workers": 2, "loop": "asyncio"},
-        cpus=2,
-    ),
+    Cell("one worker does all", "waking:severe", "hot-workers", knobs=TWO_ON_ASYNCIO, cpus=2),
     Cell("mixes requests up", "mixing:severe", "context-bleed"),
     Cell(
         "background task",
@@ -87,7 +82,7 @@ ILL = (
         requires=(STARLETTE,),
     ),
     # gunicorn 27 reads what is left before it closes.
-    Cell("uploads unread", "plain:nothing", "unread-body", "", HOLDING, {"keepalive": 0}, requests=UPLOAD),
+    Cell("uploads unread", "plain:nothing", "unread-body", "", HOLDING, CLOSE, requests=UPLOAD),
     Cell("ends at once", "ending:severe", "lost-at-stop"),
     Cell("ends at once, waitress", "plain:slow", "lost-at-stop", stack="waitress"),
     Cell("database that is locked", "locking:severe", "locked-database"),
@@ -118,9 +113,10 @@ WELL = (
     Cell("connector, cured", "calling:cured", requires=(AIOHTTP,), upstreams=SLOW),
     Cell("race of keep-alive, cured", "sound:waiting"),
     Cell("slow client, cured by threads", "plain:waiting", stack="gunicorn-gthread"),
-    Cell("keep-alive holds the thread, cured", "plain:nothing", stack=HOLDING, knobs={"keepalive": 0}),
+    Cell("keep-alive holds the thread, cured", "plain:nothing", stack=HOLDING, knobs=CLOSE),
+    Cell("one worker does all, cured", "sound:waiting", knobs=TWO_ON_ASYNCIO, cpus=2),
     Cell("mixes requests up, cured", "mixing:cured"),
-    Cell("uploads unread, cured", "plain:reading", stack=HOLDING, knobs={"keepalive": 0}, requests=UPLOAD),
+    Cell("uploads unread, cured", "plain:reading", stack=HOLDING, knobs=CLOSE, requests=UPLOAD),
     Cell("ends at once, cured", "ending:cured"),
     Cell("database that is locked, cured", "locking:cured"),
     Cell("pool that raises, cured", "redis_pool:cured", requires=(REDIS,)),

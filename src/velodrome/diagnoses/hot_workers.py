@@ -20,12 +20,12 @@ LEAST = 1.6
 
 
 def look(setting: Setting) -> Probe | None:
-    """Open connections all at once."""
+    """Open connections one after the other."""
     if setting.workers < 2:
         return None
     return Probe(
         "spread",
-        f"{CONNECTIONS} connections at once, to {setting.workers} workers",
+        f"{CONNECTIONS} connections, one after the other, to {setting.workers} workers",
         "held by the busiest worker",
         {"connections": CONNECTIONS},
         seconds=0.5,

@@ -1,6 +1,6 @@
 """A stack of the ward: the server of the standard library, one thread, which waits for the next request of a client.
 
-With `keepalive` 0 it ends each connection with the answer.
+With `connection` close it ends each connection with the answer.
 """
 
 import argparse
@@ -14,9 +14,10 @@ from velodrome.guest.stack import Process, Stack, exactly_one
 
 
 def _command(launch):
+    keeps_s = launch.text("keepalive") if launch.text("connection") == "keep" else "0"
     path, options = (
         os.path.abspath(__file__),
-        ("--port", str(launch.port), "--keepalive", launch.text("keepalive")),
+        ("--port", str(launch.port), "--keepalive", keeps_s),
     )
     # By its path: the copy of the guest folder does not have it.
     code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -30,7 +31,8 @@ stack = Stack(
     interface="wsgi",
     concurrency="sync",
     command=_command,
-    knobs={"keepalive": 30},
+    knobs={"keepalive": 30, "connection": "keep"},
+    choices={"connection": ("keep", "close")},
     slots=exactly_one,
 )
 

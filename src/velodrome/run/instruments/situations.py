@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Self
 
 import psutil
 
@@ -216,15 +215,17 @@ async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
     return _met(late, every, said, middle_ms=1000 * middle, usual_ms=1000 * usual)
 
 
-async def spread(at: Where, server: Standing, connections: float = 48) -> Met:
-    """Open connections all at once, as a proxy does after a deployment, and count those the busiest worker holds."""
+async def spread(at: Where, server: Standing, connections: float = 48, gap_s: float = 0.002) -> Met:
+    """Open connections one after the other, a request on each, and count those that the busiest worker holds."""
     async with AsyncExitStack() as opened:
-        clients = [await opened.enter_async_context(_Later(at)) for _ in range(int(connections))]
-        await asyncio.gather(*(client.open() for client in clients))
-        answers = await asyncio.gather(*(client.request() for client in clients))
+        answers = []
+        for _ in range(int(connections)):
+            client = await opened.enter_async_context(Client(at))
+            answers.append(await client.request())
+            await asyncio.sleep(gap_s)
         with entered(server.booted.site.server):
             inodes = {one.inode for one in netlink.established(at.port) or ()} - {0}
-        held = await asyncio.to_thread(_holders, server.booted.server.pid, inodes)
+        held = _holders(server.booted.server.pid, inodes)
     most = max(held.values(), default=0)
     return Met(
         most,
@@ -233,13 +234,6 @@ async def spread(at: Where, server: Standing, connections: float = 48) -> Met:
         {"workers": float(len(held))},
         "by process: " + ", ".join(map(str, sorted(held.values(), reverse=True))),
     )
-
-
-class _Later(Client):
-    """A connection that is not opened by its `with` block."""
-
-    async def __aenter__(self) -> Self:
-        return self
 
 
 def _holders(root: int, inodes: set[int]) -> dict[int, int]:
