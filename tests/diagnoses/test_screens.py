@@ -1,17 +1,34 @@
 """What the screens of the catalogue make of symptoms: suspects with an experiment, and what rules a fault out."""
 
+import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.ward.made import COMPUTING, FETCH, HANDLER, LOOP, QUIET, SEEN, WAITING, held, rising, with_threads
+from tests.ward.made import (
+    COMPUTING,
+    FETCH,
+    HANDLER,
+    LOOP,
+    QUIET,
+    SEEN,
+    SETTING,
+    WAITING,
+    failing,
+    held,
+    meeting,
+    rising,
+    with_threads,
+)
 
 import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
 from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
 from velodrome.guest.injected.treating import TREATMENTS
+from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.symptoms import Frame, HeldUp, Reused, Symptoms
+from velodrome.run.instruments.situations import SITUATIONS
 
 SUSPICIOUS = {
     "blocking-call": held(WAITING),
@@ -23,8 +40,39 @@ SUSPICIOUS = {
     "log-cost": replace(SEEN, watched=replace(QUIET, logging_share=0.5)),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
     "connector-limit": with_threads("-", 0, "aiohttp", k=100),
+    "keepalive-race": replace(SEEN, setting=replace(SETTING, keeps_idle_s=5.0)),
+    "limit-concurrency": meeting("limit-concurrency", 16),
+    "slow-client": meeting("slow-client", 12),
+    "sync-keepalive": meeting("sync-keepalive", 16),
+    "hot-workers": replace(meeting("hot-workers", 48, 48), server_cpus=2),
+    "backlog-overflow": meeting("backlog-overflow", 60, 256),
+    "context-bleed": meeting("context-bleed", 3, 200),
+    "background-holds": meeting("background-holds", 16),
+    "unread-body": meeting("unread-body", 16),
+    "no-cancel": meeting("no-cancel", 12),
+    "cold-worker": meeting("cold-worker", 2, 2),
+    "lost-at-stop": meeting("lost-at-stop", 16),
+    "locked-database": failing(0.4),
+    "pool-raises": failing(0.4),
+    "connections-leak": replace(SEEN, descriptors=tuple((1000 * n, 30 + 100.0 * n) for n in range(8))),
+    "growth": replace(SEEN, memory=tuple((1000 * n, 5e7 + 1e6 * n) for n in range(8))),
 }
-BLIND = replace(SEEN, slope=None, watched=None, reused=None)
+COUNTED = sorted(name for name, one in catalogue().items() if one.look is not None)
+BLIND = replace(
+    SEEN,
+    slope=None,
+    watched=None,
+    reused=None,
+    server_cpus=2,
+    met={},
+    setting=replace(SETTING, keeps_idle_s=None),
+    memory=(),
+    descriptors=(),
+)
+
+
+def _settings(probe: Probe) -> set[str]:
+    return set(inspect.signature(SITUATIONS[probe.name]).parameters)
 
 
 def test_every_fault_of_the_folder_is_found_by_the_name_of_its_file() -> None:
@@ -41,7 +89,11 @@ def test_a_fault_is_suspected_by_its_own_symptoms(name: str) -> None:
     assert 0 < found.likelihood <= 1
     for one in found.experiments:
         assert set(one.treatment.give) <= set(TREATMENTS)
-        assert one.takes in TREATMENTS
+        assert one.takes in TREATMENTS or not one.treatment.give
+        assert one.treatment or one.proof == "dose"
+        assert one.probe is None or (
+            one.probe.name in SITUATIONS and one.probe.unprovoked.keys() <= _settings(one.probe)
+        )
 
 
 @pytest.mark.parametrize("name", sorted(SUSPICIOUS))
@@ -58,7 +110,7 @@ def test_nothing_is_ruled_out_where_nothing_could_be_seen(name: str) -> None:
 def test_every_fault_says_where_it_was_met_and_what_proves_it(name: str) -> None:
     fault = catalogue()[name]
     assert fault.sources
-    assert all(re.search(r"#\d+$", one) for one in fault.sources)
+    assert all(re.search(r"#\d+$|^field practice$|^measured here$", one) for one in fault.sources)
     assert fault.hypothesis
     assert fault.proof
 
@@ -155,3 +207,79 @@ def test_the_cured_line_awaits_the_call_in_a_thread(text: str, call: str, cured:
     begin = text.index(call)
     frame = Frame("views.py", 3, "view", True, True, 3, begin, begin + len(call), text)
     assert in_a_thread(frame) == cured
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_is_tried_on_the_server_of_the_screens_is_a_situation_that_there_is(name: str) -> None:
+    look = catalogue()[name].look
+    probe = look(SETTING) if look else None
+    assert probe is not None
+    assert set(probe.settings) <= _settings(probe)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_cannot_be_sent_by_hand_cannot_be_told(name: str) -> None:
+    seen = replace(SUSPICIOUS[name], setting=replace(SETTING, plain=False), met={})
+    assert isinstance(catalogue()[name].screen(seen), Unknown)
+
+
+@pytest.mark.parametrize("name", ["limit-concurrency", "sync-keepalive", "background-holds"])
+def test_a_server_that_keeps_no_connection_has_no_fault_of_idle_ones(name: str) -> None:
+    ends = replace(SUSPICIOUS[name], setting=replace(SETTING, keeps_alive=False))
+    assert isinstance(catalogue()[name].screen(ends), Absent)
+
+
+def test_connections_that_are_kept_longer_than_by_any_proxy_are_no_race() -> None:
+    race = catalogue()["keepalive-race"]
+    assert isinstance(race.screen(SEEN), Absent)
+    short = race.screen(SUSPICIOUS["keepalive-race"])
+    assert isinstance(short, Suspect)
+    (cured,) = short.experiments
+    assert (cured.proof, cured.treatment.knobs) == ("cure", {"keepalive": 75})
+    unset = replace(SETTING, keeps_idle_s=5.0, knobs={})
+    fixed = race.screen(replace(SEEN, setting=unset))
+    assert isinstance(fixed, Suspect)
+    assert [one.proof for one in fixed.experiments] == ["dose"]
+
+
+def test_a_sync_worker_is_cured_by_threads_of_the_same_server() -> None:
+    sync = replace(SETTING, stack="gunicorn-sync", workers=1, keeps_alive=False)
+    found = catalogue()["slow-client"].screen(meeting("slow-client", 16, setting=sync))
+    assert isinstance(found, Suspect)
+    assert [(one.proof, one.treatment.stack) for one in found.experiments] == [
+        ("cure", "gunicorn-gthread"),
+        ("dose", ""),
+    ]
+
+
+def test_answers_that_hold_nothing_of_their_requests_tell_nothing_of_a_bleed() -> None:
+    silent = replace(SEEN, met={**SEEN.met, "context-bleed": Met(0, 0)})
+    assert isinstance(catalogue()["context-bleed"].screen(silent), Unknown)
+
+
+def test_one_worker_is_never_hot_nor_are_several_on_one_cpu() -> None:
+    assert isinstance(catalogue()["hot-workers"].screen(meeting("hot-workers", 48, 48)), Absent)
+    alone = meeting("hot-workers", 48, 48, setting=replace(SETTING, workers=1))
+    assert isinstance(catalogue()["hot-workers"].screen(alone), Absent)
+
+
+def test_memory_that_comes_and_goes_does_not_grow() -> None:
+    ups_and_downs = tuple((1000 * n, 5e7 + 1e6 * (n % 3)) for n in range(8))
+    assert isinstance(catalogue()["growth"].screen(replace(SEEN, memory=ups_and_downs)), Absent)
+    little = tuple((1000 * n, 5e7 + 1e3 * n) for n in range(8))
+    assert isinstance(catalogue()["growth"].screen(replace(SEEN, memory=little)), Absent)
+
+
+def test_requests_that_are_over_before_a_signal_meets_them_are_not_lost() -> None:
+    short = replace(SEEN, met={**SEEN.met, "lost-at-stop": Met(0, 0)})
+    assert isinstance(catalogue()["lost-at-stop"].screen(short), Absent)
+
+
+def test_an_app_that_is_never_sent_a_body_leaves_none_unread() -> None:
+    bare = meeting("unread-body", 16, setting=replace(SETTING, has_body=False))
+    assert isinstance(catalogue()["unread-body"].screen(bare), Absent)
+
+
+@pytest.mark.parametrize("name", ["locked-database", "pool-raises"])
+def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> None:
+    assert isinstance(catalogue()[name].screen(failing(0.4, alone=0.4)), Absent)

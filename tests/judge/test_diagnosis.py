@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.ward.made import arms, rising
+from tests.ward.made import PROBE, arms, counts, rising
 
-from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, judged, slope, unexplained
+from velodrome.judge.diagnosis import LEVEL, LOOKS, Judged, counted, judged, slope, unexplained
+from velodrome.judge.statistics import more_by_chance
 from velodrome.model.diagnosis import Arms, Ruling
 from velodrome.model.symptoms import Point
 
@@ -126,3 +127,61 @@ def test_the_document_of_arms_has_every_block_of_both() -> None:
     told = made.document()
     assert [one["after"]["rps"] for one in told["blocks"]] == [200, 199]
     assert told["before"] != told["after"]
+
+
+def test_requests_that_only_the_arm_as_it_is_loses_are_a_cause_and_say_which_share_is_lost() -> None:
+    found = counted(counts([16, 15], [0, 0]), "cure")
+    assert found is not None
+    assert found.ruling is Ruling.CAUSE
+    lost = found.effect["share"]
+    assert 0.5 < lost.low < 31 / 32 == lost.mid
+    assert "31 of 32" in found.reason
+
+
+def test_one_block_tells_nothing_of_counts_yet() -> None:
+    assert counted(counts([16], [0]), "cure") is None
+
+
+def test_counts_that_are_alike_are_no_cause_whether_none_or_many() -> None:
+    assert ruled(counted(counts([0, 0], [0, 0]), "cure")) is Ruling.NOT_A_CAUSE
+    assert ruled(counted(counts([100] * 4, [100] * 4, of=200), "cure")) is Ruling.NOT_A_CAUSE
+
+
+def test_a_treated_arm_that_loses_more_is_no_cause() -> None:
+    assert ruled(counted(counts([0, 0], [16, 16]), "cure")) is Ruling.NOT_A_CAUSE
+    assert ruled(counted(counts([0, 0], [16, 16]), "dose")) is Ruling.CAUSE
+
+
+def test_a_block_that_disagrees_proves_nothing() -> None:
+    """One server in four that lost everything is an accident of that server."""
+    assert counted(counts([0, 16], [0, 0]), "cure") is None
+    assert ruled(counted(counts([0, 16, 0, 0], [0, 0, 0, 0]), "cure")) is Ruling.CANNOT_TELL
+
+
+def test_where_an_arm_counted_nothing_it_cannot_be_told() -> None:
+    assert ruled(counted(counts([0, 0], [0, 0], of=0), "cure")) is Ruling.CANNOT_TELL
+
+
+def test_fishers_exact_test_is_that_of_the_lady_tasting_tea() -> None:
+    """R. A. Fisher, «The Design of Experiments», 1935: three or more of four cups right, 17 of 70."""
+    assert more_by_chance(3, 4, 1, 4) == pytest.approx(17 / 70)
+    assert more_by_chance(4, 4, 0, 4) == pytest.approx(1 / 70)
+    assert more_by_chance(0, 16, 0, 16) == 1.0
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.9])
+def test_equal_arms_of_a_probe_are_accused_in_one_percent_at_most(share: float) -> None:
+    """Shares that also differ from server to server, as failures that come together do."""
+    draw = np.random.default_rng(7)
+    accused, runs = 0, 600
+    for _ in range(runs):
+        shares = draw.beta(share * 20, (1 - share) * 20, size=(2, 4))
+        hits = draw.binomial(16, shares)
+        for blocks in (2, 4):
+            found = counted(counts(hits[0][:blocks].tolist(), hits[1][:blocks].tolist()), "cure")
+            if found is not None:
+                accused += found.ruling is Ruling.CAUSE
+                break
+    assert accused <= runs * LEVEL + 3 * (runs * LEVEL) ** 0.5
+    assert PROBE.worth == 0.2

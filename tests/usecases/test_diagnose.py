@@ -8,12 +8,22 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.ward.made import SEEN, arms, figures
+from tests.ward.made import PROBE, SEEN, arms, figures
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
 from velodrome.guest import catalog
 from velodrome.judge.diagnosis import Judged
-from velodrome.model.diagnosis import Arms, Cure, Examination, Ruling, SloRate, Treatment, surest_first
+from velodrome.model.diagnosis import (
+    AS_IT_IS,
+    Cure,
+    Examination,
+    Met,
+    Probe,
+    Ruling,
+    SloRate,
+    Treatment,
+    surest_first,
+)
 from velodrome.model.errors import UnknownNameError
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
@@ -22,10 +32,10 @@ from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
-from velodrome.run.instruments.arms import Arm, NotMeasuredError
+from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
 from velodrome.run.lab import Lab
 from velodrome.usecases.bench import trial_of
-from velodrome.usecases.diagnose import Case, Slo, chosen, slo_rate
+from velodrome.usecases.diagnose import Case, Compared, Slo, chosen, slo_rate
 from velodrome.usecases.quiet import Quiet
 
 pytestmark = pytest.mark.unit
@@ -71,7 +81,7 @@ class Scripted(Case):
         self._slopes.append(SEEN.slope)
         return replace(SEEN, failed=tuple(self._base.give))
 
-    def _compared(self, experiment: Experiment, seen: Symptoms) -> tuple[Arms, Judged] | Absent | str:
+    def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
         name = experiment.treatment.about
         self.tried.append(name)
         if self.spends:
@@ -188,6 +198,74 @@ def test_what_is_left_is_not_known_where_the_last_cure_was_not_looked_behind() -
     assert case.causes() == ["first"]
     assert case.screened_with == ["as it is"]
     assert case.unexplained() is None
+
+
+def counting(name: str, proof: str = "cure", more: Treatment | None = None) -> Experiment:
+    treatment = more or Treatment(name, knobs={"keepalive": 75})
+    return replace(experiment(name), treatment=treatment, probe=PROBE, proof=proof)  # type: ignore[arg-type]
+
+
+class Probing(Scripted):
+    """Makes no situation: what its arms count was written down."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__([fault], {})
+
+    def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
+        return Case._compared(self, experiment, seen)
+
+
+@pytest.fixture
+def written_down(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Treatment, Probe]]:
+    """What the arms of a probe were made with."""
+    made: list[tuple[Treatment, Probe]] = []
+    hits = iter([(16, 0), (15, 1)] * 4)
+
+    def probed(
+        trial: object, lab: object, treatments: Sequence[Treatment], probes: Sequence[Probe], number: int
+    ) -> tuple[ProbedArm, ProbedArm]:
+        made.extend(zip(treatments, probes, strict=True))
+        before, after = next(hits)
+        if probes[0] != probes[1]:
+            before, after = after, before
+        return ProbedArm(Met(before, 16), frozenset()), ProbedArm(Met(after, 16), frozenset())
+
+    monkeypatch.setattr("velodrome.run.instruments.arms.probed", probed)
+    return made
+
+
+def test_a_probe_that_the_cure_takes_the_hits_from_is_a_cause_and_needs_no_second_look(
+    written_down: list[tuple[Treatment, Probe]],
+) -> None:
+    case = Probing(suspected("race", 0.9, counting("longer")))
+    case.examine()
+    (found,) = case.diagnoses
+    assert (found.ruling, found.proof) == (Ruling.CAUSE, "cure")
+    assert found.effect["share"].low > 0
+    assert [one.kind for one in found.evidence] == ["counts"]
+    assert len(found.evidence[0].data["blocks"]) == 2
+    assert case.screened_with == ["as it is"]
+    assert [treatment.about for treatment, _ in written_down] == ["as it is", "longer"] * 2
+    assert case.unexplained() is not None
+    assert case.untried == []
+
+
+def test_where_nothing_can_be_cured_the_arm_as_it_is_has_no_provocation(
+    written_down: list[tuple[Treatment, Probe]],
+) -> None:
+    case = Probing(suspected("bleed", 0.9, counting("bleed", "dose", AS_IT_IS)))
+    case.examine()
+    (found,) = case.diagnoses
+    assert (found.ruling, found.proof) == (Ruling.CAUSE, "dose")
+    assert [probe.settings["count"] for _, probe in written_down] == [0, 8] * 2
+
+
+def test_another_stack_is_no_base_for_what_follows(written_down: list[tuple[Treatment, Probe]]) -> None:
+    other = Treatment("on gunicorn-gthread", stack="gunicorn-gthread")
+    case = Probing(suspected("slow", 0.9, counting("slow", more=other)))
+    case.examine()
+    assert [one.id for one in case.diagnoses if one.ruling is Ruling.CAUSE] == ["slow"]
+    assert not case._base
 
 
 def test_only_and_skip_choose_and_refuse_what_is_not_known() -> None:

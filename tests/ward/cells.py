@@ -27,9 +27,18 @@ class Cell:
     upstreams: tuple[str, ...] = ()
     line: str = ""
     """File and line that are to be named."""
+    requests: tuple[str, ...] = ("GET /",)
+    cpus: int | None = None
+    """Of the server; None: as many as there are beside the load."""
 
 
 BLOCKING_LINE = "blocking.py:13"
+UPLOAD = ('POST / {"order": 7}',)
+REDIS = "redis==6.4.0"
+STARLETTE = "starlette==0.48.0"
+TWO_ON_ASYNCIO = {"workers": 2, "loop": "asyncio"}
+CLOSE = {"connection": "close"}
+HOLDING = str(APPS / "holding.py")
 
 ILL = (
     Cell("blocking, severe", "blocking:severe", "blocking-call", line=BLOCKING_LINE),
@@ -50,6 +59,45 @@ ILL = (
     Cell("logging", "logging_much:severe", "log-cost"),
     Cell("pool", "pooled:severe", "pool-exhausted", requires=(SQLALCHEMY,)),
     Cell("connector", "calling:severe", "connector-limit", requires=(AIOHTTP,), upstreams=SLOW),
+    Cell("race of keep-alive", "sound:waiting", "keepalive-race", knobs={"keepalive": 2}),
+    Cell(
+        "race of keep-alive, gunicorn",
+        "plain:nothing",
+        "keepalive-race",
+        "",
+        "gunicorn-gthread",
+        {"keepalive": 2},
+    ),
+    Cell("limit of connections", "sound:waiting", "limit-concurrency", knobs={"limit_concurrency": 64}),
+    Cell("slow client, one worker", "plain:waiting", "slow-client", stack="gunicorn-sync"),
+    Cell("keep-alive holds the thread", "plain:nothing", "sync-keepalive", stack=HOLDING),
+    Cell("short queue", "plain:waiting", "backlog-overflow", stack="gunicorn-gthread", knobs={"backlog": 16}),
+    Cell("one worker does all", "waking:severe", "hot-workers", knobs=TWO_ON_ASYNCIO, cpus=2),
+    Cell("mixes requests up", "mixing:severe", "context-bleed"),
+    Cell(
+        "background task",
+        "afterwards:severe",
+        "background-holds",
+        stack="gunicorn-asgi",  # uvicorn 0.54 takes the next request of a connection before the app has returned
+        requires=(STARLETTE,),
+    ),
+    # gunicorn 27 reads what is left before it closes.
+    Cell("uploads unread", "plain:nothing", "unread-body", "", HOLDING, CLOSE, requests=UPLOAD),
+    Cell("ends at once", "ending:severe", "lost-at-stop"),
+    Cell("ends at once, waitress", "plain:slow", "lost-at-stop", stack="waitress"),
+    Cell("database that is locked", "locking:severe", "locked-database"),
+    Cell("pool that raises", "redis_pool:severe", "pool-raises", requires=(REDIS,)),
+    Cell("leaves files open", "leaking:severe", "connections-leak"),
+    Cell("works for nobody", "leaving:severe", "no-cancel"),
+    Cell("first request loads", "cold:severe", "cold-worker", stack="gunicorn-gthread"),
+    Cell("keeps all", "keeping:severe", "growth"),
+    Cell(
+        "works behind the answer",
+        "afterwards:severe_without_starlette",
+        "background-holds",
+        stack="gunicorn-asgi",
+        requires=(STARLETTE,),
+    ),
 )
 PAIRS = (
     Cell("pair: blocking and tokens", "pairs:severe", "blocking-call", "thread-tokens", requires=(ANYIO,)),
@@ -63,6 +111,20 @@ WELL = (
     Cell("logging, cured", "logging_much:cured"),
     Cell("pool, cured", "pooled:cured", requires=(SQLALCHEMY,)),
     Cell("connector, cured", "calling:cured", requires=(AIOHTTP,), upstreams=SLOW),
+    Cell("race of keep-alive, cured", "sound:waiting"),
+    Cell("slow client, cured by threads", "plain:waiting", stack="gunicorn-gthread"),
+    Cell("keep-alive holds the thread, cured", "plain:nothing", stack=HOLDING, knobs=CLOSE),
+    Cell("one worker does all, cured", "sound:waiting", knobs=TWO_ON_ASYNCIO, cpus=2),
+    Cell("mixes requests up, cured", "mixing:cured"),
+    Cell("uploads unread, cured", "plain:reading", stack=HOLDING, knobs=CLOSE, requests=UPLOAD),
+    Cell("ends at once, cured", "ending:cured"),
+    Cell("database that is locked, cured", "locking:cured"),
+    Cell("pool that raises, cured", "redis_pool:cured", requires=(REDIS,)),
+    Cell("leaves files open, cured", "leaking:cured"),
+    Cell("works for nobody, cured", "leaving:cured"),
+    Cell("first request loads, cured", "cold:cured", stack="gunicorn-gthread"),
+    Cell("keeps all, cured: a cache that fills", "keeping:cured"),
+    Cell("background task, cured", "afterwards:cured", stack="gunicorn-asgi", requires=(STARLETTE,)),
     Cell("answers at once", "sound:nothing"),
     Cell("awaits", "sound:waiting"),
     Cell("decoy: computes on the loop", "sound:computing"),

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from velodrome.model.diagnosis import AS_IT_IS, Arms, Figures, Treatment
+from velodrome.diagnoses.fault import catalogue
+from velodrome.model.diagnosis import AS_IT_IS, Arms, Counts, Figures, Met, Probe, Treatment
 from velodrome.model.quantity import Interval
-from velodrome.model.symptoms import Frame, HeldUp, Point, Reused, Slope, Symptoms, Watched
+from velodrome.model.symptoms import Frame, HeldUp, Point, Reused, Setting, Slope, Symptoms, Watched
 
 HANDLER = Frame("/srv/shop/views.py", 12, "price", True, True, 12, 4, 19, "    fetch(order, 2)")
 FETCH = Frame("/srv/shop/client.py", 7, "fetch", False, True, 7, 11, 40, "    return requests.get(url)")
@@ -24,13 +25,43 @@ def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
     return Slope(points, Interval(0.97 * k, k, 1.03 * k), knee, rises=k >= most)
 
 
-SEEN = Symptoms(rising(40), QUIET, Reused(1.0, 1.1), "asgi", (3, 12), 1, 1)
+CALM = Met(0, 16, {"ok": 16})
+SETTING = Setting(
+    "uvicorn", {"workers": 2, "backlog": 2048, "keepalive": 75}, 2, 4, keeps_idle_s=75.0, has_body=True
+)
+"""Of a server on which every look can be tried."""
+SEEN = Symptoms(
+    rising(40),
+    QUIET,
+    Reused(1.0, 1.1),
+    "asgi",
+    (3, 12),
+    1,
+    1,
+    setting=SETTING,
+    met={name: CALM for name, one in catalogue().items() if one.look is not None},
+    memory=tuple((1000 * number, 5e7) for number in range(8)),
+    descriptors=tuple((1000 * number, 40.0) for number in range(8)),
+)
+
+
+def meeting(name: str, hits: int, of: int = 16, setting: Setting = SETTING) -> Symptoms:
+    """Return what is seen where the look of one fault counted so many."""
+    return replace(SEEN, met={**SEEN.met, name: Met(hits, of)}, setting=setting)
 
 
 def with_threads(pool: str, count: int, *libraries: str, k: float = 40) -> Symptoms:
     """Return what is seen of an app that has so many threads of a pool."""
     watched = replace(QUIET, threads={pool: count}, libraries=frozenset(libraries))
     return replace(SEEN, slope=rising(k), watched=watched)
+
+
+def failing(share: float, alone: float = 0.0) -> Symptoms:
+    """Return what is seen of an app of which that share of the requests in flight together fails."""
+    slope = rising(40)
+    first, *rest = slope.points
+    points = (replace(first, errors=alone), *(replace(one, errors=share) for one in rest))
+    return replace(SEEN, slope=replace(slope, points=points))
 
 
 def held(*places: HeldUp) -> Symptoms:
@@ -49,3 +80,12 @@ def arms(before: Sequence[float], after: Sequence[float], **of_after: float) -> 
         (figures(one), figures(other, **of_after)) for one, other in zip(before, after, strict=True)
     )
     return Arms("closed-8", AS_IT_IS, Treatment("cured", {"nodelay": True}), blocks)
+
+
+PROBE = Probe("idle", "16 requests beside 8 idle connections", "late", {"count": 8}, unprovoked={"count": 0})
+
+
+def counts(before: Sequence[int], after: Sequence[int], of: int = 16, probe: Probe = PROBE) -> Counts:
+    """Return the arms of a probe with so many hits, block by block."""
+    blocks = tuple((Met(one, of), Met(other, of)) for one, other in zip(before, after, strict=True))
+    return Counts(probe, AS_IT_IS, Treatment("cured", knobs={"keepalive": 75}), blocks)

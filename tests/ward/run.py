@@ -26,6 +26,8 @@ def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S)
         cwd=str(APPS),
         python=python_with(*cell.requires),
         upstreams=cell.upstreams,
+        requests=cell.requests,
+        cpus=cell.cpus,
         budget=budget_s,
         only=only,
         wait=True,

@@ -160,5 +160,5 @@ fault = Fault(
     "Moved to a thread, the call costs other requests nothing: throughput or p99 is better. Where it cannot be moved "
     "from outside, it is made twice as long: throughput is worse.",
     screen,
-    glance,
+    glance=glance,
 )

@@ -60,5 +60,5 @@ fault = Fault(
     "Requests wait for a connection to the third party.",
     "With a higher limit throughput goes on rising.",
     screen,
-    glance,
+    glance=glance,
 )

@@ -77,5 +77,5 @@ fault = Fault(
     "Requests wait for one of the threads of the loop's default executor.",
     "With more threads throughput goes on rising. An executor of the app's own is left as it is.",
     screen,
-    glance,
+    glance=glance,
 )

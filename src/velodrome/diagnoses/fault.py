@@ -10,13 +10,13 @@ Nothing here measures: a screen looks at what the instruments saw, and an experi
 packages bring further faults by entry points of `velodrome.diagnoses`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from velodrome.guest import plugins
-from velodrome.model.diagnosis import Cure, Evidence, Treatment
-from velodrome.model.symptoms import Symptoms
+from velodrome.model.diagnosis import Cure, Evidence, Met, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class Experiment:
     """Whether an app that never uses what the treatment changes cannot have the fault; else that tells nothing."""
     seconds: float = 1.0
     """Of each load."""
+    probe: Probe | None = None
+    """What both arms meet in the place of the closed loop, where something is counted. Of a `dose` the provocation is
+    the dose: the arm as it is gets the probe without it."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,15 @@ class Fault:
     proof: str
     """What has to differ when what is changed."""
     screen: Callable[[Symptoms], Screened]
+    _: KW_ONLY
     glance: Callable[[Symptoms], str] | None = None
     """What figures that other commands have anyway (`judge/suspecting.py`) say for it, a sentence without its end;
     empty: nothing does. Without heartbeat and at no extra load, so it has to be sparing: it makes a suspect, and every
     healthy app that it names costs a user five minutes. None: such figures cannot show it."""
+    look: Callable[[Setting], Probe | None] | None = None
+    """Returns what is tried once on the server of the screens, whose outcome is `Symptoms.met[name]`; None: nothing."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Stacks on which an experiment serves the app, each by the stack in whose place it is."""
 
 
 FAULTS = plugins.Kind("fault", Fault, "velodrome.diagnoses", "velodrome.diagnoses", mixed=True)
@@ -160,3 +168,55 @@ def plateau(seen: Symptoms) -> tuple[Evidence, ...]:
     )
     points = [[one.connections, one.rps, one.cpus] for one in seen.slope.points]
     return (Evidence("slope", said, {"in_work": [k.low, k.mid, k.high], "points": points}),)
+
+
+def met(seen: Symptoms, name: str) -> Met | Unknown:
+    """Return what the look of a fault met, or why nothing is known of that."""
+    if not seen.setting.plain:
+        return Unknown("what it is asked cannot be sent by hand: only plain requests over HTTP/1.1 can")
+    found = seen.met.get(name)
+    return Unknown("it could not be tried on the server of the screens") if found is None else found
+
+
+def counted(found: Met, probe: Probe) -> tuple[Evidence, ...]:
+    """Return what a look met as evidence."""
+    return (Evidence("counts", said(found, probe), {"load": probe.about, **found.document()}),)
+
+
+def said(found: Met, probe: Probe) -> str:
+    """Return it as a sentence without its end."""
+    worst = f" ({found.said})" if found.hits and found.said else ""
+    return f"{found.hits} of {found.of} {probe.counts}{worst}: {probe.about}"
+
+
+FAILS = 0.05
+"""Share of the requests in flight together that fail, from which on it is looked into."""
+CROWD = 64
+
+
+def failing(seen: Symptoms) -> Screened:
+    """Return whether requests fail when several are in flight, though not one alone."""
+    if seen.slope is None:
+        return Unknown("throughput over connections could not be measured")
+    alone, worst = seen.slope.alone, max(seen.slope.points, key=lambda one: one.errors)
+    said = f"{worst.errors:.1%} of the requests fail with {worst.connections} in flight, {alone.errors:.1%} alone"
+    evidence = Evidence(
+        "slope", said, {"errors": [[one.connections, one.errors] for one in seen.slope.points]}
+    )
+    if worst.errors < FAILS or alone.errors > worst.errors / 2:
+        return Absent(said, (evidence,))
+    return Suspect(0.5, said, (), (evidence,), loss=worst.errors)
+
+
+def crowd(seen: Symptoms) -> Probe:
+    """Return what counts the requests that fail with as many in flight as made the most fail."""
+    points = seen.slope.points if seen.slope else ()
+    count = max(points, key=lambda one: one.errors).connections if points else CROWD
+    return Probe(
+        "crowd",
+        f"a closed loop of {count} connections",
+        "failed",
+        {"connections": count},
+        seconds=1.0,
+        worth=FAILS / 2,
+    )

@@ -73,5 +73,5 @@ fault = Fault(
     "Each time the loop has waited, it waits again for the interpreter's lock, until the computing thread's turn ends.",
     "With shorter turns (sys.setswitchinterval) throughput is better, although nothing computes less.",
     screen,
-    glance,
+    glance=glance,
 )

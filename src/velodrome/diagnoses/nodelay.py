@@ -51,5 +51,5 @@ fault = Fault(
     "The second small write of a response waits until the client acknowledges the first, which it does after 40 ms.",
     "With TCP_NODELAY on accepted connections requests one after the other take as long as on fresh ones.",
     screen,
-    glance,
+    glance=glance,
 )

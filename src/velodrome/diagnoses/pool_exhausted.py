@@ -61,5 +61,5 @@ fault = Fault(
     "Requests wait for a connection of the pool.",
     "With a larger pool throughput goes on rising. Pools of SQLAlchemy can be treated.",
     screen,
-    glance,
+    glance=glance,
 )

@@ -72,5 +72,5 @@ fault = Fault(
     "Requests wait for one of the threads that AnyIO allows at once.",
     "With more tokens throughput goes on rising. One that stays is bound by something else of the same size.",
     screen,
-    glance,
+    glance=glance,
 )

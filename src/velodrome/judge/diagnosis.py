@@ -13,8 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from velodrome.judge.statistics import Estimate, Restlessness, Series, Two, estimate, student_t
-from velodrome.model.diagnosis import METRICS, RISES, Arms, Ruling, SloRate
+from velodrome.judge.before_after import Failing
+from velodrome.judge.statistics import (
+    Estimate,
+    Restlessness,
+    Series,
+    Two,
+    estimate,
+    more_by_chance,
+    student_t,
+)
+from velodrome.model.diagnosis import METRICS, RISES, SHARE, Arms, Counts, Ruling, SloRate
 from velodrome.model.noise import SHIPPED, Spread
 from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Point, Slope
@@ -83,6 +92,49 @@ def judged(arms: Arms, metrics: Sequence[str], proof: str) -> Judged | None:
     widest = max(better.items(), key=lambda one: one[1].shown.high / FAULT[one[0]])
     reason = f"after {len(arms.blocks)} blocks {_NAMES[widest[0]]} is {_times(widest[1].shown)} better {_WHERE[proof]}"
     return Judged(Ruling.CANNOT_TELL, reason, gain=_gain(arms, proof))
+
+
+COUNT_LOOKS = (2, 4)
+"""Blocks after which an experiment that counts is looked at."""
+
+
+def counted(counts: Counts, proof: str) -> Judged | None:
+    """Return what the blocks of an experiment that counts tell; None: they do not, and further ones may.
+
+    Failures come together, so the counts are divided by how much they do (`Failing`), and then compared exactly. Every
+    block has to agree. At least one block is there.
+    """
+    probe = counts.probe
+    worse, better = (0, 1) if proof == "cure" else (1, 0)
+    sides = [[(one[side].hits, one[side].of) for one in counts.blocks] for side in (better, worse)]
+    if not all(of for side in sides for _, of in side):
+        return Judged(Ruling.CANNOT_TELL, f"{probe.about}: in an arm nothing could be counted")
+    if len(counts.blocks) < COUNT_LOOKS[0]:
+        return None
+    both = Failing(*sides)
+    low, high = both.shares
+    reason = f"{_of(sides[1])} {probe.counts} {_PROVOKED[proof]}, {_of(sides[0])} {_UNPROVOKED[proof]}"
+    more = Interval(max(both.shown.low, 0.0), both.shown.mid, both.shown.high)
+    chance = more_by_chance(*_deflated(sides[1], both), *_deflated(sides[0], both)) * len(COUNT_LOOKS)
+    agree = all(one[worse].share - one[better].share > probe.worth / 2 for one in counts.blocks)
+    if agree and chance < LEVEL and more.mid >= probe.worth:
+        return Judged(Ruling.CAUSE, reason, {SHARE: more}, 1 + high - low)
+    if more.high < probe.worth:
+        return Judged(Ruling.NOT_A_CAUSE, f"{reason}: no difference that matters")
+    return Judged(Ruling.CANNOT_TELL, reason) if len(counts.blocks) >= COUNT_LOOKS[-1] else None
+
+
+_PROVOKED = {"cure": "as it is", "dose": "with it"}
+_UNPROVOKED = {"cure": "in the cured arm", "dose": "without"}
+
+
+def _of(side: Sequence[tuple[int, int]]) -> str:
+    return f"{sum(hits for hits, _ in side)} of {sum(of for _, of in side)}"
+
+
+def _deflated(side: Sequence[tuple[int, int]], both: Failing) -> tuple[int, int]:
+    of = max(round(sum(of for _, of in side) / both.inflation), 1)
+    return min(round(sum(hits for hits, _ in side) / both.inflation), of), of
 
 
 _NAMES = {

@@ -81,6 +81,19 @@ def wilson(count: int, of: int) -> tuple[float, float]:
     return 0.0 if count == 0 else center - half, 1.0 if count == of else center + half
 
 
+def more_by_chance(count: int, of: int, other: int, other_of: int) -> float:
+    """Return how often chance alone puts so many of all hits, or more, on the first side (Fisher's exact test).
+
+    One-sided: R. A. Fisher, «Statistical Methods for Research Workers», 5th edition, 1934, section 21.02. The numbers
+    of tries are above 0.
+    """
+    hits, tries = count + other, of + other_of
+    ways = range(max(count, hits - other_of), min(of, hits) + 1)
+    return min(
+        1.0, sum(math.comb(of, k) * math.comb(other_of, hits - k) for k in ways) / math.comb(tries, hits)
+    )
+
+
 def order_statistics(count: int, share: float) -> tuple[int, int]:
     """Return the ranks between whose values the true quantile lies, of so many independent ones.
 

@@ -5,7 +5,7 @@ was; both arms are in the document.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -25,9 +25,11 @@ class Treatment:
     """By the names of `guest/injected/treating.py`."""
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     """Settings of the stack."""
+    stack: str = ""
+    """Another stack in its place, which the fault names in `elsewhere`; empty: the one it is on."""
 
     def __bool__(self) -> bool:
-        return bool(self.give or self.knobs)
+        return bool(self.give or self.knobs or self.stack)
 
     def plus(self, other: "Treatment") -> "Treatment":
         """Return both together; of lists (call sites) all, of other values the other's."""
@@ -36,7 +38,7 @@ class Treatment:
             there = give.get(name)
             give[name] = [*there, *value] if isinstance(there, list) and isinstance(value, list) else value
         about = f"{self.about}, {other.about}" if self and other else other.about if other else self.about
-        return Treatment(about, give, {**self.knobs, **other.knobs})
+        return Treatment(about, give, {**self.knobs, **other.knobs}, other.stack or self.stack)
 
 
 AS_IT_IS = Treatment()
@@ -88,6 +90,93 @@ class Arms:
         }
 
 
+SHARE = "share"
+"""The effect of a fault that a probe proves: the share of what it counts that the fault adds, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One situation that is made on purpose against a standing server, and in which something is counted."""
+
+    name: str
+    """Of `run/instruments/situations.py`."""
+    about: str
+    """What is done: "24 requests beside 128 idle connections"."""
+    counts: str = "lost"
+    """What is counted, as it follows a number: `lost`, `late`, …"""
+    settings: Mapping[str, float] = field(default_factory=dict)
+    unprovoked: Mapping[str, float] = field(default_factory=dict)
+    """Settings without the provocation; all else is the same."""
+    seconds: float = 1.0
+    """How long it takes, about."""
+    worth: float = 0.2
+    """Share of what is counted, from which on it is worth a diagnosis."""
+    warm: bool = True
+    """Whether the server is asked for a while first."""
+    ends: bool = False
+    """Whether it ends the server."""
+
+    @property
+    def calm(self) -> "Probe":
+        """The same without the provocation."""
+        return replace(self, settings={**self.settings, **self.unprovoked}, unprovoked={})
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a probe met on one server."""
+
+    hits: int
+    """Of `of`, those that are counted."""
+    of: int
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """How its requests ended, and whatever else was counted."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What was measured beside that, by its name."""
+    said: str = ""
+    """The first that was counted, in words."""
+
+    @property
+    def share(self) -> float:
+        """Hits of all."""
+        return self.hits / self.of if self.of else 0.0
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "hits": self.hits,
+            "of": self.of,
+            "outcomes": dict(self.outcomes),
+            "figures": dict(self.figures),
+        }
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Both arms of an experiment that counts, block by block, each on a server started for that block."""
+
+    probe: Probe
+    before: Treatment
+    after: Treatment
+    blocks: tuple[tuple[Met, Met], ...]
+    """Before and after; of a dose the first is without the provocation."""
+
+    @property
+    def load(self) -> str:
+        """What was done to both."""
+        return self.probe.about
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "load": self.load,
+            "counts": self.probe.counts,
+            "before": self.before.about,
+            "after": self.after.about,
+            "blocks": [{"before": one.document(), "after": other.document()} for one, other in self.blocks],
+        }
+
+
 class Ruling(StrEnum):
     """What a diagnosis comes to."""
 
@@ -101,7 +190,7 @@ class Evidence:
     """One thing that speaks for or against a diagnosis."""
 
     kind: str
-    """`stack`, `slope`, `threads`, `counter`, `latency`, `arms`."""
+    """`stack`, `slope`, `threads`, `counter`, `latency`, `arms`, `counts` (both arms of a probe)."""
     said: str
     data: Mapping[str, Any] = field(default_factory=dict)
 

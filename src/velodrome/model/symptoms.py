@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from velodrome.guest.stack import KnobValue
+from velodrome.model.diagnosis import Met
 from velodrome.model.quantity import Interval
 from velodrome.model.timeline import Timeline
 
@@ -169,6 +171,25 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """How the server is set, as far as its stack says."""
+
+    stack: str = ""
+    knobs: Mapping[str, KnobValue] = field(default_factory=dict)
+    """All of them, defaults and cures included."""
+    workers: int = 1
+    slots: int | None = None
+    """Requests that it can serve at once; None: connections or CPU are the limit."""
+    keeps_alive: bool = True
+    keeps_idle_s: float | None = None
+    """How long it keeps an idle connection; None: that is not known."""
+    plain: bool = True
+    """Whether a probe can speak to it: HTTP/1.1, and a request that is the same each time."""
+    has_body: bool = False
+    """Whether what it is asked has a body."""
+
+
+@dataclass(frozen=True)
 class Symptoms:
     """What all screens saw of one state of the app. A screen that could not be made is None."""
 
@@ -184,6 +205,13 @@ class Symptoms:
     """As `watched`, of one connection: no two requests hold up the loop one right after the other."""
     failed: tuple[str, ...] = ()
     """Why a screen could not be made, a sentence each."""
+    setting: Setting = field(default_factory=Setting)
+    met: Mapping[str, Met] = field(default_factory=dict)
+    """What the look of a fault met, by the fault's id; one that could not be made is missing."""
+    memory: tuple[tuple[int, float], ...] = ()
+    """Requests that were answered so far and bytes in use, after each load of the slope."""
+    descriptors: tuple[tuple[int, float], ...] = ()
+    """The same with open descriptors."""
     counted: Counted | None = None
     """Of loads that were measured for another purpose; the doctor's own screens have none."""
 

@@ -70,6 +70,10 @@ class Upstream:
             late_p99_ms=since["late_ms"]["p99"],
         )
 
+    def so_far(self) -> int:
+        """Return how many requests it got since it was started. Raises UpstreamError."""
+        return int(self._ask()["requests"])
+
     def _ask(self) -> Mapping[str, Any]:
         """Return the facts so far; under `since` those since the last time they were asked for."""
         try:

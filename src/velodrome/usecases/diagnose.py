@@ -22,9 +22,12 @@ from velodrome.model.condition import Condition, written
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     Arms,
+    Counts,
     Diagnosis,
     Evidence,
     Examination,
+    Met,
+    Probe,
     Ruling,
     SloHolds,
     SloRate,
@@ -41,12 +44,12 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Point, Reused, Slope, Symptoms, Watched
+from velodrome.model.symptoms import Point, Reused, Setting, Slope, Symptoms, Watched
 from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.instruments import arms, heartbeat, reuse, slope
+from velodrome.run.instruments import arms, heartbeat, reuse, situations, slope
 from velodrome.run.instruments.lacking import lacking
-from velodrome.run.instruments.standing import say_warm, standing, treated
+from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, standing, treated
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import opened
 from velodrome.usecases import apps
@@ -124,7 +127,13 @@ def diagnose(spec: DoctorSpec, follower: Quiet) -> Examination:
     faults = chosen(spec.only, spec.skip)
     with (
         _prepared(spec, follower) as (one, trial),
-        opened([trial], one.lab, f"doctor of {trial.cell}", follower, None if spec.wait else 0.0) as lab,
+        opened(
+            [trial, *_elsewhere(trial, faults)],
+            one.lab,
+            f"doctor of {trial.cell}",
+            follower,
+            None if spec.wait else 0.0,
+        ) as lab,
     ):
         # Environments that had to be made first are not taken off the budget.
         case = Case(trial, lab, faults, time.monotonic() + spec.budget_s, follower)
@@ -160,6 +169,13 @@ def _prepared(spec: DoctorSpec, follower: Quiet) -> Iterator[tuple[Served, Trial
         )
 
 
+def _elsewhere(trial: Trial, faults: Mapping[str, Fault]) -> Iterator[Trial]:
+    """Yield the trial on each other stack that an experiment may serve it on: its environment is made beforehand."""
+    who = trial.contestant
+    for name in sorted({one.elsewhere[who.stack] for one in faults.values() if who.stack in one.elsewhere}):
+        yield replace(trial, contestant=replace(who, stack=name, knobs={}))
+
+
 def _known(name: str, extra: tuple[str, ...]) -> Stack:
     stacks = catalog.stacks(extra)
     if name not in stacks:
@@ -187,6 +203,10 @@ def slo_rate(found: RateFound) -> SloRate:
     return SloRate(holds if rate or not holds else None, rate, str(found.ending), found.because)
 
 
+Compared = tuple[Arms | Counts, judge.Judged] | Absent | str
+"""What an experiment came to, or why there was none."""
+
+
 class Case:
     """One app on one stack while it is examined."""
 
@@ -208,6 +228,9 @@ class Case:
         """Faults with the treatments that were there when they were tried."""
         self._slopes: list[Slope | None] = []
         """As it is, and after each cure that was looked behind."""
+        self._met: dict[str, Met] = {}
+        """What the looks met on the app as it is: a cure of another fault changes nothing of them."""
+        self._in_use: tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]] = (), ()
         self._boot_s, self._cpus = 2.0, 1
         self._each_s = 0.0
         """What a request takes that is alone, once that is known."""
@@ -287,7 +310,12 @@ class Case:
     def unexplained(self) -> float | None:
         """Return the share of a request's time that is left (`judge.diagnosis.unexplained`); None: not known."""
         first, last = (self._slopes[0], self._slopes[-1]) if self._slopes else (None, None)
-        cures = sum(one.ruling is Ruling.CAUSE and one.proof == "cure" for one in self.diagnoses)
+        cures = sum(
+            one.ruling is Ruling.CAUSE
+            and one.proof == "cure"
+            and not any(evidence.kind == "counts" for evidence in one.evidence)
+            for one in self.diagnoses
+        )
         if first is None or last is None or cures >= len(self._slopes):
             return None
         return judge.unexplained(first, last, float(self._room()))
@@ -348,6 +376,9 @@ class Case:
             self._cpus,
             alone,
             tuple(failed),
+            self._setting(),
+            dict(self._met),
+            *self._in_use,
         )
 
     def _climbed(self, failed: list[str]) -> tuple[Slope, Reused | None]:
@@ -370,7 +401,10 @@ class Case:
             except NoServerError as error:
                 died = f"one connection: {error.reason}"
             if not died:
-                return judge.slope(points, slope.ends(server, points)), reused
+                found = judge.slope(points, slope.ends(server, points))
+                self._in_use = server.in_use()
+                self._look(server, failed)
+                return found, reused
         failed.append(died)
         with standing(self._trial, self._lab, self._base) as server:
             server.warm()
@@ -383,6 +417,41 @@ class Case:
                 failed.append(f"once more, with the most throughput: {error.reason}")
                 pairs = ((alone.rps, max(one.rps for one in points)),)
             return judge.slope(points, pairs), reused
+
+    def _look(self, server: Standing, failed: list[str]) -> None:
+        """Try once what the faults that count want to be tried; the first server is the one that tells."""
+        setting = self._setting()
+        if self._met or not setting.plain:
+            return
+        every = {one.name: one.look(setting) for one in self._faults.values() if one.look is not None}
+        chosen = [(name, probe) for name, probe in every.items() if probe is not None]
+        # A burst is still being answered when it is over: what is short is tried first.
+        for name, probe in sorted(chosen, key=lambda one: (one[1].ends, one[1].seconds)):
+            try:
+                self._met[name] = situations.meet(server, probe)
+            except NoServerError as error:
+                failed.append(f"{name}: {error.reason}")
+            if probe.ends or server.booted.server.exit() is not None:
+                return
+
+    def _setting(self) -> Setting:
+        """Return how the server is set, the cures included."""
+        who = contestant_of(self._trial.contestant, self._base, self._lab.stacks)
+        stack = self._lab.stacks[who.stack]
+        knobs = stack.settings(who.knobs)
+        app = self._trial.app
+        plain = catalog.interface(stack.interface).protocol == "http" and not (app and app.proto)
+        bodies = [one.body for one in app.requests] if app else [self._trial.recipe.upload]
+        return Setting(
+            who.stack,
+            knobs,
+            self._workers(),
+            stack.slots(knobs),
+            stack.keeps_alive,
+            stack.server.keeps_idle_s(knobs) if stack.server else None,
+            plain,
+            any(bodies),
+        )
 
     # --- Experiments.
 
@@ -397,7 +466,7 @@ class Case:
             found = self._tested(fault, suspect, seen)
             self._replace(found)
             self._follower.diagnosed(found)
-            if found.ruling is Ruling.CAUSE and found.proof == "cure":
+            if found.ruling is Ruling.CAUSE and found.proof == "cure" and not suspect.experiments[0].probe:
                 return True
         return False
 
@@ -420,7 +489,7 @@ class Case:
         """Whether its cure is there already: of call sites the same one, of a bound any that was raised."""
         base = self._base
         return any(
-            one.treatment.about in base.about
+            (one.treatment and one.treatment.about in base.about)
             or any(
                 name in base.give and not isinstance(value, list)
                 for name, value in one.treatment.give.items()
@@ -430,6 +499,8 @@ class Case:
 
     def _seconds(self, experiment: Experiment, seen: Symptoms) -> float:
         """Return how long an experiment takes at least."""
+        if (probe := experiment.probe) is not None:
+            return judge.COUNT_LOOKS[0] * 2 * (self._boot_s + AROUND_S + probe.seconds)
         each = self._boot_s + AROUND_S + _length(experiment, seen)
         return judge.LOOKS[0] * 2 * each
 
@@ -451,16 +522,18 @@ class Case:
                 judged.ruling,
                 f"{suspect.why}; {judged.reason}",
                 judged.effect,
-                (*suspect.evidence, _arms(better, measured)),
+                (*suspect.evidence, _evidence(better, measured)),
                 experiment.cure if proven else None,
                 experiment.proof if proven else "",
                 judged.gain,
             )
         return Diagnosis(fault.name, Ruling.CANNOT_TELL, "; ".join(why), evidence=suspect.evidence)
 
-    def _compared(self, experiment: Experiment, seen: Symptoms) -> tuple[Arms, judge.Judged] | Absent | str:
+    def _compared(self, experiment: Experiment, seen: Symptoms) -> Compared:
         """Measure both arms until they tell; return why that cannot be done where it cannot, or need not."""
         treated = self._base.plus(experiment.treatment)
+        if experiment.probe is not None:
+            return self._counted(experiment, experiment.probe, treated)
         load = arms.Loaded(experiment.connections, _length(experiment, seen))
         made = Arms(load.label, self._base, treated, ())
         for number in range(judge.LOOKS[-1]):
@@ -493,6 +566,31 @@ class Case:
         except arms.NotMeasuredError as error:
             self._follower.preparing(f"block {number + 1} once more, on fresh servers: {error.reason}")
             return arms.block(self._trial, self._lab, both, load, number)
+
+    def _counted(self, experiment: Experiment, probe: Probe, treated: Treatment) -> Compared:
+        """Make a situation in both arms until they tell, as `_compared` does."""
+        dose = experiment.proof == "dose"
+        made = Counts(probe, self._base, treated, ())
+        for number in range(judge.COUNT_LOOKS[-1]):
+            if number >= judge.COUNT_LOOKS[0] and self._left_s() < 0:
+                return made, judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
+            try:
+                probes = (probe.calm if dose else probe, probe)
+                before, after = arms.probed(self._trial, self._lab, (self._base, treated), probes, number)
+            except NOT_SERVED as error:
+                return f"{probe.about}, with {treated.about}: {str(error).splitlines()[0]}"
+            if experiment.takes and experiment.takes not in after.took:
+                why = f"{experiment.treatment.about}: what that changes was never used"
+                return Absent(why) if experiment.needless else why
+            made = replace(made, blocks=(*made.blocks, (before.met, after.met)))
+            if number + 1 in judge.COUNT_LOOKS and (found := judge.counted(made, experiment.proof)):
+                # Another stack is no base for what follows: that is about the one that was named.
+                if found.ruling is Ruling.CAUSE and not dose and not experiment.treatment.stack:
+                    # It changes nothing of what was tried before, nor of the screens.
+                    old, self._base = self._base.about, treated
+                    self._tried |= {(name, treated.about) for name, about in self._tried if about == old}
+                return made, found
+        raise AssertionError("the last look decides")
 
     def _replace(self, found: Diagnosis) -> None:
         """Note a diagnosis in the place of an earlier one of the same fault that was no cause."""
@@ -533,8 +631,10 @@ def _ruled_by_screen(fault: Fault, screened: Absent | Unknown | Suspect) -> Diag
     return Diagnosis(fault.name, Ruling.CANNOT_TELL, screened.why, evidence=evidence)
 
 
-def _arms(said: str, measured: Arms) -> Evidence:
-    """Return both arms as evidence, block by block and with the interval of each."""
+def _evidence(said: str, measured: Arms | Counts) -> Evidence:
+    """Return both arms as evidence, block by block, and of figures with the interval of each arm."""
+    if isinstance(measured, Counts):
+        return Evidence("counts", said, measured.document())
     return Evidence("arms", said, {**measured.document(), "levels": judge.levels(measured)})
 
 

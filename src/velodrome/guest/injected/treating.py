@@ -255,6 +255,231 @@ def _longer(giving: Giving, sites: Any) -> None:
         giving.finder.rewrite(told["file"], change.visit, {name: longer})
 
 
+def _background_detached(giving: Giving, wanted: bool) -> None:
+    """Have Starlette's background tasks run in a task of their own, so that the app's call returns before them."""
+
+    def patch(module: Any) -> None:
+        import asyncio
+        import contextvars
+
+        within = contextvars.ContextVar("velodrome_background", default=False)
+        running: Set[Any] = set()
+
+        def detach(cls: Any) -> None:
+            before = cls.__call__
+
+            async def in_background(self: Any) -> None:
+                within.set(True)  # of this task alone: tasks of a list follow each other as they did
+                await before(self)
+
+            async def call(self: Any) -> None:
+                if within.get():
+                    await before(self)
+                    return
+                giving.took("background-detached")
+                task = asyncio.ensure_future(in_background(self))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+            cls.__call__ = call
+
+        if wanted:
+            detach(module.BackgroundTask)
+            detach(module.BackgroundTasks)
+
+    giving.finder.after("starlette.background", patch)
+
+
+def _reuseport(giving: Giving, wanted: bool) -> None:
+    """Have each worker listen on a socket of its own (`SO_REUSEPORT`) in place of one that was bound for all."""
+
+    def bound_together(module: Any) -> None:
+        before = module.socket.bind
+
+        def bind(self: Any, address: Any) -> None:
+            if self.type == module.SOCK_STREAM and self.family in (module.AF_INET, module.AF_INET6):
+                self.setsockopt(module.SOL_SOCKET, module.SO_REUSEPORT, 1)
+            before(self, address)
+
+        module.socket.bind = bind
+
+    def own(shared: Any) -> Any:
+        import socket
+
+        # One that listens already has a queue that somebody must go on emptying.
+        if shared.family == socket.AF_UNIX or shared.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return shared
+        made = socket.socket(shared.family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(shared.getsockname())
+        giving.took("reuseport")
+        return made
+
+    def patch(cls: Any) -> None:
+        before = cls.create_server
+
+        async def create_server(self: Any, *args: Any, **more: Any) -> Any:
+            if more.get("sock") is not None:
+                more["sock"] = own(more["sock"])
+            return await before(self, *args, **more)
+
+        cls.create_server = create_server
+
+    if wanted:
+        giving.finder.after("socket", bound_together)
+        giving.finder.after("asyncio.base_events", lambda module: patch(module.BaseEventLoop))
+        giving.finder.after("uvloop", lambda module: patch(module.Loop))
+
+
+def _read_body(giving: Giving, wanted: bool) -> None:
+    """Have gunicorn's workers and uvicorn read the body of a request before the app is called."""
+
+    def wsgi(app: Any) -> Any:
+        import io
+
+        def reading(environ: Any, start_response: Any) -> Any:
+            length = int(environ.get("CONTENT_LENGTH") or 0)
+            if length:
+                giving.took("read-body")
+                environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(length))
+            return app(environ, start_response)
+
+        return reading
+
+    def asgi(app: Any) -> Any:
+        async def reading(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            messages = [await receive()]
+            while messages[-1].get("more_body"):
+                giving.took("read-body")
+                messages.append(await receive())
+
+            async def again() -> Any:
+                return messages.pop(0) if messages else await receive()
+
+            await app(scope, again, send)
+
+        return reading
+
+    def of_gunicorn(module: Any) -> None:
+        before = module.Worker.load_wsgi
+
+        def load_wsgi(self: Any) -> None:
+            before(self)
+            if not hasattr(self, "asgi"):
+                self.wsgi = wsgi(self.wsgi)
+
+        module.Worker.load_wsgi = load_wsgi
+
+    def of_uvicorn(module: Any) -> None:
+        before = module.Config.load
+
+        def load(self: Any) -> None:
+            before(self)
+            self.loaded_app = asgi(self.loaded_app)
+
+        module.Config.load = load
+
+    if wanted:
+        giving.finder.after("gunicorn.workers.base", of_gunicorn)
+        giving.finder.after("uvicorn.config", of_uvicorn)
+
+
+def _cancelled(giving: Giving, wanted: bool) -> None:
+    """Have uvicorn cancel the app's call when the client of an unanswered request has left."""
+
+    def leaving(app: Any) -> Any:
+        import asyncio
+
+        async def watched(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            messages: Any = asyncio.Queue()
+            state = {"answered": False, "left": False}
+
+            async def listen() -> None:
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect" and not state["answered"]:
+                        state["left"] = True
+                        giving.took("cancelled")
+                        call.cancel()
+                        return
+                    messages.put_nowait(message)
+                    if message["type"] == "http.disconnect":
+                        return
+
+            async def answer(message: Any) -> None:
+                # What follows the answer is work of the app's own choice.
+                if message["type"] == "http.response.body" and not message.get("more_body"):
+                    state["answered"] = True
+                await send(message)
+
+            call = asyncio.ensure_future(app(scope, messages.get, answer))
+            listener = asyncio.ensure_future(listen())
+            try:
+                await call
+            except asyncio.CancelledError:
+                if not state["left"]:
+                    raise
+            finally:
+                listener.cancel()
+
+        return watched
+
+    def patch(module: Any) -> None:
+        before = module.Config.load
+
+        def load(self: Any) -> None:
+            before(self)
+            self.loaded_app = leaving(self.loaded_app)
+
+        module.Config.load = load
+
+    if wanted:
+        giving.finder.after("uvicorn.config", patch)
+
+
+def _sqlite_timeout(giving: Giving, seconds: float) -> None:
+    """Have connections of `sqlite3` wait so long for a lock, whatever the app says."""
+
+    def patch(module: Any) -> None:
+        before = module.connect
+
+        def connect(*args: Any, **more: Any) -> Any:
+            giving.took("sqlite-timeout")
+            found = before(*args, **more)
+            found.execute("PRAGMA busy_timeout = %d" % round(1000 * seconds))
+            return found
+
+        module.connect = connect
+
+    giving.finder.after("sqlite3.dbapi2", patch)  # `sqlite3` takes it from there
+
+
+def _redis_connections(giving: Giving, count: int) -> None:
+    """Have pools of redis-py that raise above a bound have one of so many connections."""
+
+    def patch(module: Any) -> None:
+        pool = module.ConnectionPool
+        before = pool.__init__
+
+        def init(self: Any, *args: Any, **more: Any) -> None:
+            before(self, *args, **more)
+            bound = getattr(self, "max_connections", None)
+            if bound is not None and bound < count and type(self) is pool:
+                self.max_connections = count
+                giving.took("redis-connections")
+
+        pool.__init__ = init
+
+    giving.finder.after("redis.connection", patch)
+    giving.finder.after("redis.asyncio.connection", patch)
+
+
 def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     """Watch the event loops of the process from a thread beside them."""
     from velodrome.guest.injected import heartbeat
@@ -277,4 +502,10 @@ TREATMENTS = {
     "in-thread": _in_thread,
     "longer": _longer,
     "heartbeat": _heartbeat,
+    "background-detached": _background_detached,
+    "reuseport": _reuseport,
+    "read-body": _read_body,
+    "cancelled": _cancelled,
+    "sqlite-timeout": _sqlite_timeout,
+    "redis-connections": _redis_connections,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

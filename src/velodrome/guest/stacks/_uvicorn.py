@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Mapping, Tuple
 
 from velodrome.guest.stack import LOGGING, SUPERVISION, KnobValue, Launch, Process, Server
 
@@ -44,11 +44,18 @@ def serve(launch: Launch, loop: str, parser: str) -> Process:
             *(() if launch.older("uvicorn", 0, 22) else ("--timeout-graceful-shutdown=5",)),
             # The parent kills a worker that is 5 s late to say it lives, and an overloaded one is late.
             *(("--timeout-worker-healthcheck=60",) if _is_watched(launch) else ()),
+            *_limit(launch),
             "--no-access-log",
             "--log-level=warning",
             launch.app,
         )
     )
+
+
+def _limit(launch: Launch) -> Tuple[str, ...]:
+    """Return the option for the connections above which it answers 503, where it is set: idle ones count as well."""
+    limit = int(launch.knobs.get("limit_concurrency", 0))
+    return ("--limit-concurrency=%d" % limit,) if limit else ()
 
 
 def _is_watched(launch: Launch) -> bool:

@@ -71,6 +71,7 @@ def burst(address: tuple[str, int], count: int, request: bytes, patience_s: floa
                 assert isinstance(connection, socket.socket)
                 if _step(connection, key.data, request, time.monotonic() - began):
                     selector.unregister(connection)
+                    connection.close()  # a server may wait for that before it takes the next one in
                 else:
                     selector.modify(connection, selectors.EVENT_READ, key.data)
     return knocks

@@ -1,6 +1,7 @@
 """AB: one thing changed. Both arms under the same load, each on a server started for it, block by block in drawn order.
 
     before, after = block(trial, lab, (AS_IT_IS, treatment), Loaded(64), number=0)
+    before, after = probed(trial, lab, (AS_IT_IS, treatment), (probe, probe), number=0)
 
 A server that is started once may lie better in memory than the other for as long as it runs: what a block compares is
 two fresh ones.
@@ -9,9 +10,10 @@ two fresh ones.
 import random
 from dataclasses import dataclass
 
-from velodrome.model.diagnosis import Figures, Treatment
+from velodrome.model.diagnosis import Figures, Met, Probe, Treatment
 from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, NoServerError
 from velodrome.model.trial import Trial
+from velodrome.run.instruments import situations
 from velodrome.run.instruments.standing import figures, standing
 from velodrome.run.lab import Lab
 
@@ -55,10 +57,8 @@ def block(
 
     Raises NotMeasuredError where one cannot be served or loaded.
     """
-    order = [0, 1]
-    random.Random(f"{SEED}/{number}").shuffle(order)
     found: dict[int, Arm] = {}
-    for side in order:
+    for side in _order(number):
         try:
             with standing(trial, lab, treatments[side]) as server:
                 server.warm()
@@ -67,3 +67,32 @@ def block(
         except (NoServerError, AppAnswersWrongError, AppNotServedError) as error:
             raise NotMeasuredError(side == 1, str(error).splitlines()[0]) from error
     return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class ProbedArm:
+    """One arm in one block of an experiment that counts."""
+
+    met: Met
+    took: frozenset[str]
+    """The treatments that met what they change."""
+
+
+def probed(
+    trial: Trial, lab: Lab, treatments: tuple[Treatment, Treatment], probes: tuple[Probe, Probe], number: int
+) -> tuple[ProbedArm, ProbedArm]:
+    """Make a situation in both arms of a block, the first and the second treatment. Raises as `block` does."""
+    found: dict[int, ProbedArm] = {}
+    for side in _order(number):
+        with standing(trial, lab, treatments[side]) as server:
+            if probes[side].warm:
+                server.warm()
+            met = situations.meet(server, probes[side])
+            found[side] = ProbedArm(met, server.took())
+    return found[0], found[1]
+
+
+def _order(number: int) -> list[int]:
+    order = [0, 1]
+    random.Random(f"{SEED}/{number}").shuffle(order)
+    return order

@@ -10,18 +10,19 @@ Whatever the treatment writes is in a folder that is removed at the end.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from velodrome.guest.injected.treating import WARM
+from velodrome.guest.stack import Stack
 from velodrome.model.diagnosis import AS_IT_IS, Figures, Treatment
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
-from velodrome.model.trial import Session, Trial
+from velodrome.model.trial import Contestant, Session, Trial
 from velodrome.run import account
 from velodrome.run.drivers.driver import OnEvent
 from velodrome.run.injecting import Injected
@@ -57,7 +58,7 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
 @contextmanager
 def treated(trial: Trial, lab: Lab, treatment: Treatment) -> Iterator[tuple[Trial, Lab, Path]]:
     """Yield what serves a trial under a treatment, and the folder that its processes write to while the block lasts."""
-    contestant = replace(trial.contestant, knobs={**trial.contestant.knobs, **treatment.knobs})
+    contestant = contestant_of(trial.contestant, treatment, lab.stacks)
     with scratch.held("injected") as folder:
         account.hand_over(folder)
         given = replace(lab, injected=Injected(folder, treatment.give) if treatment.give else None)
@@ -71,6 +72,19 @@ def say_warm(folder: Path) -> None:
         os.close(os.open(folder / WARM, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
+def contestant_of(contestant: Contestant, treatment: Treatment, stacks: Mapping[str, Stack]) -> Contestant:
+    """Return a contestant with the settings of a treatment; on another stack, with those that one has as well."""
+    knobs = {**contestant.knobs, **treatment.knobs}
+    if not treatment.stack:
+        return replace(contestant, knobs=knobs)
+    there = stacks[treatment.stack].knobs
+    return replace(
+        contestant,
+        stack=treatment.stack,
+        knobs={name: value for name, value in knobs.items() if name in there},
+    )
+
+
 @dataclass(frozen=True)
 class Standing:
     """The server."""
@@ -79,6 +93,8 @@ class Standing:
     lab: Lab
     booted: Booted
     folder: Path
+    loads: list[Measurement] = field(default_factory=list)
+    """What it carried so far."""
 
     def warm(self) -> None:
         """Ask it for a while, and have treatments that wait for a warm app begin. Raises NoServerError."""
@@ -110,7 +126,20 @@ class Standing:
             found = measure(replace(self.trial, load=load), self.booted, self.lab, also)
         if isinstance(found, Failed):
             raise NoServerError(self.trial.contestant.label, found.reason, found.last_lines)
+        self.loads.append(found)
         return found
+
+    def in_use(self) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
+        """Return requests that were answered so far, and bytes and descriptors in use, for each load it carried."""
+        answered = 0
+        memory, descriptors = list[tuple[int, float]](), list[tuple[int, float]]()
+        for one in self.loads:
+            answered += round(one.load.answers)
+            last = one.server.samples[-1].rss_bytes if one.server.samples else one.server.rss_peak_bytes
+            memory.append((answered, float(last)))
+            if one.server.fds_peak is not None:
+                descriptors.append((answered, float(one.server.fds_peak)))
+        return tuple(memory), tuple(descriptors)
 
     def took(self) -> frozenset[str]:
         """Return the treatments that met what they change."""

@@ -1,0 +1,71 @@
+"""Work after the answer that holds its connection: the next request on it waits."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    counted,
+    met,
+    said,
+)
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
+
+LEAST = 0.5
+
+
+def look(setting: Setting) -> Probe | None:
+    """Ask twice on one connection."""
+    if not setting.keeps_alive:
+        return None
+    return Probe(
+        "again",
+        "16 requests, each right behind the answer of another on the same connection",
+        "late",
+        {"same": 1},
+        unprovoked={"same": 0},
+        seconds=2.0,
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether the next request on a connection waits."""
+    probe = look(seen.setting)
+    if probe is None:
+        return Absent("it ends each connection with the answer")
+    found = met(seen, "background-holds")
+    if isinstance(found, Unknown):
+        return found
+    evidence = counted(found, probe)
+    if found.share < LEAST:
+        return Absent(said(found, probe), evidence)
+    cure = Cure(
+        "hand work that goes on after the answer to a queue, or to a task of its own",
+        "where the background task is added",
+        "BackgroundTask, or code after the last `send` of the answer",
+        "asyncio.create_task(…), kept by a reference until it is done",
+    )
+    detached = Experiment(
+        Treatment("background tasks detached", {"background-detached": True}),
+        0,
+        cure,
+        takes="background-detached",
+        probe=probe,
+    )
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    return Suspect(0.8, said(found, probe), (detached, dose), evidence, loss=0.3)
+
+
+fault = Fault(
+    "background-holds",
+    "the next request on the same connection waits for work behind the answer (BackgroundTask): a queue, or a task",
+    ("starlette#919",),
+    "The server takes the next request of a connection when the app's call has returned, background tasks included.",
+    "The second request on a connection is late; with Starlette's background tasks detached, or on another connection, "
+    "it is not.",
+    screen,
+    look=look,
+)

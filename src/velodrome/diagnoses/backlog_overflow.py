@@ -1,0 +1,66 @@
+"""A listen queue shorter than a burst: who finds it full is turned away, or tries again after a second."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    counted,
+    met,
+    said,
+)
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
+
+BURST, CALM = 256, 8
+LEAST = 0.05
+RAISED = 2048
+
+
+def look(setting: Setting) -> Probe:
+    """Try a burst of connections."""
+    return Probe(
+        "burst",
+        f"{BURST} connections at once",
+        "turned away or late by a second",
+        {"count": BURST},
+        unprovoked={"count": CALM},
+        seconds=3.0,
+        worth=0.1,
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether a burst is taken in."""
+    probe = look(seen.setting)
+    found = met(seen, "backlog-overflow")
+    if isinstance(found, Unknown):
+        return found
+    evidence = counted(found, probe)
+    # A server that is only slow answers a burst late as well.
+    if found.share < LEAST or not found.figures.get("overflows", 1.0):
+        return Absent(said(found, probe), evidence)
+    knob = "backlog" in seen.setting.knobs
+    cure = Cure(
+        "a longer listen queue (`net.core.somaxconn` bounds it), and workers that accept while they work",
+        "the server's command line",
+        f"--knob backlog={seen.setting.knobs['backlog']}" if knob else "",
+        f"--knob backlog={RAISED}" if knob else "",
+    )
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    longer = Treatment(f"a backlog of {RAISED}", knobs={"backlog": RAISED})
+    cured = Experiment(longer, 0, cure, probe=probe)
+    return Suspect(0.8, said(found, probe), (cured, dose) if knob else (dose,), evidence, loss=found.share)
+
+
+fault = Fault(
+    "backlog-overflow",
+    "some of a burst wait a second, or are reset, and no metric of the server shows it: a longer listen queue",
+    ("measured here",),
+    "A burst of connections finds the listen queue full.",
+    "Of a burst some are turned away or late by a second; with a longer queue none are.",
+    screen,
+    look=look,
+)

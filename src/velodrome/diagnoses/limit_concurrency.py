@@ -1,0 +1,75 @@
+"""A limit of connections that idle ones use up: requests are refused or wait although nothing is being done."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    counted,
+    met,
+    said,
+)
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
+
+IDLE = 128
+"""Connections that proxies hold idle: 32 by each of four workers of nginx."""
+KNOBS = ("limit_concurrency", "connections")
+"""Settings of stacks that bound the connections of a worker, idle ones as well."""
+RAISED = 2048
+LEAST = 0.5
+"""Share of the requests beside idle connections that have to be late or refused."""
+
+
+def look(setting: Setting) -> Probe | None:
+    """Try some requests beside many idle connections."""
+    if not setting.keeps_alive:
+        return None
+    return Probe(
+        "idle",
+        f"16 requests beside {IDLE} idle connections",
+        "refused or late",
+        {"count": IDLE},
+        unprovoked={"count": 0},
+        seconds=2.0,
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether requests are answered beside idle connections."""
+    probe = look(seen.setting)
+    if probe is None:
+        return Absent("it keeps no idle connections")
+    found = met(seen, "limit-concurrency")
+    if isinstance(found, Unknown):
+        return found
+    evidence = counted(found, probe)
+    if found.share < LEAST:
+        return Absent(said(found, probe), evidence)
+    knob = next((one for one in KNOBS if one in seen.setting.knobs), "")
+    before = (
+        f"--knob {knob}={seen.setting.knobs[knob]}" if knob else "a limit that idle connections count against"
+    )
+    cure = Cure(
+        "raise the limit above the connections that the proxies before it keep open, or have these keep fewer",
+        "the server's command line",
+        before,
+        f"--knob {knob}={RAISED}" if knob else "",
+    )
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    raised = Treatment(f"{knob} {RAISED}", knobs={knob: RAISED})
+    cured = Experiment(raised, 0, cure, probe=probe)
+    return Suspect(0.8, said(found, probe), (cured, dose) if knob else (dose,), evidence, loss=found.share)
+
+
+fault = Fault(
+    "limit-concurrency",
+    "503, or no answer, though idle: open connections count against a limit of concurrency; raise it",
+    ("uvicorn#3029",),
+    "Idle connections use up a limit that is meant for requests.",
+    "Beside idle connections requests are refused or late; with a higher limit they are not.",
+    screen,
+    look=look,
+)

@@ -1,0 +1,62 @@
+"""Requests in flight that are lost when the server is told to stop, as it is at every deployment."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    counted,
+    met,
+    said,
+)
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe
+from velodrome.model.symptoms import Setting, Symptoms
+
+LEAST = 0.05
+
+
+def look(setting: Setting) -> Probe:
+    """Stop the server while requests are in flight."""
+    return Probe(
+        "stop",
+        "16 requests in flight when the server is told to stop (SIGTERM)",
+        "lost",
+        {"signalled": 1},
+        unprovoked={"signalled": 0},
+        seconds=1.5,
+        worth=0.1,
+        ends=True,
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether requests in flight are answered."""
+    probe = look(seen.setting)
+    found = met(seen, "lost-at-stop")
+    if isinstance(found, Unknown):
+        return found
+    if not found.of:
+        return Absent("requests are too short to be in flight when it is told to stop")
+    evidence = counted(found, probe)
+    if found.share < LEAST:
+        return Absent(said(found, probe), evidence)
+    cure = Cure(
+        "answer what is in flight before the end: no handler of SIGTERM of the app's own that exits, a server that "
+        "ends in order, and more time for that than the longest request takes",
+        "where SIGTERM is handled",
+    )
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    return Suspect(0.9, said(found, probe), (dose,), evidence, loss=0.2)
+
+
+fault = Fault(
+    "lost-at-stop",
+    "errors at every deployment: SIGTERM ends the server before requests in flight are answered; end in order",
+    ("field practice",),
+    "The server, or a handler of SIGTERM of the app's own, ends without waiting for what is in flight.",
+    "Of requests in flight at SIGTERM some are never answered; without the signal all are.",
+    screen,
+    look=look,
+)

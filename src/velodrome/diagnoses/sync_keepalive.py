@@ -1,0 +1,71 @@
+"""A thread held by an idle keep-alive connection: as many idle clients as there are threads stop the server."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    counted,
+    met,
+    said,
+)
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
+
+LEAST = 0.5
+MOST_SLOTS = 64
+
+
+def look(setting: Setting) -> Probe | None:
+    """Try requests beside as many idle connections as there are slots."""
+    if not setting.keeps_alive or setting.slots is None or setting.slots > MOST_SLOTS:
+        return None
+    return Probe(
+        "idle",
+        f"16 requests beside {setting.slots} idle connection{'s' * (setting.slots > 1)}, one for each slot",
+        "late",
+        {"count": setting.slots},
+        unprovoked={"count": 0},
+        seconds=2.5,
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether idle connections hold the slots."""
+    probe = look(seen.setting)
+    if probe is None:
+        why = (
+            "its slots are not bound by threads or workers"
+            if seen.setting.keeps_alive
+            else "it keeps none idle"
+        )
+        return Absent(why)
+    found = met(seen, "sync-keepalive")
+    if isinstance(found, Unknown):
+        return found
+    evidence = counted(found, probe)
+    if found.share < LEAST:
+        return Absent(said(found, probe), evidence)
+    knob = "keepalive" in seen.setting.knobs
+    cure = Cure(
+        "end connections with the answer, or a server that waits for the next request outside of its threads",
+        "the server's settings",
+        f"--knob keepalive={seen.setting.knobs['keepalive']}" if knob else "keep-alive",
+        "--knob keepalive=0" if knob else "Connection: close",
+    )
+    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
+    none = Experiment(Treatment("no keep-alive", knobs={"keepalive": 0}), 0, cure, probe=probe)
+    return Suspect(0.8, said(found, probe), (none, dose) if knob else (dose,), evidence, loss=found.share)
+
+
+fault = Fault(
+    "sync-keepalive",
+    "a few idle clients stop the server: each idle keep-alive connection holds a thread; end connections instead",
+    ("measured here",),
+    "A thread waits for the next request of its connection, and does nothing else.",
+    "Beside one idle connection a slot requests are late; without keep-alive, or without these, they are not.",
+    screen,
+    look=look,
+)

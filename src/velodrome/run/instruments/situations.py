@@ -1,0 +1,538 @@
+"""Situations that a probe makes against a standing server: each does one odd thing, and counts what becomes of it.
+
+    found = meet(server, Probe("slow", "10 requests while a client sends its head slowly", "late"))
+    found.hits, found.of, found.outcomes
+
+Each is a coroutine over a `Where`, whose further parameters are the probe's settings: all but those that need the
+server itself can be tried on any server by address.
+"""
+
+import asyncio
+import inspect
+import os
+import re
+import secrets
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+
+import psutil
+
+from velodrome.model.diagnosis import Met, Probe
+from velodrome.model.errors import NoServerError
+from velodrome.model.load import Closed, Load
+from velodrome.run.experiments import backlog
+from velodrome.run.instruments.clients import Answer, Client, Where, where
+from velodrome.run.instruments.standing import Standing
+from velodrome.run.link import entered
+from velodrome.run.machine import netlink
+from velodrome.run.measuring import kernel
+from velodrome.run.racing.opening import host_beside
+
+USUAL = 3
+"""Requests one after the other, from which is known how long one takes otherwise."""
+TIMES, SLACK_S, MOST_S = 6.0, 0.3, 3.0
+"""A request is late when it took so many times as long as usual, and so much longer; one that never ends is waited for
+so long."""
+OPENING, ASKING = 16, 4
+"""At once."""
+OPEN_S = 2.0
+STOP_S = 2.0
+"""For a request in flight when the server is told to stop, beyond what it takes otherwise."""
+
+
+def meet(server: Standing, probe: Probe) -> Met:
+    """Make a situation and return what was met. Raises NoServerError where nothing can be asked, or the server dies."""
+    at = where(server.booted.target)
+    label = server.trial.contestant.label
+    if at is None:
+        raise NoServerError(label, "what it is asked cannot be sent by hand")
+    situation = SITUATIONS[probe.name]
+    more = {"server": server} if "server" in inspect.signature(situation).parameters else {}
+    with host_beside(server.booted.placed), entered(server.booted.site.client):
+        found = asyncio.run(_made(situation(at, **probe.settings, **more)))
+    if not probe.ends and (died := server.booted.server.exit()) is not None:
+        raise NoServerError(label, f"{probe.about}: {died.sentence}", server.booted.server.last_lines())
+    return found
+
+
+async def _made(situation: Awaitable[Met]) -> Met:
+    return await situation
+
+
+async def reuse(
+    at: Where, idle_s: float, count: float = 16, after_s: float = 0.005, longer_s: float = 1.5
+) -> Met:
+    """Use connections again that were idle, up to `after_s` after the server has ended them.
+
+    A proxy whose news of the end is so long on the way sends such requests. Where the server does not end a connection
+    within `idle_s` and `longer_s`, it is used then.
+    """
+
+    async def one(number: int) -> Answer | None:
+        await asyncio.sleep(number * 0.02)
+        async with Client(at) as client:
+            first = await client.request()
+            if first.outcome != "ok":
+                return None
+            begin = time.monotonic()
+            ended = await client.until_ended(idle_s + longer_s)
+            idled.append(time.monotonic() - begin)
+            if ended:
+                await asyncio.sleep(after_s * number / count)
+            return await client.request()
+
+    idled: list[float] = []
+    answers = [one for one in await asyncio.gather(*map(one, range(int(count)))) if one is not None]
+    lost = [one for one in answers if one.outcome in {"reset", "refused"}]
+    ended_s = min(idled, default=0.0)
+    return _met(lost, answers, f"the server had ended the connection after {ended_s:.3g} s", idled_s=ended_s)
+
+
+async def idle(at: Where, count: float, requests: float = 16) -> Met:
+    """Keep connections open on each of which a request was answered, then ask on fresh ones."""
+    usual = await _usual(at)
+    patience_s = _late_s(usual)
+    until = time.monotonic() + OPEN_S
+    async with AsyncExitStack() as opened:
+        turn = asyncio.Semaphore(OPENING)
+
+        async def opening() -> bool:
+            async with turn:
+                if time.monotonic() > until:
+                    return False
+                client = await opened.enter_async_context(Client(at, patience_s))
+                return (await client.request()).outcome == "ok" and not client.has_ended
+
+        kept = sum(await asyncio.gather(*(opening() for _ in range(int(count)))))
+        answers = await _fresh(at, int(requests), patience_s)
+    return _late(answers, usual, kept=kept)
+
+
+async def slow(at: Where, clients: float, requests: float = 16, byte_s: float = 0.05) -> Met:
+    """Send the heads of requests byte by byte, and ask on other connections meanwhile."""
+    usual = await _usual(at)
+    head = at.with_headers(X_Slow="x" * 4096).head()
+
+    async def slowly() -> None:
+        async with Client(at) as client:
+            for byte in head:
+                if done.is_set() or client.has_ended:
+                    return
+                client.send(bytes([byte]))
+                await asyncio.sleep(byte_s)
+
+    done = asyncio.Event()
+    sending = [asyncio.ensure_future(slowly()) for _ in range(int(clients))]
+    await asyncio.sleep(2 * byte_s)
+    answers = await _fresh(at, int(requests), _late_s(usual))
+    done.set()
+    await asyncio.gather(*sending)
+    return _late(answers, usual)
+
+
+async def burst(at: Where, count: float, patience_s: float = 2.5, server: Standing | None = None) -> Met:
+    """Connect many times at once, with a request each, and count those that are turned away or late by a second."""
+    data = at.with_headers(Connection="close").request
+    before = _counter("ListenOverflows", server)
+    # Not in another thread: that would be in another network.
+    knocks = backlog.burst((at.host, at.port), int(count), data, patience_s)
+    overflows = _counter("ListenOverflows", server) - before
+    slowest = max((one.ended_s or patience_s for one in knocks), default=0.0)
+    return Met(
+        sum(one.late for one in knocks),
+        len(knocks),
+        Counter(one.outcome for one in knocks),
+        {"overflows": float(overflows), "slowest_ms": 1000 * slowest},
+        f"the slowest after {slowest:.2g} s, the listen queue overflowed {overflows} times",
+    )
+
+
+CANARY = re.compile(r"velodrome-[0-9a-f]{16}")
+
+
+async def canary(at: Where, connections: float, requests: float = 200, seconds: float = 1.5) -> Met:
+    """Give each request a name of its own in its headers, and look for those of others in the answers."""
+    until = time.monotonic() + seconds
+    each = max(int(requests / connections), 1)
+    foreign: list[Answer] = []
+    named: list[Answer] = []
+    known: set[str] = set()
+
+    async def asking() -> None:
+        async with Client(at) as client:
+            for _ in range(each):
+                if time.monotonic() > until or client.has_ended:
+                    return
+                own = f"velodrome-{secrets.token_hex(8)}"
+                known.add(own)
+                data = at.with_headers(X_Request_ID=own, X_Correlation_ID=own, X_Velodrome_Canary=own).request
+                answer = await client.request(data)
+                found = _canaries(answer)
+                if found:
+                    named.append(answer)
+                if found - {own} & known:
+                    foreign.append(answer)
+
+    await asyncio.gather(*(asking() for _ in range(int(connections))))
+    said = "an answer holds what another request sent"
+    return Met(len(foreign), len(named), Counter(one.outcome for one in named), {}, said)
+
+
+def _canaries(answer: Answer) -> set[str]:
+    texts = [answer.body.decode("latin-1"), *answer.headers.values()]
+    return {one for text in texts for one in CANARY.findall(text)}
+
+
+FEWEST_PAIRS = 4
+
+
+async def again(at: Where, same: float = 1, pairs: float = 16) -> Met:
+    """Ask twice, one right after the other: on the same connection, or (`same` 0) on two."""
+    usual = await _usual(at)
+    late: list[Answer] = []
+    every: list[Answer] = []
+    until = time.monotonic() + OPEN_S
+    for number in range(int(pairs)):
+        if number >= FEWEST_PAIRS and time.monotonic() > until:
+            break
+        async with Client(at) as client, Client(at) as other:
+            first = await client.request()
+            if first.outcome != "ok":
+                continue
+            # Else the delayed acknowledgement, which is another fault, would look like this one.
+            second = client if same else other
+            second.acknowledge_at_once()
+            answer = await second.request()
+            every.append(answer)
+            if answer.outcome != "ok" or answer.seconds > usual + 0.02:
+                late.append(answer)
+    middle = sorted(one.seconds for one in every)[len(every) // 2] if every else 0.0
+    said = f"{1000 * middle:.3g} ms in the middle, {1000 * usual:.3g} ms otherwise"
+    return _met(late, every, said, middle_ms=1000 * middle, usual_ms=1000 * usual)
+
+
+async def spread(at: Where, server: Standing, connections: float = 48, gap_s: float = 0.002) -> Met:
+    """Open connections one after the other, a request on each, and count those that the busiest worker holds."""
+    async with AsyncExitStack() as opened:
+        answers = []
+        for _ in range(int(connections)):
+            client = await opened.enter_async_context(Client(at))
+            answers.append(await client.request())
+            await asyncio.sleep(gap_s)
+        with entered(server.booted.site.server):
+            inodes = {one.inode for one in netlink.established(at.port) or ()} - {0}
+        held = _holders(server.booted.server.pid, inodes)
+    most = max(held.values(), default=0)
+    return Met(
+        most,
+        sum(held.values()),
+        Counter(one.outcome for one in answers),
+        {"workers": float(len(held))},
+        "by process: " + ", ".join(map(str, sorted(held.values(), reverse=True))),
+    )
+
+
+def _holders(root: int, inodes: set[int]) -> dict[int, int]:
+    """Return how many of these sockets each process of a tree holds."""
+    found: Counter[int] = Counter()
+    for pid in _tree(root):
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError, ValueError):
+                    link = os.readlink(f"/proc/{pid}/fd/{name}")
+                    found[pid] += link.startswith("socket:[") and int(link[8:-1]) in inodes
+    return {pid: count for pid, count in found.items() if count}
+
+
+def _tree(root: int) -> list[int]:
+    """Return a process and all that it started."""
+    with suppress(psutil.Error, OSError):
+        return [root, *(one.pid for one in psutil.Process(root).children(recursive=True))]
+    return []
+
+
+async def upload(at: Where, size: float, requests: float = 16, server: Standing | None = None) -> Met:
+    """Send requests with a body of so many bytes, 0: their own, and count those reset because of what was unread.
+
+    Whether the answer of such a request arrives before the reset is a matter of the network between: on loopback it
+    mostly does. So what the kernel resets counts, and what got no answer.
+    """
+    big = replace(at, body=(at.body or b"x").ljust(int(size), b" ")) if size else at
+    before = _counter("TCPAbortOnClose", server)
+    answers = await _fresh(big, int(requests), MOST_S)
+    unread = min(_counter("TCPAbortOnClose", server) - before, len(answers))
+    lost = sum(one.outcome in {"reset", "timeout"} for one in answers)
+    return Met(
+        max(lost, unread),
+        len(answers),
+        Counter(one.outcome for one in answers),
+        {"unread": float(unread)},
+        f"{unread} connections were closed unread, {lost} requests got no answer",
+    )
+
+
+IN_FLIGHT = 16
+SHORTEST_S = 0.004
+"""Requests that take less are over before a signal meets them."""
+
+
+async def stop(at: Where, server: Standing, signalled: float = 1) -> Met:
+    """Tell the server to stop in the middle of requests, and count those that are never answered."""
+    usual = await _usual(at)
+    if usual < SHORTEST_S:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    patience_s = _late_s(usual) + STOP_S
+    async with AsyncExitStack() as opened:
+        clients = [await opened.enter_async_context(Client(at, patience_s)) for _ in range(IN_FLIGHT)]
+        began = time.monotonic()
+        sent = [asyncio.ensure_future(client.request()) for client in clients]
+        await asyncio.sleep(usual / 3)
+        waiting = [one for one in sent if not one.done()]
+        if signalled:
+            with suppress(OSError):
+                os.kill(server.booted.server.pid, server.booted.server.serving.process().stop_signal)
+        answers = await asyncio.gather(*waiting)
+    lost = [one for one in answers if one.outcome != "ok"]
+    seconds = time.monotonic() - began
+    return _met(lost, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual, seconds=seconds)
+
+
+LONG_S, WORK_S = 0.05, 0.01
+"""A request that takes less, or computes less and calls nobody, is over before it matters that its client has left."""
+
+
+async def leave(at: Where, server: Standing, leaves: float = 1) -> Met:
+    """Have clients leave in the middle of their requests, and count for how many the work goes on all the same.
+
+    By the calls to third parties where there are some, else by CPU time; over what as many whole requests take.
+    """
+    usual = await _usual(at)
+    if usual < LONG_S:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
+
+    async def asked(leaving: bool) -> tuple[float, float]:
+        """Return what is done for requests: in all where their clients stay, else after these have left."""
+        async with AsyncExitStack() as opened:
+            clients = [await opened.enter_async_context(Client(at, MOST_S)) for _ in range(IN_FLIGHT)]
+            before = _done(server)
+            sent = [asyncio.ensure_future(client.request()) for client in clients]
+            if leaving:
+                await asyncio.sleep(usual / 3)
+                for client in clients:
+                    client.abort()
+                await asyncio.gather(*sent)
+                await asyncio.sleep(LEFT_S)
+                before = _done(server)
+            else:
+                await asyncio.gather(*sent)
+        # What goes on has come to its end when nothing has been done for a while.
+        until, last = time.monotonic() + MOST_S, _done(server)
+        while time.monotonic() < until:
+            await asyncio.sleep(max(LEFT_S, usual / 2))
+            now = _done(server)
+            if now[0] == last[0] and now[1] - last[1] < WORK_S:
+                break
+            last = now
+        calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
+        return calls, cpu_s
+
+    whole = await asked(False)
+    if not whole[0] and whole[1] < IN_FLIGHT * WORK_S:
+        return Met(0, 0, figures={"cpu_ms": 1000 * whole[1] / IN_FLIGHT})
+    after = await asked(True) if leaves else (0.0, 0.0)
+    share = after[0] / whole[0] if whole[0] else after[1] / whole[1]
+    hits = min(round(IN_FLIGHT * max(share, 0.0)), IN_FLIGHT)
+    what = f"{after[0]:.0f} calls to third parties" if whole[0] else f"{after[1]:.2g} s of CPU"
+    return Met(
+        hits, IN_FLIGHT, {}, {"calls": after[0], "cpu_s": after[1]}, f"{what} after their clients had left"
+    )
+
+
+LEFT_S = 0.05
+"""After clients have left: for their server to notice, and to finish what it is at."""
+
+
+def _done(server: Standing) -> tuple[float, float]:
+    """Return calls to third parties so far, and CPU seconds of the server."""
+    third_parties = server.booted.upstreams
+    calls = sum(one.so_far() for one in third_parties)
+    cpu_s = 0.0
+    for pid in _tree(server.booted.server.pid):
+        with suppress(psutil.Error, OSError):
+            times = psutil.Process(pid).cpu_times()
+            cpu_s += times.user + times.system
+    return float(calls), cpu_s
+
+
+COLD_S, COLD_TIMES = 0.05, 3.0
+"""By which the first request of a worker takes longer, and how many times as long, for it to be cold."""
+RENEWED_S, CALM_S = 6.0, 0.2
+"""For another worker to be there, and how long it does nothing when it is ready."""
+
+
+async def renew(at: Where, server: Standing, replaced: float = 1, rounds: float = 6) -> Met:
+    """End a worker, wait till another has taken its place and is ready, and count when its first request is slow."""
+    usual = await _usual(at)
+    hits, made, slowest = 0, 0, 0.0
+    for _ in range(int(rounds)):
+        workers = _workers(server, at.port)
+        if replaced:
+            if not workers or server.booted.server.pid in workers:
+                break  # nobody replaces the first process
+            with suppress(OSError):
+                os.kill(min(workers), signal.SIGTERM)
+            if not await _renewed(server, at.port, workers):
+                break
+        # With several workers it is one of a few at once that meets the new one.
+        answers = await _fresh(at, 1 if len(workers) < 2 else 4 * len(workers), MOST_S)
+        made += 1
+        longest = max(one.seconds for one in answers)
+        hits += longest > max(usual + COLD_S, COLD_TIMES * usual)
+        slowest = max(slowest, longest)
+    said = f"up to {1000 * slowest:.3g} ms, {1000 * usual:.3g} ms otherwise"
+    return Met(hits, made, {}, {"slowest_ms": 1000 * slowest, "usual_ms": 1000 * usual}, said)
+
+
+def _workers(server: Standing, port: int) -> set[int]:
+    """Return the processes of a server that can take its connections."""
+    with entered(server.booted.site.server):
+        inodes = {one.inode for one in netlink.listening(port) or ()} - {0}
+    holders = _holders(server.booted.server.pid, inodes)
+    return {pid for pid in holders if pid != server.booted.server.pid} or set(holders)
+
+
+async def _renewed(server: Standing, port: int, before: set[int]) -> bool:
+    """Wait till a worker is there that was not, and does nothing more; return whether one came."""
+    until = time.monotonic() + RENEWED_S
+    last: tuple[set[int], float] = (set(), 0.0)
+    while time.monotonic() < until:
+        await asyncio.sleep(CALM_S)
+        fresh = _workers(server, port) - before
+        cpu_s = _done(server)[1]
+        if fresh and (fresh, cpu_s) == last:
+            return True
+        last = fresh, cpu_s
+    return bool(last[0])
+
+
+FILLING, LOADS, LOAD_S, LOADED = 3, 8, 0.4, 8
+
+
+async def grow(
+    at: Where, server: Standing, loaded: float = 1, least: float = 64, descriptors: float = 0
+) -> Met:
+    """Load it again and again alike, and count the loads that leave more in use, by so much a request.
+
+    Of memory, in bytes; or of open descriptors.
+    """
+    in_use, grain = (_descriptors, 0) if descriptors else (_memory, PAGES)
+    grew, figures = 0, dict[str, float]()
+    outcomes: Counter[str] = Counter()
+    before = in_use(server.booted.server.pid)
+    for number in range(FILLING + LOADS):
+        requests = 0
+        if loaded:
+            measured = server.closed(LOADED, LOAD_S)
+            requests = round(measured.load.answers)
+            outcomes["ok"] += measured.load.ok
+        else:
+            await asyncio.sleep(LOAD_S / 4)
+        now = in_use(server.booted.server.pid)
+        if number >= FILLING:
+            grew += now - before > max(least * requests, grain)
+            figures[f"load_{number - FILLING}"] = now - before
+        before = now
+    return Met(grew, LOADS, outcomes, figures, f"{sum(figures.values()):.4g} in all")
+
+
+PAGES = 16_384
+"""Bytes: less is how memory is handed out."""
+
+
+def _memory(root: int) -> float:
+    """Return the bytes that the processes of a tree have for themselves."""
+    found = 0.0
+    for pid in _tree(root):
+        with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
+            found += sum(1024 * int(line.split()[1]) for line in file if line.startswith("Private_Dirty:"))
+    return found
+
+
+def _descriptors(root: int) -> float:
+    """Return how many descriptors the processes of a tree have open."""
+    found = 0
+    for pid in _tree(root):
+        with suppress(OSError):
+            found += len(os.listdir(f"/proc/{pid}/fd"))
+    return found
+
+
+async def crowd(at: Where, server: Standing, connections: float, seconds: float = 0.8) -> Met:
+    """Keep so many requests in flight, and count those that are not answered right."""
+    load = Load(Closed(int(connections)), seconds, 0.1, timeout_s=MOST_S, drain_s=MOST_S)
+    facts = server.load(load).load
+    wrong = {name: count for name, count in facts.outcomes.items() if name not in {"ok", "unfinished"}}
+    hits = sum(wrong.values())
+    example = str(facts.examples[0]) if facts.examples else ""
+    return Met(hits, hits + facts.ok, facts.outcomes, {}, example)
+
+
+# --- What they share.
+
+
+def _counter(name: str, server: Standing | None) -> int:
+    """Return what the kernel of the server's end counts; 0 where it does not tell."""
+    with entered(server.booted.site.server if server else None):
+        return kernel.tcp_counters().get(name, 0)
+
+
+async def _usual(at: Where) -> float:
+    """Return how long a request takes on a connection of its own, seconds. Raises NoServerError without an answer."""
+    answers = await _fresh(at, 1, MOST_S)
+    while len(answers) < USUAL and answers[0].seconds < SLACK_S:
+        answers += await _fresh(at, 1, MOST_S)
+    right = [one.seconds for one in answers if one.outcome == "ok"]
+    if not right:
+        raise NoServerError(
+            f"{at.host}:{at.port}", f"a plain request is not answered right ({answers[0].said})"
+        )
+    return max(right)
+
+
+def _late_s(usual: float) -> float:
+    return min(max(TIMES * usual, usual + SLACK_S), MOST_S)
+
+
+async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
+    """Ask so many times, some at once, on connections that are opened for it; half of it where nothing is answered."""
+
+    async def one() -> Answer:
+        async with Client(at, patience_s) as client:
+            return await client.request()
+
+    found: list[Answer] = []
+    while len(found) < count and (len(found) < count / 2 or any(one.outcome == "ok" for one in found)):
+        found += await asyncio.gather(*(one() for _ in range(min(ASKING, count - len(found)))))
+    return found
+
+
+def _late(answers: Sequence[Answer], usual: float, **figures: float) -> Met:
+    """Return those that were late, or not answered right."""
+    late = [one for one in answers if one.outcome != "ok" or one.seconds > _late_s(usual)]
+    return _met(late, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual, **figures)
+
+
+def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: float) -> Met:
+    answers = list(every)
+    first = f"{hits[0].said} after {hits[0].seconds:.2g} s; " if hits else ""
+    return Met(len(hits), len(answers), Counter(one.outcome for one in answers), figures, first + said)
+
+
+SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
+    one.__name__: one
+    for one in (reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd)
+}
