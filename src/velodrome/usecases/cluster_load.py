@@ -3,7 +3,6 @@
 document = load(Work(LoadSpec(url="http://127.0.0.1:8000/", rate=500, duration_s=10), agents="2"), on_event)
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +44,7 @@ def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[Loa
         way = talking.security(address.scheme, keys_folder)
 
         def carried(spec: LoadSpec, on_event: OnEvent) -> Document:
-            document = asyncio.run(conducting.load(spec, address, way, on_event))
+            document = talking.run(conducting.load(spec, address, way, on_event))
             return document | {"server": None, "limit": _limit(document)}
 
         yield carried
@@ -55,7 +54,7 @@ def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """Return what agents a coordinator has, with their clocks. Raises what `load` does of the way to them."""
     address = talking.Address.read(agents)
     way = talking.security(address.scheme, folder)
-    return asyncio.run(_listed(address, way))
+    return talking.run(_listed(address, way))
 
 
 async def _listed(address: talking.Address, way: Any) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from tests.run.cluster.counting import Counted, counting
 
 from velodrome.judge.histograms import decode
 from velodrome.model.errors import (
+    AgentLostError,
     AgentRefusedError,
     AgentsDifferError,
     ClusterKeysError,
@@ -31,13 +32,15 @@ from velodrome.usecases import cluster_load
 from velodrome.usecases.load import Work
 
 HOST = "127.0.0.1"
-ODD_ONE = """
+AGENT = """
 import asyncio, sys
 from velodrome.run.cluster import agent, talking
-agent.VERSION = "9.9.9"
-asyncio.run(agent.serve(sys.argv[1], agent.Policy("odd-one"), talking.security("tcp"), host="127.0.0.1",
+{change}
+asyncio.run(agent.serve(sys.argv[1], agent.Policy("{name}"), talking.security("tcp"), host="127.0.0.1",
                         on_ready=lambda one: print("here", flush=True)))
 """
+ODD_ONE = AGENT.format(name="odd-one", change="agent.VERSION = '9.9.9'")
+HOUR_AHEAD = AGENT.format(name="hour-ahead", change="")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,12 @@ def test_each_request_of_the_schedule_arrives_once(
 ) -> None:
     wanted = spec(server, **pace)
     ticks: list[Mapping[str, Any]] = []
-    document = cluster_load.load(Work(wanted, agents=cluster), lambda event: ticks.append(event) or True)
+
+    def note(event: Mapping[str, Any]) -> bool:
+        ticks.append(event)
+        return True
+
+    document = cluster_load.load(Work(wanted, agents=cluster), note)
     many = len(server.came)
     assert sorted(server.paths, key=lambda path: int(path[1:])) == [f"/{n}" for n in range(many)]
     dues = engine.schedule(wanted, many)
@@ -196,6 +204,63 @@ def test_an_agent_that_is_killed_makes_the_load_invalid_and_leaves_nothing(serve
     assert rows["local-0"]["lost"] is None
     assert document["requests"] == rows["local-0"]["requests"] < 6000
     until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before)
+
+
+def test_a_coordinator_that_is_killed_takes_the_load_with_it(server: Counted) -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with coordinator.coordinating(HOST, 0, 2) as address:
+        scheduler = next(
+            child for child in psutil.Process().children() if "scheduler" in " ".join(child.cmdline())
+        )
+
+        def kill() -> None:
+            until(lambda: len(server.came) > 50)
+            scheduler.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(AgentLostError):
+            cluster_load.load(Work(spec(server, rate=200.0, duration_s=60.0), agents=address), go_on)
+        killer.join()
+        until(lambda: len(psutil.Process().children(recursive=True)) <= len(before) + 3)  # no engine any more
+    assert len(server.came) < 60 * 200
+    until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before)
+
+
+def test_an_agent_whose_clock_is_an_hour_ahead_begins_with_the_others(cluster: str, server: Counted) -> None:
+    """A time namespace: its monotonic clock is the kernel's, and exactly so far from this one."""
+    ahead = ["unshare", "--time", "--monotonic", "3600"]
+    if os.geteuid() != 0 or subprocess.run([*ahead, "true"], check=False, capture_output=True).returncode:
+        pytest.skip(
+            "needs root and a kernel with time namespaces: run the tests as root on Linux 5.6 or newer"
+        )
+    odd = subprocess.Popen(
+        [*ahead, sys.executable, "-c", HOUR_AHEAD, cluster], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert odd.stdout is not None
+        assert odd.stdout.readline() == b"here\n"
+        wanted = spec(server, rate=300.0, duration_s=1.0)
+        document = cluster_load.load(Work(wanted, agents=cluster), go_on)
+    finally:
+        odd.kill()
+        odd.communicate()
+    rows = {row["name"]: row for row in document["agents"]}
+    assert abs(rows["hour-ahead"]["offset_ms"] - 3_600_000) <= rows["hour-ahead"]["uncertainty_ms"]
+    assert abs(rows["local-0"]["offset_ms"]) <= rows["local-0"]["uncertainty_ms"]
+    assert {path for path, _ in server.came} == {f"/{n}" for n in range(300)}
+    assert len(server.came) == 300
+    until(lambda: len(cluster_load.listed(cluster)) == 2)
+
+
+def test_commands_without_agents_do_not_import_dask() -> None:
+    code = """
+import sys
+import velodrome.cli.load, velodrome.usecases.load, velodrome.usecases.load_blocks, velodrome.api.loads
+print({"dask", "distributed", "tornado", "cryptography"} & set(sys.modules))
+"""
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "set()"
 
 
 def test_a_load_over_tls_by_agents_of_its_own(server: Counted) -> None:

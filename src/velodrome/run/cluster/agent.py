@@ -259,6 +259,7 @@ def _listen(part: Part, loop: asyncio.AbstractEventLoop) -> None:
 def _event(part: Part, event: dict[str, Any], set_: Any) -> None:
     kind = event["event"]
     if kind == "ready":
+        part.polled = time.monotonic()  # before the phase: from now on somebody has to ask
         part.phase = "ready"
         set_(part.ready)
     elif kind == "tick":

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from velodrome.model import secrets
 from velodrome.model.errors import (
@@ -148,7 +149,7 @@ def _agree(players: Sequence[Player], spec: LoadSpec, address: str) -> None:
 
 
 def _host(spec: LoadSpec) -> str:
-    return talking.urlsplit(spec.url).hostname or ""
+    return urlsplit(spec.url).hostname or ""
 
 
 class _Load:

@@ -135,9 +135,7 @@ async def _served(what: str, how: dict[str, Any]) -> None:
     if what == "scheduler":
         await schedule(how["host"], how["port"], how["scheme"], folder, on_ready=_say, ended=ended)
         return
-    policy = agent.Policy(
-        **{name: tuple(v) if isinstance(v, list) else v for name, v in how["policy"].items()}
-    )
+    policy = agent.Policy(name=how["policy"]["name"], cpus=tuple(how["policy"]["cpus"]))
     address = talking.Address.read(how["address"])
     serving = asyncio.ensure_future(
         agent.serve(

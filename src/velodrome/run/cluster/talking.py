@@ -6,11 +6,12 @@ Dask carries the bytes. What is sent are numbers, text and bytes, so that nothin
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from velodrome.model.errors import (
@@ -28,11 +29,24 @@ try:
 except ImportError as error:
     raise ClusterMissingError(str(error)) from error
 
-__all__ = ["Address", "Line", "Scheduler", "Worker", "in_words", "is_loopback", "security", "workers"]
+__all__ = [
+    "Address",
+    "Line",
+    "Scheduler",
+    "Security",
+    "Worker",
+    "in_words",
+    "is_loopback",
+    "run",
+    "security",
+    "workers",
+]
 
 for _name in ("distributed", "distributed.worker", "distributed.scheduler", "distributed.core", "tornado"):
     # What goes wrong is reported here, in sentences; and a log of Dask's might quote what was sent.
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
+
+Result = TypeVar("Result")
 
 PORT = 8786
 """Dask's own."""
@@ -108,6 +122,39 @@ class Line:
         """Hang up."""
         with suppress(Exception):
             await asyncio.wait_for(self._rpc.close_rpc(), 1.0)
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run what talks to agents, to its end; when it is interrupted, until it has ended what it began.
+
+    Not `asyncio.run`: that takes Ctrl-C for itself, and a load that is interrupted shows what it measured. In a
+    notebook, whose own loop runs, by a thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_run, work).result()
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(task)
+        raise
+    finally:
+        left = asyncio.all_tasks(loop)
+        for one in left:
+            one.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()
 
 
 def in_words(error: BaseException) -> str:
