@@ -34,8 +34,9 @@ from velodrome.run.supervision import python, scratch
 
 MODULE = "velodrome.run.drivers.engine_process"
 VERSION = metadata.version("velodrome")
-SILENT_S = 2.0
-"""Without a poll for so long, the load has lost whoever conducts it."""
+SILENT_S = 2.4
+"""Without a poll for so long, the load has lost whoever conducts it. With a look and a tick of the engine, the last
+request is sent within three seconds."""
 LOOK_S = 0.2
 READY_S = 60.0
 """For the engine to be ready: it may have to look a name up, and to open 100,000 connections."""

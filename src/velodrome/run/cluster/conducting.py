@@ -32,7 +32,7 @@ Document = dict[str, Any]
 READINGS = 20
 """Of each clock, before and after a load."""
 POLL_S = 0.2
-LOST_S = 1.5
+LOST_S = 2.0
 """An agent that says nothing for so long is lost: it ends its own load half a second later."""
 LEAD_S = 0.25
 """From the call to begin until the beginning, beside ten round trips: all agents have to hear of it before."""

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,12 @@ def coordinating(
         ]
         for child in children:  # each takes a second to import Dask, all at once
             _first_line(child, address)
-        yield address
+        try:
+            yield address
+        finally:
+            for child in children:  # all at once; each takes half a second to leave
+                with suppress(BrokenPipeError):
+                    child.input.close()
 
 
 def _begun(stack: ExitStack, what: str, how: dict[str, Any]) -> python.Child:
