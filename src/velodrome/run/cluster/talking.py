@@ -6,7 +6,7 @@ Dask carries the bytes. What is sent are numbers, text and bytes, so that nothin
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -150,11 +150,15 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
                 loop.run_until_complete(task)
         raise
     finally:
-        left = asyncio.all_tasks(loop)
-        for one in left:
-            one.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(_over(asyncio.all_tasks(loop)))
         loop.close()
+
+
+async def _over(left: Collection[asyncio.Task[Any]]) -> None:
+    """End what still runs: of Dask, and calls that nobody waits for any more."""
+    for one in left:
+        one.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 def in_words(error: BaseException) -> str:
