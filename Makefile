@@ -97,7 +97,7 @@ COMPILE := pip compile --quiet --universal --python-version 3.11 --generate-hash
 lock: dev
 	$(UV) $(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	$(UV) $(COMPILE) pyproject.toml --output-file requirements/host.txt
-	$(UV) $(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
+	$(UV) $(COMPILE) pyproject.toml --extra cluster --group dev --output-file requirements/dev.txt
 	$(BIN)/python tools/locks.py
 	cargo update
 

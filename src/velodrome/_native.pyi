@@ -3,7 +3,17 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["DEBUG", "VERSION", "Link", "Upstream", "from_json", "load", "to_json"]
+__all__ = [
+    "DEBUG",
+    "VERSION",
+    "Link",
+    "Upstream",
+    "from_json",
+    "load",
+    "schedule",
+    "sum_of_histograms",
+    "to_json",
+]
 
 VERSION: str
 DEBUG: bool
@@ -18,12 +28,29 @@ def to_json(plain: object) -> str:
 def from_json(text: str) -> Any:
     """Return what JSON says. Raises ValueError for what is none."""
 
-def load(spec: str, body: bytes, expect_body: bytes | None, on_event: Callable[[str], bool] | None) -> str:
+def schedule(spec: str, count: int) -> list[int]:
+    """Return when the first requests of a load, or of a part of one, are due: nanoseconds from its beginning.
+
+    Empty for a closed loop. Raises ValueError where the spec is wrong.
+    """
+
+def sum_of_histograms(parts: list[tuple[str, int | None]]) -> tuple[str, str] | None:
+    """Return the sum of histograms (V2, deflated, base64), each with its exact largest in nanoseconds if that is known.
+
+    With it comes JSON: its percentiles in milliseconds. None: there are no histograms. Raises ValueError for what is no
+    histogram, or has other bounds.
+    """
+
+def load(
+    spec: str, body: bytes, expect_body: bytes | None, on_event: Callable[[str], bool | int] | None
+) -> str:
     """Run a whole load and return its result, a `velodrome/load/1` document; blocks, with the GIL released.
 
     `on_event` gets one JSON line per event on the calling thread, at least four times a second: `preparing` while a
     name server or the server's description is waited for, then ticks. Returning False ends the load early, and what
-    was measured is returned. What it raises, KeyboardInterrupt included, ends the load too and is raised here.
+    was measured is returned. A part of a load says `ready` every few milliseconds, until a number is returned: the
+    nanoseconds of CLOCK_MONOTONIC at which all parts begin. What it raises, KeyboardInterrupt included, ends the load
+    too and is raised here.
 
     Raises:
         ValueError: the spec is wrong; one sentence says what.

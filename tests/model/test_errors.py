@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from velodrome.model import errors
-from velodrome.model.errors import VelodromeError, apps, lab, load, usage
+from velodrome.model.errors import VelodromeError, apps, cluster, lab, load, usage
 from velodrome.model.files import Problem
 
 LINES = ("Traceback (most recent call last):", "ConnectionRefusedError: [Errno 111] Connection refused")
@@ -195,11 +195,26 @@ LAB: Sequence[VelodromeError] = (
     lab.UnforeseenError("KeyError", "", "", "no space left on device"),
 )
 
+CLUSTER: Sequence[VelodromeError] = (
+    cluster.ClusterMissingError("No module named 'distributed'"),
+    cluster.ClusterAddressError("http://host/"),
+    cluster.ClusterKeysError("/etc/velodrome/host.pem", "it expired on 2026-01-01"),
+    cluster.PlainTcpError("tcp://10.0.0.1:8786"),
+    cluster.CoordinatorError("tls://10.0.0.1:8786", "ConnectionRefusedError: Connection refused"),
+    cluster.AgentLostError("eu-1", "tls://10.0.0.2:40001", "silent for 1.5 s"),
+    cluster.AgentLostError("eu-1", "tls://10.0.0.2:40001", "silent for 1.5 s", last=True),
+    cluster.AgentEndedError("tls://10.0.0.1:8786"),
+    cluster.AgentRefusedError("eu-1", "it carries another load; wait until that has ended"),
+    cluster.AgentsDifferError("version", {"eu-1": "0.1.0", "us-1": "0.2.0"}),
+    cluster.NoAgentsError("tls://10.0.0.1:8786"),
+)
+
 FAMILIES: Mapping[str, tuple[ModuleType, Sequence[VelodromeError]]] = {
     "usage": (usage, USAGE),
     "apps": (apps, APPS),
     "load": (load, LOAD),
     "lab": (lab, LAB),
+    "cluster": (cluster, CLUSTER),
 }
 
 

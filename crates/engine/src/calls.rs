@@ -20,7 +20,7 @@ use crate::protocol::grpc::{Ask, Compose, Equal, Right, head};
 use crate::protocol::http2::RequestHead;
 use crate::secure::Secure;
 use crate::spec::CallKind;
-use crate::spec::{CallSpec, LoadSpec, SpecError};
+use crate::spec::{CallSpec, Lane, LoadSpec, SpecError};
 use crate::template::{Occasion, Template};
 
 #[doc(hidden)]
@@ -69,7 +69,6 @@ pub struct Plan {
     check_every: u64,
     timeout_s: f64,
     seed: u64,
-    threads: u64,
 }
 
 impl Plan {
@@ -130,7 +129,6 @@ impl Plan {
             check_every: spec.compares_every(0),
             timeout_s: spec.timeout_s,
             seed: spec.seed,
-            threads: spec.threads,
         })
     }
 
@@ -145,7 +143,7 @@ impl Plan {
     }
 
     /// What the worker of one thread asks.
-    pub fn ask(&self, thread: u64) -> Ask {
+    pub fn ask(&self, lane: Lane) -> Ask {
         let Told {
             kind,
             content,
@@ -154,7 +152,7 @@ impl Plan {
         } = &self.told;
         let (messages, compose) = match content {
             Content::Fixed(messages) => (messages.as_slice(), None),
-            Content::Made(made) => (&[][..], Some(self.composer(made, thread))),
+            Content::Made(made) => (&[][..], Some(self.composer(made, lane))),
         };
         let mut ask = Ask::new(*kind, self.head.clone(), messages);
         ask.compose = compose.map(|compose| Box::new(compose) as _);
@@ -168,13 +166,12 @@ impl Plan {
         ask
     }
 
-    fn composer(&self, made: &Made, thread: u64) -> Composer {
+    fn composer(&self, made: &Made, lane: Lane) -> Composer {
         Composer {
             templates: made.templates.clone(),
             message: made.message.clone(),
             seed: self.seed,
-            thread,
-            threads: self.threads,
+            lane,
         }
     }
 }
@@ -405,18 +402,17 @@ pub fn encode(
         .map_err(|error| SpecError(format!("{path}: {error}")))
 }
 
-/// Makes the messages of each call from templates; thread `thread` of `threads` makes every so many-th.
+/// Makes the messages of each call of a lane from templates.
 pub struct Composer {
     pub templates: Vec<Template>,
     pub message: MessageDescriptor,
     pub seed: u64,
-    pub thread: u64,
-    pub threads: u64,
+    pub lane: Lane,
 }
 
 impl Compose for Composer {
     fn compose(&self, number: u64) -> Vec<Vec<u8>> {
-        let number = number * self.threads + self.thread;
+        let number = number * self.lane.step + self.lane.first;
         let made = self.templates.iter().zip(0..).map(|(template, index)| {
             let text = template.filled(Occasion {
                 seed: self.seed,

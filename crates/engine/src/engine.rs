@@ -1,7 +1,8 @@
 //! Runs a load: one thread per worker, this one tells what happens.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::json;
 
 use crate::apart::apart;
 use crate::calls::Plan;
-use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos};
+use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, nanos, seconds};
 use crate::conversation::Conversation;
 use crate::endpoint::{Endpoint, LEAVING};
 use crate::os;
@@ -27,7 +28,7 @@ use crate::protocol::websocket::echo::Echo;
 use crate::record::{Fairness, Record, Share, Slice, Steps};
 use crate::requests::{Draw, Requests};
 use crate::results::LoadResult;
-use crate::spec::{Length, LoadSpec, Mode, SpecError, TransportChoice};
+use crate::spec::{Lane, Length, LoadSpec, Mode, SpecError, TransportChoice};
 use crate::target::{Target, What};
 #[cfg(target_os = "linux")]
 use crate::transport::adaptive::Adaptive;
@@ -56,6 +57,11 @@ pub enum EngineError {
     /// The listener ended it while it was prepared: there is nothing to tell.
     #[error("the load was ended before its first request")]
     Ended,
+    /// All parts were to begin at a moment that had passed when this one heard of it.
+    #[error(
+        "the moment at which all parts of the load begin was {0:.3} s ago when this one heard of it: its machine is too busy, or the way to it too slow"
+    )]
+    Late(f64),
 }
 
 impl From<TargetError> for EngineError {
@@ -87,6 +93,28 @@ pub fn run(
     expected: Option<&[u8]>,
     on_event: Listener<'_>,
 ) -> Result<LoadResult, EngineError> {
+    run_with(spec, body, expected, None, on_event)
+}
+
+/// The same of one part of a load. Once it is ready it says so, with event `ready` every few milliseconds, and waits for
+/// `begin`, the moment of `CLOCK_MONOTONIC` at which all parts begin; 0: it is not known yet.
+pub fn run_part(
+    spec: &LoadSpec,
+    body: &[u8],
+    expected: Option<&[u8]>,
+    begin: &Arc<AtomicU64>,
+    on_event: Listener<'_>,
+) -> Result<LoadResult, EngineError> {
+    run_with(spec, body, expected, Some(begin.clone()), on_event)
+}
+
+fn run_with(
+    spec: &LoadSpec,
+    body: &[u8],
+    expected: Option<&[u8]>,
+    begin: Option<Arc<AtomicU64>>,
+    on_event: Listener<'_>,
+) -> Result<LoadResult, EngineError> {
     let spec = &allowed(spec, os::most_files()?);
     let target = prepared(spec, body, expected, on_event)?;
     os::allow_files(files(spec.connections, spec.threads))?;
@@ -100,7 +128,11 @@ pub fn run(
         nanos(spec.drain_s),
         spec.threads as usize,
     );
-    let mut progress = Progress::new(spec.threads);
+    let control = match begin {
+        Some(begin) => control.held(begin),
+        None => control,
+    };
+    let mut progress = Progress::new(spec.threads, spec.part.is_some());
     let (sender, slices) = channel();
     let mut told_end = false;
     let results: Vec<io::Result<Record>> = std::thread::scope(|scope| {
@@ -131,6 +163,12 @@ pub fn run(
     let mut total = Record::new(0, spec.max_examples, None);
     for result in results {
         total.add(result?);
+    }
+    if control.is_held() && control.origin().is_none() {
+        return Err(match control.late() {
+            0 => EngineError::Ended,
+            late => EngineError::Late(seconds(late)),
+        });
     }
     if !told_end {
         // Where a count ended the span, its end is known only now. Nobody can stop a load that is over.
@@ -189,6 +227,9 @@ fn attend(
         let mut go_on = true;
         for event in milestones.passed(control, now) {
             go_on &= on_event(&event);
+        }
+        if control.is_ready() {
+            go_on &= on_event(r#"{"event": "ready"}"#);
         }
         if now >= next_tick {
             next_tick = now + TICK;
@@ -302,6 +343,11 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Which requests are its own.
+    fn lane(&self) -> Lane {
+        self.spec.lane(self.thread)
+    }
+
     /// Its share of the connections.
     fn connections(&self) -> usize {
         share(self.spec.connections, self.thread, self.spec.threads) as usize
@@ -370,12 +416,12 @@ impl<'a> Part<'a> {
         let (connections, streams) = (self.connections(), self.spec.streams as u32);
         let transport = Multiplexed::new(transport, connections, streams, self.spec.keepalive);
         let slots = connections * streams as usize;
-        let ask = plan.ask(self.thread);
+        let ask = plan.ask(self.lane());
         self.go::<Grpc, _>(ask, transport, slots)
     }
 
     fn converse(self, said: &Conversation, transport: impl ByteTransport) -> Done {
-        let (slots, thread) = (self.connections(), self.thread);
+        let (slots, thread) = (self.connections(), self.lane().first);
         match said.mode {
             Mode::Echo => {
                 let transport = said.sockets(transport, slots, thread);
@@ -398,7 +444,7 @@ impl<'a> Part<'a> {
         transport: T,
         slots: usize,
     ) -> Done {
-        let connections = self.connections();
+        let (connections, lane) = (self.connections(), self.lane());
         let Part {
             spec,
             target,
@@ -412,10 +458,10 @@ impl<'a> Part<'a> {
         };
         let arrivals = spec
             .pace()
-            .map(|pace| Arrivals::new(spec.arrivals, pace, spec.seed, thread, spec.threads));
+            .map(|pace| Arrivals::new(spec.arrivals, pace, spec.seed, lane.first, lane.step));
         let requests = match spec.length() {
             Length::Span(_) => None,
-            Length::Requests(requests) => Some(share(requests, thread, spec.threads)),
+            Length::Requests(requests) => Some(counted(spec, lane, requests)),
         };
         let mut record = Record::new(thread, spec.max_examples, Some(slices));
         let named = target.requests().map_or(0, |requests| requests.all.len());
@@ -509,9 +555,100 @@ fn share(whole: u64, thread: u64, threads: u64) -> u64 {
     whole / threads + u64::from(thread < whole % threads)
 }
 
+/// How many of `requests` measured ones are of a lane: of those of an open loop with a warm-up, the first that counts is
+/// the first that is due after it.
+fn counted(spec: &LoadSpec, lane: Lane, requests: u64) -> u64 {
+    let warmup = nanos(spec.warmup_s);
+    let Some(pace) = spec.pace().filter(|_| lane.step > 1 && warmup > 0) else {
+        return share(requests, lane.first, lane.step);
+    };
+    let mut arrivals = Arrivals::new(spec.arrivals, pace, spec.seed, 0, 1);
+    let mut before = 0;
+    while arrivals.due() < warmup {
+        arrivals.advance();
+        before += 1;
+    }
+    share(before + requests, lane.first, lane.step) - share(before, lane.first, lane.step)
+}
+
+/// When the first `count` requests of a load, or of a part of one, are due, from its beginning. Empty in closed loop.
+#[must_use]
+pub fn schedule(spec: &LoadSpec, count: usize) -> Vec<Nanos> {
+    let Some(pace) = spec.pace() else {
+        return Vec::new();
+    };
+    let mut lanes: Vec<_> = (0..spec.threads)
+        .map(|thread| spec.lane(thread))
+        .map(|lane| {
+            Arrivals::new(
+                spec.arrivals,
+                pace.clone(),
+                spec.seed,
+                lane.first,
+                lane.step,
+            )
+        })
+        .collect();
+    (0..count)
+        .map(|number| {
+            let lane = &mut lanes[number % spec.threads as usize];
+            let due = lane.due();
+            lane.advance();
+            due
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// A load that lasts for a number of requests, in `of` parts of `threads` threads.
+    fn counts(of: u64, threads: u64, warmup_s: f64, requests: u64) -> Vec<(Lane, u64)> {
+        let whole = LoadSpec::from_json(&format!(
+            r#"{{"url": "http://127.0.0.1/", "requests": {requests}, "rate": 997, "arrivals": "poisson",
+                "connections": 1000, "threads": {threads}, "warmup_s": {warmup_s}}}"#
+        ))
+        .unwrap();
+        let mut found = Vec::new();
+        for number in 0..of {
+            let mut spec = whole.clone();
+            spec.part = Some(crate::spec::PartSpec { number, of });
+            found.extend((0..threads).map(|thread| {
+                let lane = spec.lane(thread);
+                (lane, counted(&spec, lane, requests))
+            }));
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn parts_count_the_requests_that_the_whole_counts(
+            of in 1u64..9, threads in 1u64..5, warmup_s in 0.0f64..1.5, requests in 1u64..3_000,
+        ) {
+            let alone = &counts(1, 1, warmup_s, requests)[0];
+            prop_assert_eq!(alone.1, requests);
+            let pace = Arrivals::new(
+                crate::pace::Spread::Poisson, crate::pace::Schedule::constant(997.0), 1, 0, 1,
+            );
+            let before = {
+                let mut arrivals = pace;
+                std::iter::from_fn(|| {
+                    let due = arrivals.due();
+                    arrivals.advance();
+                    Some(due)
+                })
+                .take_while(|&due| due < nanos(warmup_s))
+                .count() as u64
+            };
+            for (lane, count) in counts(of, threads, warmup_s, requests) {
+                let its = (before..before + requests).filter(|n| n % lane.step == lane.first).count();
+                prop_assert_eq!(count, its as u64);
+            }
+        }
+    }
 
     fn spec(fields: &str) -> LoadSpec {
         let json = format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::clock::{Nanos, SECOND};
-use crate::durations::{Coarse, coarse};
+use crate::durations::{Coarse, coarse, encode};
 use crate::record::{SLICE, SLICES_PER_SECOND, Slice};
 
 /// One second of the measured span, all threads together.
@@ -29,6 +29,9 @@ pub struct Second {
     pub p99_ms: Option<f64>,
     /// Largest.
     pub max_ms: Option<f64>,
+    /// Of a part: the latencies themselves, to be added to those of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hdr: Option<String>,
 }
 
 /// What is told several times a second.
@@ -49,6 +52,8 @@ pub struct Tick {
     rps: f64,
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hdr: Option<String>,
     last_second: LastSecond,
 }
 
@@ -62,6 +67,8 @@ pub struct LastSecond {
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
     max_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hdr: Option<String>,
 }
 
 /// Slices of all threads, added up.
@@ -109,7 +116,11 @@ impl Sum {
         (!self.latency.is_empty()).then(|| milliseconds(self.latency.value_at_quantile(quantile)))
     }
 
-    fn second(&self, number: i64) -> Second {
+    fn hdr(&self, is_part: bool) -> Option<String> {
+        (is_part && !self.latency.is_empty()).then(|| encode(&self.latency))
+    }
+
+    fn second(&self, number: i64, is_part: bool) -> Second {
         Second {
             at_s: number as f64,
             requests: self.requests,
@@ -120,6 +131,7 @@ impl Sum {
             p50_ms: self.percentile(0.5),
             p99_ms: self.percentile(0.99),
             max_ms: self.percentile(1.0),
+            hdr: self.hdr(is_part),
         }
     }
 }
@@ -127,6 +139,7 @@ impl Sum {
 /// See the module.
 pub struct Progress {
     threads: u64,
+    is_part: bool,
     requests: u64,
     ok: u64,
     slices: BTreeMap<i64, Sum>,
@@ -135,11 +148,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress of a load on `threads` threads.
-    pub fn new(threads: u64) -> Progress {
+    /// The progress of a load on `threads` threads, or of a part of one.
+    pub fn new(threads: u64, is_part: bool) -> Progress {
         let (slices, open, done) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Progress {
             threads,
+            is_part,
             requests: 0,
             ok: 0,
             slices,
@@ -166,7 +180,7 @@ impl Progress {
         sum.add(slice);
         // A finished second shrinks from a histogram to eight numbers, so a load of a day is held in 6 MB.
         if sum.parts == self.threads * SLICES_PER_SECOND as u64 {
-            self.done.insert(number, sum.second(number));
+            self.done.insert(number, sum.second(number, self.is_part));
             self.open.remove(&number);
         }
     }
@@ -196,6 +210,7 @@ impl Progress {
             rps: complete.map_or(0.0, |sum| sum.ok as f64 * SECOND as f64 / SLICE as f64),
             p50_ms: complete.and_then(|sum| sum.percentile(0.5)),
             p99_ms: complete.and_then(|sum| sum.percentile(0.99)),
+            hdr: complete.and_then(|sum| sum.hdr(self.is_part)),
             last_second: self.last_second(),
         }
     }
@@ -220,13 +235,14 @@ impl Progress {
             p50_ms: whole.percentile(0.5),
             p99_ms: whole.percentile(0.99),
             max_ms: whole.percentile(1.0),
+            hdr: whole.hdr(self.is_part),
         }
     }
 
     /// The whole series, in order, the last second perhaps not full.
     pub fn series(mut self) -> Vec<Second> {
         for (number, sum) in &self.open {
-            self.done.insert(*number, sum.second(*number));
+            self.done.insert(*number, sum.second(*number, self.is_part));
         }
         self.done.into_values().collect()
     }
@@ -257,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_second_merges_the_histograms_of_all_threads() {
-        let mut progress = Progress::new(2);
+        let mut progress = Progress::new(2, false);
         for index in -2..6 {
             progress.add(&slice(0, index, 3, 1_000_000));
             progress.add(&slice(1, index, 1, 9_000_000));
@@ -299,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_second_without_answers_has_no_latency() {
-        let mut progress = Progress::new(1);
+        let mut progress = Progress::new(1, false);
         progress.add(&Slice {
             thread: 0,
             index: 0,

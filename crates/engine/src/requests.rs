@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::chance::{mix, unit};
 use crate::place::Place;
-use crate::spec::{LoadSpec, RequestSpec, SpecError};
+use crate::spec::{Lane, LoadSpec, RequestSpec, SpecError};
 use crate::template::{Occasion, Template};
 
 pub use crate::outcome::Right;
@@ -276,8 +276,7 @@ pub struct Draw {
     /// Of each request the share that it and those before it have.
     up_to: Vec<f64>,
     seed: u64,
-    thread: u64,
-    threads: u64,
+    lane: Lane,
     check_every: u64,
 }
 
@@ -296,8 +295,7 @@ impl Draw {
         Draw {
             up_to: up_to.collect(),
             seed: spec.seed,
-            thread,
-            threads: spec.threads,
+            lane: spec.lane(thread),
             check_every: spec.compares_every(0),
         }
     }
@@ -308,7 +306,7 @@ impl Draw {
     pub fn occasion(&self, number: u64) -> Occasion {
         Occasion {
             seed: self.seed,
-            number: number * self.threads + self.thread,
+            number: number * self.lane.step + self.lane.first,
             index: 0,
         }
     }

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use crate::calls::Plan;
 use crate::clock::{MILLISECOND, Nanos, seconds};
 use crate::conversation::Conversation;
-use crate::durations::Durations;
+use crate::durations::{Durations, encode};
 use crate::outcome::{Outcome, Outcomes};
 use crate::pace::{Spread, Step};
 use crate::progress::{Second, milliseconds};
@@ -30,10 +27,10 @@ struct Latency {
 }
 
 impl Latency {
-    fn of(due: &Durations, sent: &Durations) -> Latency {
+    fn of(form: Form, due: &Durations, sent: &Durations) -> Latency {
         Latency {
-            due: Percentiles::of(due),
-            sent: Percentiles::of(sent),
+            due: form(due),
+            sent: form(sent),
         }
     }
 }
@@ -105,13 +102,13 @@ struct Deliveries {
 }
 
 impl Deliveries {
-    fn of(record: &Record) -> Option<Deliveries> {
+    fn of(form: Form, record: &Record) -> Option<Deliveries> {
         let beside = record.room?;
         let empty = record::Deliveries::default();
         let times = record.deliveries.as_deref().unwrap_or(&empty);
         Some(Deliveries {
             count: times.due.histogram.len(),
-            latency_ms: Latency::of(&times.due, &times.sent),
+            latency_ms: Latency::of(form, &times.due, &times.sent),
             beside,
         })
     }
@@ -231,8 +228,13 @@ impl LoadResult {
         let span = record.span.end.saturating_sub(record.span.start);
         let duration_s = seconds(span);
         let requests = record.outcomes.total();
-        let due = Percentiles::of(&record.due);
-        let lag_ms = Percentiles::of(&record.lag);
+        // A part's own figures are only of use when they can be added to the others'.
+        let form: Form = match spec.part {
+            Some(_) => Percentiles::with_histogram,
+            None => Percentiles::of,
+        };
+        let due = form(&record.due);
+        let lag_ms = form(&record.lag);
         let share = seconds(record.cpu.total()) / (duration_s * spec.threads as f64).max(1e-9);
         let said = target.conversation();
         let phases = Phases::of(&record);
@@ -246,15 +248,15 @@ impl LoadResult {
             outcomes: outcomes(&record.outcomes),
             latency_ms: Latency {
                 due,
-                sent: Percentiles::of(&record.sent),
+                sent: form(&record.sent),
             },
             first_message_ms: record
                 .first
                 .as_ref()
-                .map(|first| Latency::of(&first.due, &first.sent)),
-            deliveries: Deliveries::of(&record),
+                .map(|first| Latency::of(form, &first.due, &first.sent)),
+            deliveries: Deliveries::of(form, &record),
             lag_ms,
-            phases_ms: phases.percentiles(),
+            phases_ms: phases.told(form),
             fastest_ms: Some(record.fastest)
                 .filter(|&fastest| fastest != Nanos::MAX)
                 .map(milliseconds),
@@ -287,14 +289,17 @@ impl LoadResult {
             sockets: record.sockets,
             flags,
             series,
-            steps: StepResult::all(spec, &record),
-            by_request: RequestResult::all(target.requests(), &record),
+            steps: StepResult::all(form, spec, &record),
+            by_request: RequestResult::all(form, target.requests(), &record),
             hdr: Hdr {
-                due: encode(&record.due),
-                sent: encode(&record.sent),
-                deliveries: record.deliveries.as_deref().map(|times| encode(&times.due)),
-                lag: (!record.lag.histogram.is_empty()).then(|| encode(&record.lag)),
-                phases: phases.told(encode),
+                due: encode(&record.due.histogram),
+                sent: encode(&record.sent.histogram),
+                deliveries: record
+                    .deliveries
+                    .as_deref()
+                    .map(|times| encode(&times.due.histogram)),
+                lag: (!record.lag.histogram.is_empty()).then(|| encode(&record.lag.histogram)),
+                phases: phases.told(|durations| encode(&durations.histogram)),
             },
             load: Load {
                 model: spec.model(),
@@ -351,15 +356,6 @@ fn flags(
     .collect()
 }
 
-/// HdrHistogram's own exchange format: V2, deflated, base64.
-pub(crate) fn encode(durations: &Durations) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(&durations.histogram, &mut bytes)
-        .expect("a histogram of these bounds fits the format, and a Vec takes every byte");
-    STANDARD.encode(bytes)
-}
-
 /// See the module; the fields are described in `docs/results.md`.
 #[derive(Debug, Serialize)]
 pub struct RequestResult {
@@ -375,17 +371,17 @@ pub struct RequestResult {
 
 impl RequestResult {
     /// All of them, in their order; none where there is only one.
-    pub fn all(requests: Option<&Requests>, record: &Record) -> Vec<RequestResult> {
+    pub fn all(form: Form, requests: Option<&Requests>, record: &Record) -> Vec<RequestResult> {
         let Some(requests) = requests else {
             return Vec::new();
         };
         let whole: f64 = requests.all.iter().map(|request| request.weight).sum();
         let each = requests.all.iter().zip(&record.by_request);
-        each.map(|(asked, came)| RequestResult::of(asked, came, whole))
+        each.map(|(asked, came)| RequestResult::of(form, asked, came, whole))
             .collect()
     }
 
-    fn of(asked: &Request, came: &Share, whole: f64) -> RequestResult {
+    fn of(form: Form, asked: &Request, came: &Share, whole: f64) -> RequestResult {
         RequestResult {
             name: asked.name.clone(),
             method: asked.method.clone(),
@@ -393,7 +389,7 @@ impl RequestResult {
             requests: came.outcomes.total(),
             ok: came.outcomes.of(Outcome::Ok),
             outcomes: outcomes(&came.outcomes),
-            latency_ms: Latency::of(&came.due, &came.sent),
+            latency_ms: Latency::of(form, &came.due, &came.sent),
         }
     }
 }
@@ -443,11 +439,6 @@ impl Phases {
             last_byte: form(&self.last_byte),
         }
     }
-
-    /// As percentiles.
-    pub fn percentiles(&self) -> Told<Percentiles> {
-        self.told(Percentiles::of)
-    }
 }
 
 fn had(durations: Option<Durations>) -> Option<Durations> {
@@ -473,7 +464,7 @@ pub struct StepResult {
 
 impl StepResult {
     /// All steps that began before the load ended.
-    pub fn all(spec: &LoadSpec, record: &Record) -> Vec<StepResult> {
+    pub fn all(form: Form, spec: &LoadSpec, record: &Record) -> Vec<StepResult> {
         let span = record.span.end.saturating_sub(record.span.start);
         let mut at = 0;
         let mut found = Vec::new();
@@ -481,13 +472,13 @@ impl StepResult {
             if at >= span {
                 break;
             }
-            found.push(StepResult::of(asked, came, at, span));
+            found.push(StepResult::of(form, asked, came, at, span));
             at += asked.length;
         }
         found
     }
 
-    fn of(asked: &Step, came: &record::Step, at: Nanos, span: Nanos) -> StepResult {
+    fn of(form: Form, asked: &Step, came: &record::Step, at: Nanos, span: Nanos) -> StepResult {
         // Somebody may have ended the load in the middle of it.
         let length = asked.length.min(span - at);
         let share = &came.share;
@@ -500,8 +491,8 @@ impl StepResult {
             ok: share.outcomes.of(Outcome::Ok),
             throughput_rps: came.answered as f64 / seconds(length),
             outcomes: outcomes(&share.outcomes),
-            latency_ms: Latency::of(&share.due, &share.sent),
-            lag_ms: Percentiles::of(&came.lag),
+            latency_ms: Latency::of(form, &share.due, &share.sent),
+            lag_ms: form(&came.lag),
         }
     }
 }
@@ -596,7 +587,13 @@ pub struct Percentiles {
     pub p99_9: Option<f64>,
     /// The largest.
     pub max: Option<f64>,
+    /// Of a part of a load: the histogram they are read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hdr: Option<String>,
 }
+
+/// How percentiles are told.
+pub type Form = fn(&Durations) -> Percentiles;
 
 /// How many samples must lie beyond a percentile before it is believed.
 pub const BEYOND: u64 = 10;
@@ -626,6 +623,15 @@ impl Percentiles {
                 None
             },
             max: Some(milliseconds(durations.max)),
+            hdr: None,
+        }
+    }
+
+    /// The same, with the histogram.
+    pub fn with_histogram(durations: &Durations) -> Percentiles {
+        Percentiles {
+            hdr: (!durations.histogram.is_empty()).then(|| encode(&durations.histogram)),
+            ..Percentiles::of(durations)
         }
     }
 }

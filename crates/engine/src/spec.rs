@@ -135,6 +135,48 @@ pub struct LoadSpec {
     /// How many failures are kept as text.
     #[serde(default = "five")]
     pub max_examples: usize,
+    /// This is one part of several that make one load; none: it is the whole. See [`PartSpec`].
+    #[serde(default)]
+    pub part: Option<PartSpec>,
+}
+
+/// One part of a load that several engines carry together: of its requests each `of`-th, from `number` on.
+///
+/// Rate, schedule, count and seed are those of the whole load; threads and connections are the part's own. A part gets
+/// ready, and begins at the moment that it hears then ([`crate::engine::run_part`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartSpec {
+    /// From 0.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
+/// More are no load, but a mistake.
+const MOST_PARTS: u64 = 100_000;
+
+impl PartSpec {
+    fn check(&self, load: &LoadSpec) -> Result<(), SpecError> {
+        whole("part: of", self.of, 1, MOST_PARTS)?;
+        whole("part: number", self.number, 0, self.of - 1)?;
+        let room = load.websocket.as_ref();
+        if self.of > 1 && room.is_some_and(|said| said.mode == Mode::Broadcast) {
+            return fault(
+                "part: the members of a room are heard by one engine; load a room from one machine",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Which requests of a load one thread has: `first`, `first + step`, …
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Number of its first request.
+    pub first: u64,
+    /// Lanes of the whole load.
+    pub step: u64,
 }
 
 /// Below, a comparison costs next to nothing beside the copying.
@@ -450,6 +492,17 @@ impl LoadSpec {
             });
         }
         steps
+    }
+
+    /// The lane of a thread. All lanes of all parts have each request once, however many threads each part has: those of
+    /// part `number` are the requests whose numbers leave `number` when divided by `of`.
+    #[must_use]
+    pub fn lane(&self, thread: u64) -> Lane {
+        let PartSpec { number, of } = self.part.unwrap_or(PartSpec { number: 0, of: 1 });
+        Lane {
+            first: number + of * thread,
+            step: of * self.threads,
+        }
     }
 
     /// When requests are due; None in closed loop. Its time begins with the warm-up, which has the first rate.

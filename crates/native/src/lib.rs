@@ -7,11 +7,16 @@
 mod given;
 mod plain;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use pyo3::exceptions::{PyInterruptedError, PyOSError, PyPermissionError, PyValueError};
 use pyo3::prelude::*;
+use velodrome_engine::durations;
 use velodrome_engine::engine::{self, EngineError};
 #[cfg(target_os = "linux")]
 use velodrome_engine::link::{self, LinkError};
+use velodrome_engine::results::Percentiles;
 use velodrome_engine::spec::LoadSpec;
 use velodrome_engine::upstream::{self, UpstreamError};
 
@@ -20,6 +25,7 @@ fn to_python(error: EngineError) -> PyErr {
         EngineError::Spec(fault) => PyValueError::new_err(fault.to_string()),
         EngineError::NotAllowed(sentence) => PyPermissionError::new_err(sentence),
         EngineError::System(error) => PyOSError::new_err(error.to_string()),
+        EngineError::Late(_) => PyOSError::new_err(error.to_string()),
         EngineError::Ended => PyInterruptedError::new_err(error.to_string()),
     }
 }
@@ -39,24 +45,35 @@ fn load(
     // Copies: the bytes objects may not be read while the GIL is released.
     let (body, expected) = (body.to_vec(), expect_body.map(<[u8]>::to_vec));
     let mut raised = None;
+    let begin = Arc::new(AtomicU64::new(0));
     let result = py.detach(|| {
-        engine::run(&spec, &body, expected.as_deref(), &mut |event| {
+        let listener: engine::Listener<'_> = &mut |event| {
             let told = Python::attach(|py| {
                 // Ctrl-C is noticed here: Python's own handler runs only when it is given the chance.
                 py.check_signals()?;
                 match &on_event {
-                    Some(listener) => listener.call1(py, (event,))?.extract::<Option<bool>>(py),
+                    Some(listener) => listener.call1(py, (event,))?.extract::<Told>(py).map(Some),
                     None => Ok(None),
                 }
             });
             match told {
-                Ok(go_on) => go_on != Some(false),
+                Ok(Some(Told::GoOn(go_on))) => go_on != Some(false),
+                Ok(Some(Told::Begin(moment))) => {
+                    begin.store(moment, Ordering::SeqCst);
+                    true
+                }
+                Ok(None) => true,
                 Err(error) => {
                     raised.get_or_insert(error);
                     false
                 }
             }
-        })
+        };
+        let expected = expected.as_deref();
+        match spec.part {
+            None => engine::run(&spec, &body, expected, listener),
+            Some(_) => engine::run_part(&spec, &body, expected, &begin, listener),
+        }
     });
     match raised {
         Some(error) => Err(error),
@@ -65,6 +82,39 @@ fn load(
             serde_json::to_string(&result).map_err(|error| PyValueError::new_err(error.to_string()))
         }
     }
+}
+
+/// What a listener says to an event.
+#[derive(FromPyObject)]
+enum Told {
+    /// Whether the load goes on; None: it does. First, because `True` is a number, too.
+    GoOn(Option<bool>),
+    /// When all parts begin.
+    Begin(u64),
+}
+
+/// When the first `count` requests of a load, or of a part of one, are due: nanoseconds from its beginning.
+#[pyfunction]
+fn schedule(spec: &str, count: usize) -> PyResult<Vec<u64>> {
+    let spec =
+        LoadSpec::from_json(spec).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(engine::schedule(&spec, count))
+}
+
+/// The sum of histograms, and its percentiles as JSON.
+#[pyfunction]
+fn sum_of_histograms(
+    py: Python<'_>,
+    parts: Vec<(String, Option<u64>)>,
+) -> PyResult<Option<(String, String)>> {
+    py.detach(|| {
+        let Some(sum) = durations::sum(&parts).map_err(PyValueError::new_err)? else {
+            return Ok(None);
+        };
+        let percentiles = serde_json::to_string(&Percentiles::of(&sum))
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Some((durations::encode(&sum.histogram), percentiles)))
+    })
 }
 
 /// Plain data as JSON.
@@ -156,5 +206,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Link>()?;
     module.add_function(wrap_pyfunction!(to_json, module)?)?;
     module.add_function(wrap_pyfunction!(from_json, module)?)?;
+    module.add_function(wrap_pyfunction!(schedule, module)?)?;
+    module.add_function(wrap_pyfunction!(sum_of_histograms, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)
 }

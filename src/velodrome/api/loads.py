@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -153,6 +154,8 @@ def load(
     expect_status: int | None = None,
     expect_body: bytes | str | None = None,
     allow_target: Sequence[str] = (),
+    agents: str | int | None = None,
+    keys: str | None = None,
     **of_app: Any,
 ) -> Loaded:
     """Load a server at `rate` requests a second, or by `connections` in a closed loop, for `duration` in all.
@@ -163,9 +166,11 @@ def load(
     process imports from its module. `path` is what is asked of an app, or `requests`, such as `"GET /cart?id=7"` or
     those of `velodrome.requests`, in its place and in that of `method`, `body` and what is expected. `of_app` says how
     it is served: `stack`, `knobs`, `link`, and what `asked_of` takes. Latency is from when requests were due; any 2xx
-    is right unless given.
+    is right unless given. `agents` carry the load of a URL: those of a coordinator (`"tls://host:8786"`, with its
+    certificates in the folder `keys`), or so many of this machine.
 
-    Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run.
+    Raises NothingAnsweredError, LoadRefusedError, UsageError and what else cannot be run; AgentLostError where an agent
+    was lost.
     """
     terms = Terms(
         rate, connections, seconds_of(duration), seconds_of(warmup), seconds_of(timeout), blocks, arrivals
@@ -190,7 +195,12 @@ def load(
         shown = secrets.mask(target)
         asking = _of_paths(target, whole) if requests else _of_url(target, whole[0])
         with alone(f"load of {shown}", WAIT_S):
-            return Loaded(shown, load_blocks.load(replace(asking, allow=tuple(allow_target)), terms))
+            asking = replace(asking, allow=tuple(allow_target))
+            by = None if agents is None else str(agents)
+            found = load_blocks.load(asking, terms, by, None if keys is None else Path(keys))
+            return Loaded(shown, found)
+    if agents is not None:
+        raise UsageError("agents: they load a URL; an app is served and loaded on this machine")
     on = On(of_app.pop("stack", ""), of_app.pop("knobs", None) or {}, link_of(of_app.pop("link", "")))
     asked = asked_of(target, mix, headers=headers, **of_app)
     with alone(f"load of {asked.app}", WAIT_S):

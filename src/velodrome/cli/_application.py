@@ -20,6 +20,8 @@ COMMANDS = {
     "load": ("load", "Load a URL and report latency and throughput."),
     "run": ("run", "Race the stacks of a study, or of a group of studies."),
     "judge": ("judge", "Judge stored results again and write the reports anew."),
+    "agent": ("cluster", "Carry loads on this machine for commands on others."),
+    "cluster": ("cluster", "List the agents of a coordinator, start one, make certificates."),
     "requests": ("requests", "Write the requests of an access log or OpenAPI document to a file."),
     "upstream": ("upstream", "Simulate a third-party service."),
     "stacks": ("lists", "List the stacks, or show one."),

@@ -52,7 +52,7 @@ GROUPS = {
     "Connections and TLS": (
         *("keepalive", "unix", "connect_to", "sni", "alpn", "cert", "key", "tls_min", "insecure", "cacert"),
     ),
-    "Load generator": ("threads", "transport"),
+    "Load generator": ("threads", "transport", "agents", "keys"),
     "Results": ("as_json", "hdr", "csv", "percentiles", "fail_if", "secret"),
 }
 """Parameters of the command by the heading under which its help shows them."""
@@ -103,6 +103,16 @@ Secret = Annotated[
     ),
 ]
 Timeout = Annotated[str, Option(help="Count a response later than this as an error; gRPC: the deadline.")]
+Agents = Annotated[
+    str | None,
+    Option(
+        metavar="ADDRESS|N",
+        help="Carry the load by the agents of a coordinator (tls://host:8786), or by N agents of this machine.",
+    ),
+]
+Keys = Annotated[
+    str | None, Option(metavar="FOLDER", help="The cluster's certificates, of velodrome cluster keys.")
+]
 Transport = Annotated[
     str, Option(one_of=("auto", "io_uring", "epoll"), help="How the engine talks to the kernel.")
 ]

@@ -57,6 +57,8 @@ def documents(found: Sequence[Decided]) -> list[dict[str, Any]]:
 
 def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
     """Return what the command ends with."""
+    if LOST in document["flags"]:
+        return UNABLE
     if document["ok"] == 0 or any(one.holds for one in found):
         return FAILED
     return CANNOT_TELL if any(one.holds is None for one in found) else 0
@@ -208,6 +210,9 @@ class _Shown:
             self._progress.end()
 
 
+LOST = "agent-lost"
+"""Flag of a load that is not what was requested, because one of those that carried it was lost."""
+UNABLE = 3
 EXIT_CODE = 130
 """As of a program that SIGINT ended: 128 and its number."""
 

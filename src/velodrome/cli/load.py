@@ -70,6 +70,8 @@ def command(
     insecure: options.Insecure = False,
     cacert: options.CaCert = None,
     transport: options.Transport = "auto",
+    agents: options.Agents = None,
+    keys: options.Keys = None,
     warmup: options.Warmup = "0s",
     drain: options.Drain = "2s",
     seed: options.Seed = 1,
@@ -131,9 +133,11 @@ def command(
         **_length(span, requests, pace),
         **_content(body, expect_body, options.said(url, ws_mode, message, ws_at_once, body)),
     )
-    work = Work(spec, idle_connections, (note,) if note else ())
+    work = Work(spec, idle_connections, (note,) if note else (), agents, keys)
     output = outputs.LoadOutput(files, as_json)
     if wanted is not None:
+        if agents is not None:
+            raise UsageError("--agents carry one load: leave it out of a search (-R auto, -c auto)")
         length = _span("-z", span or outputs.SECONDS[wanted])
         outputs.search(wanted, work, length, fail_if or (), output)
     interruption = outputs.Interruption()

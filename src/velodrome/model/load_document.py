@@ -232,6 +232,28 @@ class Condition(TypedDict):
     sentence: str
 
 
+class Agent(TypedDict):
+    """One of several that carried the load together. Milliseconds; shares of 1."""
+
+    name: str
+    host: str
+    address: str
+    cpus: list[int]
+    lost: str | None
+    requests: int
+    ok: int
+    lag_p99_ms: float | None
+    lag_max_ms: float | None
+    cpu_share: float | None
+    steal_share: float | None
+    transport: str | None
+    flags: list[str]
+    offset_ms: float | None
+    uncertainty_ms: float | None
+    drift_ppm: float | None
+    round_trip_ms: float | None
+
+
 class LoadDocument(TypedDict):
     """What a load gave."""
 
@@ -269,3 +291,4 @@ class LoadDocument(TypedDict):
     """95 % intervals of percentiles that fewer than 30 requests lie beyond; null: no upper end."""
     conditions: list[Condition]
     idle: NotRequired[IdleFacts]
+    agents: NotRequired[list[Agent]]

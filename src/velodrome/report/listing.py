@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TextIO
+from typing import Any, TextIO
 
 from velodrome.guest.recipe import Recipe, Step, kind_of
 from velodrome.guest.stack import KnobValue, Stack
@@ -184,3 +184,28 @@ def _ago(one: Kept, now: float) -> str:
         return "in use"
     days = int(max(0.0, now - one.last_used) / DAY_S)
     return "today" if days == 0 else f"{plural(days, 'day')} ago"
+
+
+def agents_document(agents: Sequence[Mapping[str, Any]]) -> str:
+    """Return the agents of a coordinator as JSON."""
+    return json.dumps({"agents": list(agents)}, indent=2)
+
+
+def agents_lines(agents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each agent: what it is, what it may load, and how its clock stands to the one here."""
+    rows = [("agent", "roles", "CPUs", "version", "transport", "may load", "clock ms", "round trip ms", "at")]
+    rows += [
+        (
+            one["name"],
+            ",".join(one["roles"]),
+            ",".join(map(str, one["cpus"])),
+            one["version"],
+            one["transport"],
+            ", ".join(["loopback", *one["allow_target"]]),
+            f"{one['offset_ms']:+.3f} ± {one['uncertainty_ms']:.3f}",
+            f"{one['round_trip_ms']:.3f}",
+            one["address"] + (" (busy)" if one["busy"] else ""),
+        )
+        for one in agents
+    ]
+    return aligned(rows) if agents else ["no agents"]

@@ -42,6 +42,10 @@ FLAGS = {
     "streams-without-room": "the server allows fewer calls at once on a connection than --streams: the others "
     "carried nothing; use more connections (-c)",
     "too-short": "too few requests for the highest percentile shown; load longer (-z)",
+    "agent-lost": "an agent was lost, so this is not the load that was requested: the figures are those of the "
+    "other agents until it ended",
+    "agents-share-cpus": "agents of one host may use the same CPUs and delay each other; start them with --cpus",
+    "clocks-apart": "the agents' clocks are known to less than 100 ms, so there is no series by seconds",
     "debug-build": "the generator was built without optimisation: install a release build",
     "connections-never-in": "some connections never got an answer",
     "answered-before-read": "the server answered before it had read the whole request",
@@ -134,12 +138,37 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
         found += _wrapped(resent_sentence(document["resent"]), width)
     if "idle" in document:
         found += _wrapped(idle_sentence(document["idle"]), width)
+    found += agents_table(document)
     found += failures(document, width)
     for condition in document.get("conditions", ()):
         mark = {True: "✗", False: "✓", None: "?"}[condition["holds"]]
         found += _wrapped(f"{mark} {condition['sentence']}", width)
     picture = plot(curve(document, "due"), curve(document, "sent"), width)
     return found + (["", *picture] if picture else [])
+
+
+def agents_table(document: Mapping[str, Any]) -> list[str]:
+    """Return a row for each agent that carried the load, and why one was lost; none where this machine did it."""
+    agents = document.get("agents") or ()
+    if not agents:
+        return []
+    rows = [
+        [
+            one["name"],
+            quantity.grouped(one["requests"]),
+            quantity.milliseconds(one["lag_p99_ms"]),
+            "" if one["cpu_share"] is None else f"{one['cpu_share'] * 100:.0f} %",
+            "" if one["steal_share"] is None else f"{one['steal_share'] * 100:.1f} %",
+            ""
+            if one["offset_ms"] is None
+            else f"{one['offset_ms']:+.3f} ± {quantity.milliseconds(one['uncertainty_ms'])}",
+            ", ".join(one["flags"]),
+        ]
+        for one in agents
+    ]
+    head = ["agent", "requests", "lag p99 ms", "CPU", "steal", "clock ms", "flags"]
+    lost = [f"   ⚑ {one['name']} was lost: {one['lost']}" for one in agents if one["lost"]]
+    return ["", *columns(head, rows, left=("clock ms", "flags")), *lost]
 
 
 def heading(document: Mapping[str, Any], width: int) -> list[str]:
@@ -253,6 +282,8 @@ def intervals(document: Mapping[str, Any], width: int) -> list[str]:
 def fairness_sentence(fairness: Mapping[str, Any]) -> str:
     """Say that few connections had the answers, and what the median one of them waited."""
     connections, median = fairness["connections"], fairness["median_connection_ms"]
+    if fairness["jain_short_term"] is None:  # of several agents, of which each saw its own connections alone
+        return "on one agent at least, few connections got the answers at any time while the others waited"
     at_once = max(1, round(fairness["jain_short_term"] * connections))
     waits = (
         "half of them got no answer"

@@ -83,6 +83,8 @@ class LoadSpec:
     """Path of a socket to connect to instead of the URL's host."""
     connect_to: Sequence[str] = ()
     """`HOST:PORT:ADDRESS:PORT`."""
+    part: Mapping[str, int] | None = None
+    """This is part `number` `of` several that make one load: of its requests it has every `of`-th."""
 
     if not TYPE_CHECKING:
 
@@ -103,6 +105,26 @@ class LoadSpec:
         fields = type(self).__annotations__.keys() - {"body", "expect_body"}
         values = {name: getattr(self, name) for name in sorted(fields)}
         return _native.to_json({name: value for name, value in values.items() if value is not None})
+
+
+def schedule(spec: LoadSpec, count: int) -> list[int]:
+    """Return when the first requests of an open loop, or of a part of one, are due: nanoseconds from its beginning.
+
+    Raises UsageError for a load that makes no sense.
+    """
+    try:
+        return _native.schedule(spec.json(), count)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def sum_of_histograms(parts: Sequence[tuple[str, float | None]]) -> tuple[str, dict[str, Any]] | None:
+    """Add up histograms, each with its exact largest in milliseconds if that is known; return the sum and its
+    percentiles, also in milliseconds. None: there are no histograms. Raises ValueError for what is none.
+    """
+    exact = [(text, None if largest is None else round(largest * 1e6)) for text, largest in parts]
+    found = _native.sum_of_histograms(exact)
+    return None if found is None else (found[0], _native.from_json(found[1]))
 
 
 def load(spec: LoadSpec, on_event: Callable[[Mapping[str, Any]], bool] | None = None) -> dict[str, Any]:

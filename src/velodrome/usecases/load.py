@@ -32,13 +32,21 @@ if TYPE_CHECKING:
 class Work:
     """A load, with `idle` connections held open beside it, on which nothing is sent.
 
-    `notes` say in what the load differs from what the user wrote.
+    `notes` say in what the load differs from what the user wrote. `agents` carry it (`usecases/cluster_load.py`), with
+    the certificates in the folder `keys`; None: this process does.
     """
 
-    __slots__ = ("idle", "notes", "spec")
+    __slots__ = ("agents", "idle", "keys", "notes", "spec")
 
-    def __init__(self, spec: LoadSpec, idle: int = 0, notes: Sequence[str] = ()) -> None:
-        self.spec, self.idle, self.notes = spec, idle, notes
+    def __init__(
+        self,
+        spec: LoadSpec,
+        idle: int = 0,
+        notes: Sequence[str] = (),
+        agents: str | None = None,
+        keys: str | None = None,
+    ) -> None:
+        self.spec, self.idle, self.notes, self.agents, self.keys = spec, idle, notes, agents, keys
 
 
 def load(work: Work, on_event: OnEvent) -> Document:
@@ -46,6 +54,10 @@ def load(work: Work, on_event: OnEvent) -> Document:
 
     `on_event` gets each event of the engine; when it returns False the load ends early. Raises what `engine.load` does.
     """
+    if work.agents is not None:
+        from velodrome.usecases import cluster_load  # noqa: PLC0415 - see the module
+
+        return cluster_load.load(work, on_event)
     if not work.idle:
         return measured(work.spec, on_event)
     from dataclasses import asdict  # noqa: PLC0415 - see the module

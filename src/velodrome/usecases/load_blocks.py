@@ -6,17 +6,19 @@
 Several blocks, because one span alone cannot tell how sure its figures are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from velodrome.guest import catalog
 from velodrome.guest.stack import KnobValue, Stack
 from velodrome.judge.loaded import Block, Blocks
-from velodrome.model.errors import NothingAnsweredError, UsageError
+from velodrome.model.errors import AgentLostError, NothingAnsweredError, UsageError
 from velodrome.model.load import INDEPENDENT, Arrivals, Closed, Link, Load, Open
-from velodrome.model.measurement import Failed
+from velodrome.model.measurement import Failed, LoadFacts
 from velodrome.model.trial import Contestant, Session, Trial
+from velodrome.run.drivers import load_document
 from velodrome.run.drivers.driver import LoadEvent, Target
 from velodrome.run.drivers.velodrome import VelodromeDriver
 from velodrome.run.engine import LoadSpec
@@ -70,19 +72,42 @@ class Terms:
         return first, *[rest] * (self.blocks - 1)
 
 
-def load(target: Target, terms: Terms) -> Blocks:
-    """Load a server that runs already and return all blocks.
+def load(target: Target, terms: Terms, agents: str | None = None, keys: Path | None = None) -> Blocks:
+    """Load a server that runs already, by agents if there are any (`cluster_load`), and return all blocks.
 
     Raises NothingAnsweredError when no request was answered right, LoadRefusedError for a target that is not this
-    machine, UsageError, DriverError.
+    machine, UsageError, DriverError; AgentLostError and what else `cluster_load.load` raises.
     """
     found = []
-    for number, each in enumerate(terms.loads):
-        became = VelodromeDriver(seed=number + 1).run(each, target, _go_on)
-        if not number and not became.ok:
-            raise NothingAnsweredError(target.url, became.examples[0] if became.examples else "")
-        found.append(Block.of_url(became))
+    with _carried(agents, keys) as carried:
+        for number, each in enumerate(terms.loads):
+            became = carried(VelodromeDriver(seed=number + 1), each, target)
+            if not number and not became.ok:
+                raise NothingAnsweredError(target.url, became.examples[0] if became.examples else "")
+            found.append(Block.of_url(became))
     return Blocks(terms.loads[0], tuple(found), known_noise.of(facts.facts()))
+
+
+@contextmanager
+def _carried(
+    agents: str | None, keys: Path | None
+) -> Iterator[Callable[[VelodromeDriver, Load, Target], LoadFacts]]:
+    """Yield what carries a load: an engine of this machine, or agents."""
+    if agents is None:
+        yield lambda driver, each, target: driver.run(each, target, _go_on)
+        return
+    from velodrome.usecases import cluster_load  # noqa: PLC0415 - brings Dask
+
+    with cluster_load.by_agents(agents, keys) as by_agents:
+
+        def carried(driver: VelodromeDriver, each: Load, target: Target) -> LoadFacts:
+            document = by_agents(driver.spec(each, target), lambda _event: True)
+            for row in document["agents"]:
+                if row["lost"]:  # what the others measured is not this load
+                    raise AgentLostError(row["name"], row["address"], row["lost"])
+            return load_document.facts_of(document)
+
+        yield carried
 
 
 def common(stacks: Sequence[str]) -> str:

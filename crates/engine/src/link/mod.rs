@@ -27,8 +27,8 @@ use thiserror::Error;
 
 use crate::clock::{Nanos, SECOND, seconds};
 use crate::durations::Durations;
+use crate::durations::encode;
 use crate::link::relay::{Device, Relay};
-use crate::results::encode;
 
 pub use path::{Fate, Path};
 
@@ -237,7 +237,7 @@ impl Facts {
                 "p99": known(late.value_at_quantile(0.99)),
                 "max": known(self.late.max),
             },
-            "hdr_late": encode(&self.late),
+            "hdr_late": encode(&self.late.histogram),
             "cpu_s": seconds(self.cpu),
         })
         .to_string()

@@ -42,6 +42,9 @@ impl LoadSpec {
         }
         self.check_schedule()?;
         self.tls.check()?;
+        if let Some(part) = self.part {
+            part.check(self)?;
+        }
         whole("check_every", self.check_every.unwrap_or(1), 1, u64::MAX)?;
         whole("max_examples", self.max_examples as u64, 0, 1_000)?;
         if let Some(status) = self.expect_status {

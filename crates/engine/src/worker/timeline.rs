@@ -1,10 +1,11 @@
 //! A worker's run from start to end: connect, warm-up, span, drain; and what all workers of a load share of it.
 
 use std::io;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
-use crate::clock::{Clock, MILLISECOND, Nanos, SECOND};
+use crate::clock::{Clock, MILLISECOND, Monotonic, Nanos, SECOND};
 use crate::os;
 use crate::outcome::Outcome;
 use crate::protocol::Protocol;
@@ -20,6 +21,9 @@ const STOPPED_DRAIN: Nanos = 500 * MILLISECOND;
 const WAVE: usize = 256;
 /// A stop is noticed within this time even when nothing happens.
 const GLANCE: Nanos = 250 * MILLISECOND;
+
+/// How often it is looked whether all parts begin.
+const CALL: Nanos = MILLISECOND;
 
 /// Connections asked of at the end.
 const MOST_LOOKED_BACK: usize = 1_000;
@@ -135,6 +139,16 @@ impl<P: Protocol, T: Transport<Medium = P::Medium>, C: Clock> Worker<P, T, C> {
         self.record.begin(origin, span.start, span.end);
         self.queue.begin(origin, span);
         if !self.queue.is_open() {
+            // Of a part, the beginning lies ahead.
+            while let Some(ahead) = origin
+                .checked_sub(self.clock.now())
+                .filter(|&ahead| ahead > 0)
+            {
+                if !control.is_held() || control.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_nanos(ahead.min(GLANCE)));
+            }
             self.start_all();
         }
         Phase {
@@ -415,6 +429,12 @@ pub struct RunControl {
     ended: AtomicU64,
     failed: AtomicBool,
     line: Barrier,
+    /// When all parts of a load begin, once that is known; None: this is the whole, and begins when it is ready.
+    begin: Option<Arc<AtomicU64>>,
+    /// All workers are ready, and wait for that.
+    ready: AtomicBool,
+    /// By how much it had passed then.
+    late: AtomicU64,
 }
 
 impl RunControl {
@@ -430,7 +450,55 @@ impl RunControl {
             ended: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             line: Barrier::new(workers),
+            begin: None,
+            ready: AtomicBool::new(false),
+            late: AtomicU64::new(0),
         }
+    }
+
+    /// The same, of a part of a load, that begins when it hears when.
+    #[must_use]
+    pub fn held(self, begin: Arc<AtomicU64>) -> RunControl {
+        RunControl {
+            begin: Some(begin),
+            ..self
+        }
+    }
+
+    /// Whether it waits to hear when it begins, before it does.
+    pub fn is_held(&self) -> bool {
+        self.begin.is_some()
+    }
+
+    /// Whether all workers are ready, and nobody has said yet when they begin.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::SeqCst)
+    }
+
+    /// By how much the beginning had passed when it was heard of.
+    pub fn late(&self) -> Nanos {
+        self.late.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it is said when all parts begin; None: it was stopped, or has passed.
+    fn called(&self, begin: &AtomicU64) -> Option<Nanos> {
+        self.ready.store(true, Ordering::SeqCst);
+        let called = loop {
+            if self.stop.load(Ordering::Relaxed) {
+                break None;
+            }
+            match begin.load(Ordering::SeqCst) {
+                0 => std::thread::sleep(Duration::from_nanos(CALL)),
+                moment => break Some(moment),
+            }
+        };
+        self.ready.store(false, Ordering::SeqCst);
+        let now = Monotonic.now();
+        if let Some(late) = called.and_then(|moment| now.checked_sub(moment)) {
+            self.late.store(late.max(1), Ordering::SeqCst);
+            return None;
+        }
+        called
     }
 
     /// Waits until all workers are here. Returns when the timeline began, or None if one of them cannot run.
@@ -438,9 +506,17 @@ impl RunControl {
         if !able {
             self.failed.store(true, Ordering::SeqCst);
         }
-        if self.line.wait().is_leader() {
-            // 0 means «not yet» to `origin`.
-            self.origin.store(clock.now().max(1), Ordering::SeqCst);
+        let leads = self.line.wait().is_leader();
+        if leads && !self.failed.load(Ordering::SeqCst) {
+            let origin = match &self.begin {
+                // 0 means «not yet» to `origin`.
+                None => Some(clock.now().max(1)),
+                Some(begin) => self.called(begin),
+            };
+            match origin {
+                Some(origin) => self.origin.store(origin, Ordering::SeqCst),
+                None => self.failed.store(true, Ordering::SeqCst),
+            }
         }
         self.line.wait();
         (!self.failed.load(Ordering::SeqCst)).then(|| self.origin.load(Ordering::SeqCst))

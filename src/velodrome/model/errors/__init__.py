@@ -1,8 +1,9 @@
 """Every error that velodrome raises on purpose. A class composes its sentence from facts; callers pass facts only.
 
-`root`: what a command ends with. `usage`: options and files. `apps`: a user's own app. `load`: load generators. `lab`:
-environments, servers, results, the system. The rest of velodrome imports from here. A file is imported when one of its
-names is first used, because `velodrome load` has no time to import more than the roots.
+`root`: what a command ends with. `usage`: options and files. `apps`: a user's own app. `load`: load generators.
+`lab`: environments, servers, results, the system. `cluster`: agents on other machines. The rest of velodrome imports
+from here. A file is imported when one of its names is first used, because `velodrome load` has no time to import more
+than the roots.
 """
 
 TYPE_CHECKING = False  # typing's own, without typing
@@ -35,6 +36,18 @@ if TYPE_CHECKING:
         WithheldAnswerError,
         WithheldHeaderError,
         WithheldRequestError,
+    )
+    from velodrome.model.errors.cluster import (
+        AgentEndedError,
+        AgentLostError,
+        AgentRefusedError,
+        AgentsDifferError,
+        ClusterAddressError,
+        ClusterKeysError,
+        ClusterMissingError,
+        CoordinatorError,
+        NoAgentsError,
+        PlainTcpError,
     )
     from velodrome.model.errors.lab import (
         AccountError,
@@ -121,7 +134,7 @@ if TYPE_CHECKING:
         UntrustedError,
     )
 else:
-    _FILES = ("root", "load", "usage", "apps", "lab")
+    _FILES = ("root", "load", "usage", "apps", "lab", "cluster")
 
     def __getattr__(name):
         if name in __all__:
@@ -136,6 +149,10 @@ else:
 __all__ = [
     "AccessLogError",
     "AccountError",
+    "AgentEndedError",
+    "AgentLostError",
+    "AgentRefusedError",
+    "AgentsDifferError",
     "AppAnswersWrongError",
     "AppEndsError",
     "AppFolderError",
@@ -157,10 +174,14 @@ __all__ = [
     "CacheError",
     "CalibrationError",
     "ClaimsFailedError",
+    "ClusterAddressError",
+    "ClusterKeysError",
+    "ClusterMissingError",
     "CommandFailedError",
     "CompanionFailedError",
     "CompanionMissingError",
     "ConditionError",
+    "CoordinatorError",
     "CredentialsInUrlError",
     "DifferentMachinesError",
     "DriverError",
@@ -190,6 +211,7 @@ __all__ = [
     "MissingLibraryError",
     "MostlyFailedError",
     "NeedlessOptionError",
+    "NoAgentsError",
     "NoHomeError",
     "NoPortError",
     "NoServerError",
@@ -205,6 +227,7 @@ __all__ = [
     "OtherArrivalsError",
     "OutputError",
     "OutputPathError",
+    "PlainTcpError",
     "ProfilerError",
     "ProgramError",
     "RaceInterruptedError",

@@ -1,9 +1,9 @@
 """The process the engine runs in: `python -m velodrome.run.drivers.engine_process --cpus 1 --user ""`.
 
-Standard input carries `SPEC_BYTES BODY_BYTES EXPECT_BYTES` (-1: no expected body) as one line, then those
-bytes; its end, which is also the end of whoever started us, ends the load early. Standard output carries one
-line of JSON per event, then a line `document` followed by the velodrome/load/1 document, or a line `error
-KIND` followed by a sentence.
+Standard input carries `SPEC_BYTES BODY_BYTES EXPECT_BYTES` (-1: no expected body) as one line, then those bytes; its
+end, which is also the end of whoever started us, ends the load early. A part of a load waits for a line `begin
+NANOSECONDS` there. Standard output carries one line of JSON per event, then a line `document` followed by the
+velodrome/load/1 document, or a line `error KIND` followed by a sentence.
 
 Next to nothing is imported (no json, no argparse), so that a load begins some 30 ms after it was asked for.
 """
@@ -19,6 +19,8 @@ TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
     from typing import IO
 
+READY = '{"event": "ready"}'
+"""Of a part of a load, until it hears when all parts begin."""
 PATIENCE_S = 10.0
 """How long the engine may take to end early before this process leaves without it: it ends within a tick."""
 
@@ -58,12 +60,16 @@ def _carried_out(out: "IO[bytes]") -> str:
     spec = source.read(spec_bytes).decode()
     body = source.read(body_bytes)
     expected = source.read(expect_bytes) if expect_bytes >= 0 else None
-    stopping = threading.Event()
+    stopping, begin = threading.Event(), _Begin()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    threading.Thread(target=_watch, args=(stopping,), daemon=True).start()
+    threading.Thread(target=_watch, args=(stopping, begin), daemon=True).start()
 
-    def deliver(line: str) -> bool:
+    def deliver(line: str) -> "bool | int":
+        if line == READY:
+            if begin.told:  # it comes every few milliseconds
+                return begin.at or not stopping.is_set()
+            begin.told = True
         out.write(line.encode() + b"\n")
         out.flush()
         return not stopping.is_set()
@@ -71,10 +77,21 @@ def _carried_out(out: "IO[bytes]") -> str:
     return _native.load(spec, body, expected, deliver)
 
 
-def _watch(stopping: threading.Event) -> None:
+class _Begin:
+    """When a part of a load begins; 0: nobody has said it."""
+
+    def __init__(self) -> None:
+        self.at, self.told = 0, False
+
+
+def _watch(stopping: threading.Event, begin: _Begin) -> None:
     """Wait for the end of standard input, then have the load ended, or end the process if that hangs."""
-    while os.read(0, 4096):
-        pass
+    said = b""
+    while chunk := os.read(0, 4096):
+        *lines, said = (said + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"begin "):
+                begin.at = int(line[6:])
     stopping.set()
     threading.Event().wait(PATIENCE_S)
     os._exit(3)

@@ -1,0 +1,103 @@
+"""Agents on other machines cannot be reached, do not agree, or were lost."""
+
+from __future__ import annotations
+
+from velodrome.model.errors.root import UsageError, VelodromeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ClusterMissingError(UsageError):
+    """Raised where Dask distributed is not installed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"agents need Dask distributed, which is not installed ({reason}). Install it: "
+            "pip install 'velodrome[cluster]'"
+        )
+
+
+class ClusterAddressError(UsageError):
+    """Raised for text that is no address of a coordinator, and no number of agents."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"'{text}' is no address of a coordinator; write tls://host:8786, or a number of agents on this machine"
+        )
+
+
+class ClusterKeysError(UsageError):
+    """Raised for certificates that are missing, expired or unreadable, or that would be written over."""
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(
+            f"the cluster's certificate {file} cannot be used: {why}. Make new ones in a new folder with "
+            "velodrome cluster keys --out FOLDER, copy it to every host, and name it with --keys"
+        )
+
+
+class PlainTcpError(UsageError):
+    """Raised for a plain connection that others than this machine could use."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"{address} is plain TCP: whoever reaches it could run any code as this user. Use tls:// (velodrome "
+            "cluster keys makes the certificates), or accept this with --plain-tcp"
+        )
+
+
+class CoordinatorError(VelodromeError):
+    """Raised where no coordinator answers, or cannot be begun."""
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(
+            f"no coordinator at {address}: {why}. Start one with: velodrome cluster start (docs/cluster.md)"
+        )
+
+
+class AgentLostError(VelodromeError):
+    """Raised for an agent that does not answer."""
+
+    def __init__(self, name: str, address: str, why: str, last: bool = False) -> None:
+        self.why = why
+        left = ", and no other measured anything" if last else ""
+        super().__init__(
+            f"agent {name} at {address} was lost: {why}{left}. Look at it with: velodrome cluster --coordinator ADDRESS"
+        )
+
+
+class AgentEndedError(VelodromeError):
+    """Raised on the side of an agent, when its coordinator has gone."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"the coordinator {address} has gone, and with it this agent; its load was ended")
+
+
+class AgentRefusedError(UsageError):
+    """Raised for a load that an agent may not carry, or cannot."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"agent {name} does not take the load: {why}")
+
+
+class AgentsDifferError(UsageError):
+    """Raised for agents that would not make one load."""
+
+    def __init__(self, what: str, found: Mapping[str, str]) -> None:
+        said = ", ".join(f"{name} has {value}" for name, value in found.items())
+        super().__init__(
+            f"agents differ in their {what}, so they would not make one load: {said}. Nothing was started; install the "
+            "same on every host, or leave the odd one out"
+        )
+
+
+class NoAgentsError(UsageError):
+    """Raised where a coordinator has no agents for a load."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the coordinator {address} has no agents that carry loads. Start one on each host: velodrome agent "
+            f"--coordinator {address}"
+        )

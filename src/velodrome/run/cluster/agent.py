@@ -1,0 +1,333 @@
+"""One agent: a worker of Dask that carries its part of a load by an engine process of its own.
+
+    prepare -> the engine has looked the target up and has opened its connections: it is ready
+    begin   -> the moment of this machine's clock at which all agents begin
+    poll    -> how far it is, and what time it is here; without a poll for two seconds the load ends
+    take    -> what it measured
+    end     -> the load ends early
+
+The agent holds what it may load: a coordinator cannot widen it by what is sent here. This protects from mistakes; who
+can connect to a worker of Dask can run any code on it.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from velodrome.model.errors import AgentEndedError, VelodromeError
+from velodrome.run import engine
+from velodrome.run.cluster import talking
+from velodrome.run.machine.facts import usable_cpus
+from velodrome.run.supervision import python, scratch
+
+MODULE = "velodrome.run.drivers.engine_process"
+VERSION = metadata.version("velodrome")
+SILENT_S = 2.4
+"""Without a poll for so long, the load has lost whoever conducts it. With a look and a tick of the engine, the last
+request is sent within three seconds."""
+LOOK_S = 0.2
+READY_S = 60.0
+"""For the engine to be ready: it may have to look a name up, and to open 100,000 connections."""
+ROLES = ("load",)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an agent is, and what it may do; said where it is started, and nowhere else."""
+
+    name: str = ""
+    """Empty: its host and its process."""
+    roles: tuple[str, ...] = ROLES
+    cpus: tuple[int, ...] = ()
+    """For its engine; empty: all this process may use."""
+    allow_target: tuple[str, ...] = ()
+    """Hosts it may load although they are not its own loopback."""
+
+
+@dataclass
+class Part:
+    """A part of a load that the agent carries."""
+
+    number: str
+    """Of the load, made by whoever conducts it."""
+    child: python.Child
+    threads: int
+    cpus: tuple[int, ...]
+    polled: float
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    tick: dict[str, Any] | None = None
+    phase: str = "preparing"
+    document: str = ""
+    error: str = ""
+    kind: str = ""
+    stolen: tuple[float, float] = (0.0, 0.0)
+    steal: float | None = None
+
+    def end(self) -> None:
+        """Have the engine end early."""
+        with suppress(OSError, ValueError):
+            self.child.input.close()
+
+
+class Agent(talking.Worker):
+    """See the module."""
+
+    def __init__(self, address: str, policy: Policy, **how: Any) -> None:
+        self.policy = policy
+        self.part: Part | None = None
+        name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
+        super().__init__(
+            address,
+            nthreads=1,
+            name=name,
+            resources={talking.KIND: 1.0},
+            memory_limit=0,
+            dashboard=False,
+            local_directory=str(scratch.made("agent")),
+            **how,
+        )
+        self.handlers |= {
+            "velodrome_facts": self.facts,
+            "velodrome_clock": self.clock,
+            "velodrome_prepare": self.prepare,
+            "velodrome_begin": self.begin,
+            "velodrome_poll": self.poll,
+            "velodrome_take": self.take,
+            "velodrome_end": self.end,
+        }
+
+    async def facts(self) -> str:
+        """Return what it is, as JSON."""
+        return json.dumps(
+            {
+                "name": self.name,
+                "version": VERSION,
+                "engine": engine.VERSION,
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "transport": _transport(),
+                "host": socket.gethostname(),
+                "machine": _identity(),
+                "pid": os.getpid(),
+                "user": psutil.Process().username(),
+                **asdict(self.policy),
+                "cpus": list(self.policy.cpus or usable_cpus()),
+                "busy": self.part is not None,
+            }
+        )
+
+    async def clock(self) -> int:
+        """Return the time of its monotonic clock, nanoseconds."""
+        return time.monotonic_ns()
+
+    async def prepare(self, load: str, spec: str, body: bytes, expected: bytes | None) -> str:
+        """Have an engine get ready for a part; return once it is, as JSON."""
+        if self.part is not None:
+            return _refused("UsageError", "it carries another load")
+        fields = json.loads(spec)
+        asked = set(fields.get("allow_target") or ())
+        fields["allow_target"] = sorted(asked & set(self.policy.allow_target))
+        try:
+            child = python.start_own(MODULE, cpus=self.policy.cpus)
+        except VelodromeError as error:
+            return _refused(type(error).__name__, str(error))
+        cpus = self.policy.cpus or usable_cpus()
+        part = self.part = Part(load, child, fields.get("threads", 1), cpus, time.monotonic())
+        part.stolen = _stolen(cpus)
+        head = json.dumps(fields).encode()
+        sizes = f"{len(head)} {len(body)} {-1 if expected is None else len(expected)}\n"
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=_listen, args=(part, loop), daemon=True).start()
+        self._watching = asyncio.ensure_future(self._watch(part))
+        await loop.run_in_executor(None, child.send, sizes.encode() + head + bytes(body) + (expected or b""))
+        waits = [asyncio.ensure_future(one.wait()) for one in (part.ready, part.done)]
+        await asyncio.wait(waits, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+        for one in waits:
+            one.cancel()
+        if part.ready.is_set() and not part.done.is_set():
+            part.polled = time.monotonic()
+            return json.dumps({"ready": True})
+        part.end()
+        return _refused(part.kind or "OSError", part.error or f"its engine was not ready after {READY_S:g} s")
+
+    async def begin(self, load: str, at_ns: int) -> bool:
+        """Have the part begin at a moment of the clock here. Returns whether there is such a part."""
+        part = self._of(load)
+        if part is None:
+            return False
+        part.polled = time.monotonic()
+        part.child.send(b"begin %d\n" % at_ns)
+        return True
+
+    async def poll(self, load: str) -> str:
+        """Return how far the part is, as JSON."""
+        part = self._of(load)
+        if part is None:
+            return json.dumps({"phase": "unknown", "now": time.monotonic_ns()})
+        part.polled = time.monotonic()
+        return json.dumps(
+            {
+                "phase": part.phase,
+                "tick": part.tick,
+                "error": part.error,
+                "kind": part.kind,
+                "now": time.monotonic_ns(),
+            }
+        )
+
+    async def take(self, load: str) -> str:
+        """Return the document of a part that is done, and what its CPUs lost to other machines, as JSON."""
+        part = self._of(load)
+        if part is None or not part.document:
+            return json.dumps({"error": part.error if part else "there is no such load"})
+        self.part = None
+        return json.dumps({"document": part.document, "steal": part.steal})
+
+    async def end(self, load: str) -> bool:
+        """End a part early. Returns whether there is one."""
+        part = self._of(load)
+        if part is None:
+            return False
+        part.end()
+        return True
+
+    def _of(self, load: str) -> Part | None:
+        return self.part if self.part is not None and self.part.number == load else None
+
+    async def _watch(self, part: Part) -> None:
+        """End a part that nobody asks for any more, and forget it."""
+        try:
+            while self.part is part and not (part.done.is_set() and part.error):
+                await asyncio.sleep(LOOK_S)
+                if time.monotonic() - part.polled > SILENT_S and part.phase != "preparing":
+                    part.end()
+                    await part.done.wait()
+                    break
+        finally:
+            part.end()
+            if self.part is part:
+                self.part = None
+
+    async def close(self, *arguments: Any, **named: Any) -> Any:
+        """End the load, and leave the cluster."""
+        if self.part is not None:
+            self.part.end()
+        return await super().close(*arguments, **named)
+
+
+def _listen(part: Part, loop: asyncio.AbstractEventLoop) -> None:
+    """Take in what the engine says, to its end; a thread of its own, because pipes block."""
+
+    def set_(event: asyncio.Event) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(event.set)
+
+    with part.child as child:
+        lines = _lines(child)
+        for line in lines:
+            if line == b"document":
+                part.document = b"\n".join(lines).decode()
+            elif line.startswith(b"error "):
+                part.kind = line[6:].decode()
+                part.error = b"\n".join(lines).decode(errors="replace").strip()
+            else:
+                _event(part, json.loads(line), set_)
+        before, part.stolen = part.stolen, _stolen(part.cpus)
+        span = part.stolen[1] - before[1]
+        part.steal = (part.stolen[0] - before[0]) / span if span > 0 else None
+        if not part.document and not part.error:
+            last = child.last_lines()
+            part.kind, part.error = (
+                "OSError",
+                f"its engine ended ({child.ending()}). {' '.join(last)}".strip(),
+            )
+        part.phase = "failed" if part.error else "done"
+        set_(part.done)
+
+
+def _event(part: Part, event: dict[str, Any], set_: Any) -> None:
+    kind = event["event"]
+    if kind == "ready":
+        part.polled = time.monotonic()  # before the phase: from now on somebody has to ask
+        part.phase = "ready"
+        set_(part.ready)
+    elif kind == "tick":
+        part.tick = event
+        if part.ready.is_set() and event["phase"] != "warmup":
+            part.phase = event["phase"]
+
+
+def _lines(child: python.Child) -> Any:
+    rest = b""
+    while chunk := child.output.read(1 << 16):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+def _refused(kind: str, sentence: str) -> str:
+    return json.dumps({"ready": False, "kind": kind, "error": sentence})
+
+
+def _transport() -> str:
+    """Return by what this machine carries a closed loop, as far as the kernel's settings say."""
+    if sys.platform != "linux":
+        return "poll"
+    disabled = Path("/proc/sys/kernel/io_uring_disabled")
+    try:
+        off = disabled.read_text().strip() not in ("", "0")
+    except OSError:
+        off = False
+    major, minor = (int("".join(filter(str.isdigit, one)) or 0) for one in os.uname().release.split(".")[:2])
+    return "epoll" if off or (major, minor) < (6, 1) else "io_uring"
+
+
+def _identity() -> str:
+    """Return what two agents have in common whose loopback is the same."""
+    boot, space = "", ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        space = os.readlink("/proc/self/ns/net")
+    return f"{boot or socket.gethostname()} {space}".strip()
+
+
+def _stolen(cpus: Sequence[int]) -> tuple[float, float]:
+    """Return the seconds that a hypervisor took of these CPUs, and all seconds of theirs, since the start."""
+    times = [one for number, one in enumerate(psutil.cpu_times(percpu=True)) if number in set(cpus)]
+    return sum(getattr(one, "steal", 0.0) for one in times), sum(sum(one[:8]) for one in times)
+
+
+async def serve(
+    address: str,
+    policy: Policy,
+    way: Any,
+    *,
+    host: str | None = None,
+    port: int = 0,
+    on_ready: Any = None,
+) -> None:
+    """Be an agent until the coordinator goes. Raises CoordinatorError, AgentEndedError."""
+    reached = talking.Address.read(address)
+    await talking.workers(reached, way)  # raises, with the cause, where there is none
+    agent = Agent(str(reached), policy, host=host, port=port, protocol=f"{reached.scheme}://", security=way)
+    try:
+        await agent
+        if on_ready is not None:
+            on_ready(agent)
+        await agent.finished()
+    finally:
+        await agent.close()
+    raise AgentEndedError(str(reached))

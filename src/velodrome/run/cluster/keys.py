@@ -1,0 +1,153 @@
+"""The certificates of a cluster: one authority, and one certificate with which every host of it shows that it belongs.
+
+Dask checks that the other side has a certificate of the authority, not which host it is. So whoever holds the key can
+act as any host of the cluster, and can run code on its agents.
+"""
+
+import datetime
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from velodrome.model.errors import ClusterKeysError, ClusterMissingError
+
+VARIABLE = "VELODROME_CLUSTER_KEYS"
+"""Names another folder than the usual one."""
+DAYS = 365
+NAME = "velodrome cluster"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The files of a folder. `ca.key` makes further certificates, and is not needed on any host."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        """Its certificate."""
+        return self.folder / "ca.pem"
+
+    @property
+    def certificate(self) -> Path:
+        """That of the hosts."""
+        return self.folder / "host.pem"
+
+    @property
+    def key(self) -> Path:
+        """Of that."""
+        return self.folder / "host.key"
+
+
+def usual_folder() -> Path:
+    """Return the folder that is taken where none is named."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(home) / "velodrome" / "cluster"
+
+
+def found(folder: Path | None = None) -> Keys:
+    """Return the keys of a folder. Raises ClusterKeysError for those that are missing, expired or unreadable."""
+    keys = Keys(folder or usual_folder())
+    for file in (keys.authority, keys.certificate, keys.key):
+        if not os.access(file, os.R_OK):
+            raise ClusterKeysError(str(file), "it is missing, or not yours to read")
+    now = datetime.datetime.now(datetime.UTC)
+    for file in (keys.authority, keys.certificate):
+        until = _expiry(file)
+        if until < now:
+            raise ClusterKeysError(str(file), f"it expired on {until:%Y-%m-%d}")
+    return keys
+
+
+def _expiry(file: Path) -> datetime.datetime:
+    try:
+        from cryptography import x509  # noqa: PLC0415 - comes with velodrome[cluster]
+    except ImportError as error:
+        raise ClusterMissingError(str(error)) from error
+    try:
+        return x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
+    except (ValueError, OSError) as error:
+        raise ClusterKeysError(str(file), f"it is no certificate ({error})") from error
+
+
+def make(folder: Path | None = None, days: int = DAYS) -> Keys:
+    """Make an authority and a certificate for hosts in a new folder, which only its owner may read.
+
+    Raises ClusterKeysError where there are keys already, or none can be written.
+    """
+    try:
+        from cryptography import x509  # noqa: PLC0415 - comes with velodrome[cluster]
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    except ImportError as error:
+        raise ClusterMissingError(str(error)) from error
+
+    keys = Keys(folder or usual_folder())
+    begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)  # clocks differ
+
+    def named(name: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+    def begun(name: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(named(name))
+            .issuer_name(named(NAME))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begin)
+            .not_valid_after(begin + datetime.timedelta(days=days))
+        )
+
+    of_authority, of_hosts = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    usage = x509.KeyUsage(
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    authority = (
+        begun(NAME, of_authority)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(of_authority.public_key()), critical=False)
+        .sign(of_authority, hashes.SHA256())
+    )
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(of_authority.public_key())
+    host = (
+        begun("velodrome host", of_hosts)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("velodrome")]), critical=False)
+        .add_extension(issuer, critical=False)
+        .sign(of_authority, hashes.SHA256())
+    )
+
+    def plain(key: ec.EllipticCurvePrivateKey) -> bytes:
+        form = serialization.PrivateFormat.PKCS8
+        return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+    pem = serialization.Encoding.PEM
+    files = {
+        keys.folder / "ca.key": plain(of_authority),
+        keys.authority: authority.public_bytes(pem),
+        keys.key: plain(of_hosts),
+        keys.certificate: host.public_bytes(pem),
+    }
+    try:
+        keys.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path, content in files.items():
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(number, "wb") as file:
+                file.write(content)
+    except FileExistsError as error:
+        raise ClusterKeysError(str(error.filename), "it is there already, and is not written over") from error
+    except OSError as error:
+        raise ClusterKeysError(str(keys.folder), error.strerror or str(error)) from error
+    return keys

@@ -1,0 +1,186 @@
+"""The way to a coordinator and its agents: addresses, certificates, and one call of an agent.
+
+Dask carries the bytes. What is sent are numbers, text and bytes, so that nothing of it is unpickled.
+"""
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Collection, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from velodrome.model.errors import (
+    AgentLostError,
+    ClusterAddressError,
+    ClusterMissingError,
+    CoordinatorError,
+)
+from velodrome.run.cluster import keys
+
+try:
+    from distributed import Scheduler, Worker
+    from distributed.core import rpc
+    from distributed.security import Security
+except ImportError as error:
+    raise ClusterMissingError(str(error)) from error
+
+__all__ = [
+    "Address",
+    "Line",
+    "Scheduler",
+    "Security",
+    "Worker",
+    "in_words",
+    "is_loopback",
+    "run",
+    "security",
+    "workers",
+]
+
+for _name in ("distributed", "distributed.worker", "distributed.scheduler", "distributed.core", "tornado"):
+    # What goes wrong is reported here, in sentences; and a log of Dask's might quote what was sent.
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
+
+Result = TypeVar("Result")
+
+PORT = 8786
+"""Dask's own."""
+ANSWER_S = 5.0
+"""For a coordinator or an agent to be reached and to say something short."""
+KIND = "velodrome-agent"
+"""The resource by which agents are known among workers of Dask."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a coordinator listens."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, text: str) -> "Address":
+        """Read `tls://host:8786`, `tcp://…` or `host:port`, which means TLS but on loopback.
+
+        Raises ClusterAddressError.
+        """
+        parts = urlsplit(text if "://" in text else f"//{text}")
+        try:
+            host, port = parts.hostname or "", parts.port or PORT
+        except ValueError as error:
+            raise ClusterAddressError(text) from error
+        if not host or parts.scheme not in ("", "tls", "tcp") or parts.path not in ("", "/"):
+            raise ClusterAddressError(text)
+        return cls(parts.scheme or ("tcp" if is_loopback(host) else "tls"), host, port)
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def security(scheme: str, folder: Path | None = None) -> Security:
+    """Return the certificates for a way, of `folder` or the usual one. Raises ClusterKeysError."""
+    if scheme == "tcp":
+        return Security(require_encryption=False)
+    found = keys.found(folder)
+    fields: dict[str, Any] = {"tls_ca_file": str(found.authority)}
+    for role in ("client", "worker", "scheduler"):
+        fields |= {f"tls_{role}_cert": str(found.certificate), f"tls_{role}_key": str(found.key)}
+    return Security(require_encryption=True, **fields)
+
+
+class Line:
+    """A connection to one agent or coordinator; made anew where it breaks."""
+
+    def __init__(self, address: str, name: str, way: Security) -> None:
+        self.address, self.name = address, name
+        self._rpc = rpc(address, timeout=ANSWER_S, connection_args=way.get_connection_args("client"))
+
+    async def call(self, operation: str, limit_s: float = ANSWER_S, **facts: Any) -> Any:
+        """Return what the other side answers. Raises AgentLostError where it does not within the limit."""
+        try:
+            return await asyncio.wait_for(getattr(self._rpc, operation)(**facts), limit_s)
+        except TimeoutError as error:
+            raise AgentLostError(self.name, self.address, f"silent for {limit_s:g} s") from error
+        except Exception as error:  # of the transport, or whatever the other side raised
+            raise AgentLostError(self.name, self.address, in_words(error)) from error
+
+    async def close(self) -> None:
+        """Hang up."""
+        with suppress(Exception):
+            await asyncio.wait_for(self._rpc.close_rpc(), 1.0)
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run what talks to agents, to its end; when it is interrupted, until it has ended what it began.
+
+    Not `asyncio.run`: that takes Ctrl-C for itself, and a load that is interrupted shows what it measured. In a
+    notebook, whose own loop runs, by a thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_run, work).result()
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(task)
+        raise
+    finally:
+        loop.run_until_complete(_over(asyncio.all_tasks(loop)))
+        loop.close()
+
+
+async def _over(left: Collection[asyncio.Task[Any]]) -> None:
+    """End what still runs: of Dask, and calls that nobody waits for any more."""
+    for one in left:
+        one.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+def in_words(error: BaseException) -> str:
+    """Return the innermost cause of an error of Dask's, which wraps them."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+async def workers(address: Address, way: Security) -> Mapping[str, Mapping[str, Any]]:
+    """Return the agents that a coordinator knows, by their addresses. Raises CoordinatorError."""
+    line = Line(str(address), "coordinator", way)
+    try:
+        identity = await line.call("identity")
+    except AgentLostError as error:
+        raise CoordinatorError(str(address), error.why) from error
+    finally:
+        await line.close()
+    if not isinstance(identity, Mapping) or identity.get("type") != "Scheduler":
+        raise CoordinatorError(str(address), "what listens there is no scheduler of Dask")
+    return {
+        where: worker
+        for where, worker in identity["workers"].items()
+        if KIND in (worker.get("resources") or {})
+    }
