@@ -26,6 +26,7 @@ def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S)
         cwd=str(APPS),
         python=python_with(*cell.requires),
         upstreams=cell.upstreams,
+        headers=cell.headers,
         budget=budget_s,
         only=only,
         wait=True,

@@ -24,9 +24,11 @@ class Treatment:
     """By the names of `guest/injected/treating.py`."""
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     """Settings of the stack."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the server's processes."""
 
     def __bool__(self) -> bool:
-        return bool(self.give or self.knobs)
+        return bool(self.give or self.knobs or self.environment)
 
     def plus(self, other: "Treatment") -> "Treatment":
         """Return both together; of lists (call sites) all, of other values the other's."""
@@ -35,7 +37,8 @@ class Treatment:
             there = give.get(name)
             give[name] = [*there, *value] if isinstance(there, list) and isinstance(value, list) else value
         about = f"{self.about}, {other.about}" if self and other else other.about if other else self.about
-        return Treatment(about, give, {**self.knobs, **other.knobs})
+        environment = {**self.environment, **other.environment}
+        return Treatment(about, give, {**self.knobs, **other.knobs}, environment)
 
 
 AS_IT_IS = Treatment()

@@ -47,7 +47,9 @@ def standing(trial: Trial, lab: Lab, treatment: Treatment = AS_IT_IS) -> Iterato
     mine = replace(trial, contestant=contestant)
     with scratch.held("injected") as folder, ExitStack() as running:
         account.hand_over(folder)
-        given = replace(lab, injected=Injected(folder, treatment.give) if treatment.give else None)
+        otherwise = treatment.give or treatment.environment
+        injected = Injected(folder, treatment.give, treatment.environment) if otherwise else None
+        given = replace(lab, injected=injected)
         try:
             booted = boot(planned(Session((mine,)), given), given, running)
         except ImpossibleError as why:
