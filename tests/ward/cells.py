@@ -11,6 +11,7 @@ ANYIO, SQLALCHEMY, AIOHTTP = "anyio==4.11.0", "sqlalchemy==2.0.44", "aiohttp==3.
 ASGIREF, HTTPX, STARLETTE = "asgiref==3.10.0", "httpx==0.28.1", "starlette==0.49.1"
 FASTAPI, OTEL = "fastapi==0.121.1", "opentelemetry-sdk==1.38.0"
 NUMPY = ("numpy==2.3.4", "threadpoolctl==3.6.0")
+REQUESTS, FAR = "requests==2.32.5", ("PAYMENTS_URL=latency:50ms",)
 QUICK = ("PAYMENTS_URL=latency:1ms",)
 GZIP = {"Accept-Encoding": "gzip"}
 SLOW = ("PAYMENTS_URL=latency:200ms",)
@@ -57,12 +58,7 @@ ILL = (
     Cell("pool", "pooled:severe", "pool-exhausted", requires=(SQLALCHEMY,)),
     Cell("connector", "calling:severe", "connector-limit", requires=(AIOHTTP,), upstreams=SLOW),
     Cell("hashing", "hashing:severe", "hash-on-loop"),
-    Cell(
-        "asgiref's thread",
-        "sync_views:severe",
-        "sync-under-asgi",
-        requires=(ASGIREF,),
-    ),
+    Cell("asgiref's thread", "sync_views:severe", "sync-under-asgi", requires=(ASGIREF,)),
     Cell("compression", "compressing:severe", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
     Cell("clients", "clients:severe", "client-per-request", requires=(HTTPX,), upstreams=QUICK),
     Cell("validation", "validating:severe", "validation-cost", requires=(FASTAPI,)),
@@ -77,6 +73,7 @@ ILL = (
         stack="gunicorn-gevent",
         line="greenlets.py:11",
     ),
+    Cell("urllib3's pool", "far_away:severe", "urllib3-pool", requires=(REQUESTS,), upstreams=FAR),
     Cell("BLAS", "multiplying:severe", "native-threads", requires=NUMPY),
 )
 PAIRS = (
@@ -103,6 +100,7 @@ WELL = (
     Cell("no pool, cured", "unpooled:cured", requires=(SQLALCHEMY,)),
     Cell("resolver, cured", "resolving:cured", upstreams=QUICK),
     Cell("C under gevent, cured", "greenlets:cured", stack="gunicorn-gevent"),
+    Cell("urllib3's pool, cured", "far_away:cured", requires=(REQUESTS,), upstreams=FAR),
     Cell("BLAS, cured", "multiplying:cured", requires=NUMPY),
     Cell("decoy: sums on the loop", "hashing:decoy"),
     Cell("decoy: computes on the loop", "sound:computing"),

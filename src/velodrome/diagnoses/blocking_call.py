@@ -84,10 +84,16 @@ def each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
 
 
 def experiments(
-    seen: Symptoms, held: HeldUp, each_s: float, what: str, metrics: tuple[str, ...] = ("rps", "p99_ms")
+    seen: Symptoms,
+    held: HeldUp,
+    each_s: float,
+    what: str,
+    *,
+    metrics: tuple[str, ...] = ("rps", "p99_ms"),
+    least_connections: int = 0,
 ) -> tuple[Experiment, ...]:
     """Return the call in a thread, judged by `metrics`, and where that cannot be, made as much longer as it takes."""
-    connections = filling(seen)
+    connections = max(filling(seen), least_connections)
     named, awaiting = held.named, held.awaiting
     cure = Cure(
         what,

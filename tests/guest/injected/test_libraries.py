@@ -2,7 +2,7 @@
 
 import pytest
 from tests.guest.injected.conftest import Injected
-from tests.ward.cells import ASGIREF, FASTAPI, HTTPX, NUMPY, OTEL, SQLALCHEMY, STARLETTE
+from tests.ward.cells import ASGIREF, FASTAPI, HTTPX, NUMPY, OTEL, REQUESTS, SQLALCHEMY, STARLETTE
 
 from velodrome.guest.injected.treating import WARM
 
@@ -176,8 +176,8 @@ def test_urllib3_keeps_more_connections(injected: Injected) -> None:
         pool = requests.Session().get_adapter("http://shop").poolmanager.connection_from_url("http://shop")
         print(pool.pool.maxsize)
     """
-    assert injected.run(program, {}, requires=("requests==2.32.5",)) == "10\n"
-    assert injected.run(program, {"urllib3-connections": 200}, requires=("requests==2.32.5",)) == "200\n"
+    assert injected.run(program, {}, requires=(REQUESTS,)) == "10\n"
+    assert injected.run(program, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "200\n"
     assert injected.took() == {"urllib3-connections"}
 
 

@@ -61,7 +61,7 @@ class Giving:
     def _wait_for_warmth(self, act: Callable[[], None]) -> None:
         warm = os.path.join(self.folder, WARM)
         while not os.path.exists(warm):
-            time.sleep(POLL_S)
+            _sleep(POLL_S)
         act()
 
 
