@@ -118,7 +118,7 @@ class Watched:
     """In which the whole heap was gone through for garbage."""
     longest_collection_s: float
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Of the stacks of threads that were not idle, the share that was in each of `guest/injected/marks.py`."""
+    """Of the time of threads that were not idle, the share that was in each of `guest/injected/marks.py`."""
     threads: Mapping[str, int] = field(default_factory=dict)
     """Most threads at once, by the beginning of their names."""
     libraries: frozenset[str] = frozenset()

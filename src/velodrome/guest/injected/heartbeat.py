@@ -128,7 +128,8 @@ class Heart:
         self._loop: Optional[Loop] = None
         self._file: Optional[IO[str]] = None
         self._began_gc, self._ident = 0.0, 0
-        self._samples: Dict[str, int] = {"all": 0}
+        self._samples: Dict[str, float] = {"all": 0.0}
+        self._beats, self._sampled = 0, monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
         self._lines = allocate_lock()
@@ -215,15 +216,12 @@ class Heart:
 
     def _beat(self) -> None:
         self._ident = get_ident()
-        beats = 0
         told = monotonic()
         while True:
-            beats += 1
             watched = self._loop
             if watched is not None:
                 self._listen(watched)
-            if not beats % EVERY:
-                self._sample()
+            self._sample_at_times()
             now = monotonic()
             if now - told >= SEEN_S:
                 self._tell_seen(now - told)
@@ -256,24 +254,36 @@ class Heart:
             blocked = max(0.0, now - since - ran - queued) if after and before else 0.0
             places.append(Place(frames, now - since, ran, blocked))
             since, before = now, after
+            self._sample_at_times()
         length = monotonic() - asked
         self._late += length
         others = process_time() - used - sum(one.ran_s for one in places)
         line = {"stall": length, "at": asked, "others_s": max(0.0, others)}
         self._write({**line, "places": [one._asdict() for one in joined(places)]})
 
+    def _sample_at_times(self) -> None:
+        self._beats += 1
+        if not self._beats % EVERY:
+            self._sample()
+
     def _sample(self) -> None:
-        """Take a stack of each thread, but of those that are idle."""
+        """Take a stack of each thread, but of those that are idle.
+
+        It stands for the time since the last one, seconds: code in C that keeps the interpreter's lock is met once,
+        when it ends.
+        """
         usual = sys.getswitchinterval()
         sys.setswitchinterval(AT_ONCE_S)
         sleep(BEFORE_S)
         frames = sys._current_frames()
         sys.setswitchinterval(usual)
+        now = monotonic()
+        seconds, self._sampled = now - self._sampled, now
         for ident, frame in frames.items():
             if ident == self._ident or frame.f_code.co_name in IDLE:
                 continue
             for name in ("all", *marks.busy_with(frame)):
-                self._samples[name] = self._samples.get(name, 0) + 1
+                self._samples[name] = self._samples.get(name, 0.0) + seconds
         counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - len(frames))}
         # Not `enumerate`, whose lock gevent makes one that switches greenlets.
         for thread in list(getattr(threading, "_active", {}).values()):
@@ -293,7 +303,7 @@ class Heart:
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
         }
-        self._late, self._samples, self._threads = 0.0, {"all": 0}, {}
+        self._late, self._samples, self._threads = 0.0, {"all": 0.0}, {}
         self._write(line)
 
     def _collected(self, phase: str, info: Dict[str, int]) -> None:

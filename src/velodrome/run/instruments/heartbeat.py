@@ -8,7 +8,6 @@ It intrudes: what it is in is no measured arm, unless it is in both.
 """
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -40,7 +39,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
     held: dict[tuple[Frame, ...], list[float]] = {}
     seconds = looped = late = others = collections = longest = 0.0
-    samples: Counter[str] = Counter()
+    samples: dict[str, float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
@@ -58,7 +57,8 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 seconds += float(line["seen"])
                 looped += float(line["seen"]) if line["loop"] else 0.0
                 loop = str(line["loop"] or loop)
-                samples.update({str(name): int(count) for name, count in line["samples"].items()})
+                for name, spent in line["samples"].items():
+                    samples[str(name)] = samples.get(str(name), 0.0) + float(spent)
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
@@ -66,8 +66,8 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
     places.sort(key=lambda one: -one.seconds)
-    every = max(samples.pop("all", 0), 1)
-    shares = {name: count / every for name, count in samples.items()}
+    every = samples.pop("all", 0.0)
+    shares = {name: spent / every for name, spent in samples.items() if every}
     return Watched(
         looped
         or seconds,  # a master that only looks after its workers has no loop, and no share in their time
