@@ -25,11 +25,21 @@ from tests.ward.made import (
 import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
 from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
+from velodrome.guest.injected.heartbeat import NATIVE
+from velodrome.guest.injected.marks import NAMES
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
 from velodrome.model.symptoms import Frame, HeldUp, Reused, Symptoms
 from velodrome.run.instruments.situations import SITUATIONS
 
+HASHING = replace(
+    COMPUTING,
+    stack=(
+        replace(FETCH, text="    return hashlib.pbkdf2_hmac('sha256', word, salt, 600_000)"),
+        HANDLER,
+        LOOP,
+    ),
+)
 SUSPICIOUS = {
     "blocking-call": held(WAITING),
     "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
@@ -37,7 +47,7 @@ SUSPICIOUS = {
     "nodelay": replace(SEEN, reused=Reused(0.6, 43.0)),
     "gil-convoy": replace(SEEN, watched=replace(QUIET, held_up=(WAITING,), late_s=0.6, others_s=0.55)),
     "gc-pause": replace(SEEN, watched=replace(QUIET, collections_s=0.3, longest_collection_s=0.12)),
-    "log-cost": replace(SEEN, watched=replace(QUIET, logging_share=0.5)),
+    "log-cost": replace(SEEN, watched=replace(QUIET, shares={"logging": 0.5})),
     "pool-exhausted": with_threads("-", 0, "sqlalchemy", k=15),
     "connector-limit": with_threads("-", 0, "aiohttp", k=100),
     "keepalive-race": replace(SEEN, setting=replace(SETTING, keeps_idle_s=5.0)),
@@ -56,6 +66,33 @@ SUSPICIOUS = {
     "pool-raises": failing(0.4),
     "connections-leak": replace(SEEN, descriptors=tuple((1000 * n, 30 + 100.0 * n) for n in range(8))),
     "growth": replace(SEEN, memory=tuple((1000 * n, 5e7 + 1e6 * n) for n in range(8))),
+    "hash-on-loop": held(HASHING),
+    "driver-not-green": replace(
+        SEEN, watched=replace(QUIET, loop="gevent.hub", held_up=(WAITING,), late_s=0.6)
+    ),
+    "sync-under-asgi": replace(
+        SEEN,
+        slope=rising(1),
+        watched=replace(QUIET, libraries=frozenset({"asgiref"}), shares={"sync-to-async": 0.9}),
+    ),
+    "native-threads": replace(
+        SEEN,
+        slope=rising(1, cpus=1.0),
+        watched=replace(QUIET, libraries=frozenset({"numpy"}), threads={NATIVE: 15}),
+    ),
+    **{
+        name: replace(SEEN, watched=replace(QUIET, shares={mark: 0.3}))
+        for name, mark in {
+            "gzip-on-loop": "compression",
+            "client-per-request": "tls-context",
+            "validation-cost": "validation",
+            "middleware-cost": "base-middleware",
+            "telemetry-cost": "telemetry",
+            "connection-per-query": "connecting",
+            "dns-per-call": "resolving",
+            "urllib3-pool": "dialling",
+        }.items()
+    },
 }
 COUNTED = sorted(name for name, one in catalogue().items() if one.look is not None)
 BLIND = replace(
@@ -283,3 +320,58 @@ def test_an_app_that_is_never_sent_a_body_leaves_none_unread() -> None:
 @pytest.mark.parametrize("name", ["locked-database", "pool-raises"])
 def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> None:
     assert isinstance(catalogue()[name].screen(failing(0.4, alone=0.4)), Absent)
+
+
+def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
+    seen = {mark for one in SUSPICIOUS.values() if one.watched for mark in one.watched.shares}
+    assert seen == set(NAMES)
+
+
+def test_what_computes_in_python_on_the_loop_hashes_no_password() -> None:
+    assert isinstance(catalogue()["hash-on-loop"].screen(held(COMPUTING)), Absent)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (FETCH.file, "        if bcrypt.checkpw(word, row.hash):"),
+        (FETCH.file, "    key = hashlib.scrypt("),
+        (FETCH.file, "    return pwd_context.verify(word, row.hash)"),
+        ("/srv/venv/lib/python3.12/site-packages/werkzeug/security.py", "    return hmac.compare_digest("),
+        ("/srv/venv/lib/python3.12/site-packages/passlib/utils/handlers.py", "    x = y"),
+    ],
+)
+def test_hashes_are_known_by_the_line_or_the_package(file: str, text: str) -> None:
+    one = replace(COMPUTING, stack=(replace(FETCH, file=file, text=text), HANDLER, LOOP))
+    assert isinstance(catalogue()["hash-on-loop"].screen(held(one)), Suspect)
+
+
+def test_a_hash_that_waits_on_the_loop_is_not_computed_there() -> None:
+    waits = replace(HASHING, ran_s=0.01, blocked_s=0.58)
+    assert isinstance(catalogue()["hash-on-loop"].screen(held(waits)), Absent)
+
+
+@pytest.mark.parametrize(("loop", "proofs"), [("uvloop", ["cure", "dose"]), ("trio._core._run", ["dose"])])
+def test_only_asyncios_loops_can_have_a_call_in_a_thread(loop: str, proofs: list[str]) -> None:
+    seen = held(WAITING)
+    assert seen.watched is not None
+    found = catalogue()["blocking-call"].screen(replace(seen, watched=replace(seen.watched, loop=loop)))
+    assert isinstance(found, Suspect)
+    assert [one.proof for one in found.experiments] == proofs
+
+
+def test_of_coroutines_and_greenlets_only_the_one_that_serves_is_accused() -> None:
+    greenlets, coroutines = SUSPICIOUS["driver-not-green"], SUSPICIOUS["blocking-call"]
+    assert isinstance(catalogue()["blocking-call"].screen(greenlets), Absent)
+    assert isinstance(catalogue()["driver-not-green"].screen(coroutines), Absent)
+
+
+def test_native_threads_that_do_not_compute_take_no_cpu_from_each_other() -> None:
+    seen = replace(SUSPICIOUS["native-threads"], slope=rising(1, cpus=0.1))
+    assert isinstance(catalogue()["native-threads"].screen(seen), Absent)
+
+
+def test_one_thread_for_blas_is_also_in_the_environment_that_the_app_starts_in() -> None:
+    found = catalogue()["native-threads"].screen(SUSPICIOUS["native-threads"])
+    assert isinstance(found, Suspect)
+    assert found.experiments[0].treatment.environment["OMP_NUM_THREADS"] == "1"

@@ -8,6 +8,12 @@ from velodrome.guest.stack import KnobValue
 
 APPS = Path(__file__).with_name("apps")
 ANYIO, SQLALCHEMY, AIOHTTP = "anyio==4.11.0", "sqlalchemy==2.0.44", "aiohttp==3.13.2"
+ASGIREF, HTTPX, STARLETTE = "asgiref==3.10.0", "httpx==0.28.1", "starlette==0.49.1"
+FASTAPI, OTEL = "fastapi==0.121.1", "opentelemetry-sdk==1.38.0"
+NUMPY = ("numpy==2.3.4", "threadpoolctl==3.6.0")
+REQUESTS, FAR = "requests==2.32.5", ("PAYMENTS_URL=latency:50ms",)
+QUICK = ("PAYMENTS_URL=latency:1ms",)
+GZIP = {"Accept-Encoding": "gzip"}
 SLOW = ("PAYMENTS_URL=latency:200ms",)
 
 
@@ -25,6 +31,7 @@ class Cell:
     knobs: Mapping[str, KnobValue] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
     line: str = ""
     """File and line that are to be named."""
     requests: tuple[str, ...] = ("GET /",)
@@ -98,6 +105,24 @@ ILL = (
         stack="gunicorn-asgi",
         requires=(STARLETTE,),
     ),
+    Cell("hashing", "hashing:severe", "hash-on-loop"),
+    Cell("asgiref's thread", "sync_views:severe", "sync-under-asgi", requires=(ASGIREF,)),
+    Cell("compression", "compressing:severe", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
+    Cell("clients", "clients:severe", "client-per-request", requires=(HTTPX,), upstreams=QUICK),
+    Cell("validation", "validating:severe", "validation-cost", requires=(FASTAPI,)),
+    Cell("middleware", "wrapped:severe", "middleware-cost", requires=(STARLETTE,)),
+    Cell("tracing", "traced:severe", "telemetry-cost", requires=(OTEL,)),
+    Cell("no pool", "unpooled:severe", "connection-per-query", requires=(SQLALCHEMY,)),
+    Cell("resolver", "resolving:severe", "dns-per-call", upstreams=QUICK),
+    Cell(
+        "C under gevent",
+        "greenlets:severe",
+        "driver-not-green",
+        stack="gunicorn-gevent",
+        line="greenlets.py:11",
+    ),
+    Cell("urllib3's pool", "far_away:severe", "urllib3-pool", requires=(REQUESTS,), upstreams=FAR),
+    Cell("BLAS", "multiplying:severe", "native-threads", requires=NUMPY),
 )
 PAIRS = (
     Cell("pair: blocking and tokens", "pairs:severe", "blocking-call", "thread-tokens", requires=(ANYIO,)),
@@ -127,6 +152,19 @@ WELL = (
     Cell("background task, cured", "afterwards:cured", stack="gunicorn-asgi", requires=(STARLETTE,)),
     Cell("answers at once", "sound:nothing"),
     Cell("awaits", "sound:waiting"),
+    Cell("hashing, cured", "hashing:cured"),
+    Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
+    Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),
+    Cell("clients, cured", "clients:cured", requires=(HTTPX,), upstreams=QUICK),
+    Cell("validation, cured", "validating:cured", requires=(FASTAPI,)),
+    Cell("middleware, cured", "wrapped:cured", requires=(STARLETTE,)),
+    Cell("tracing, cured", "traced:cured", requires=(OTEL,)),
+    Cell("no pool, cured", "unpooled:cured", requires=(SQLALCHEMY,)),
+    Cell("resolver, cured", "resolving:cured", upstreams=QUICK),
+    Cell("C under gevent, cured", "greenlets:cured", stack="gunicorn-gevent"),
+    Cell("urllib3's pool, cured", "far_away:cured", requires=(REQUESTS,), upstreams=FAR),
+    Cell("BLAS, cured", "multiplying:cured", requires=NUMPY),
+    Cell("decoy: sums on the loop", "hashing:decoy"),
     Cell("decoy: computes on the loop", "sound:computing"),
     Cell("decoy: a semaphore of 40 before AnyIO", "tokens:decoy", requires=(ANYIO,)),
 )

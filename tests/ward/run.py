@@ -28,6 +28,7 @@ def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S)
         upstreams=cell.upstreams,
         requests=cell.requests,
         cpus=cell.cpus,
+        headers=cell.headers,
         budget=budget_s,
         only=only,
         wait=True,

@@ -2,9 +2,9 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, stops_at
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling, stops_at
 from velodrome.model.diagnosis import Cure, Evidence, Treatment
 from velodrome.model.symptoms import Frame, HeldUp, Symptoms, Watched
 
@@ -12,10 +12,13 @@ LEAST = 0.02
 """Share of the time in which the loop's thread was blocked, from which on it is looked into."""
 OTHERS = 0.5
 """CPU time of other threads, over the time in which the loop's was blocked."""
-LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
 LEAST_DOSE_S = 0.001
 LEAST_MS = 3.0
 """Of a request, where only throughput is known: what is shorter may be the system's own."""
+GREEN = ("gevent",)
+"""Packages whose loop runs greenlets: `driver-not-green` looks after those."""
+NO_THREADS = ("trio", "tornado")
+"""Those in whose loop no call can be moved to a thread from outside."""
 
 
 def screen(seen: Symptoms) -> Screened:
@@ -29,13 +32,15 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown(
             "the loop was late, and this system does not say whether its thread computed meanwhile"
         )
+    if watched.loop.startswith(GREEN):
+        return Absent("greenlets serve, and no coroutines")
     share = watched.blocked_s / watched.seconds
     if share < LEAST:
         computes = ": it computes" if watched.ran_s > watched.blocked_s else ""
         late = f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, blocked for {share:.1%}"
         why = f"{late}{computes}" if watched.late_s else "the loop was never late"
-        return Absent(why, _stacks(watched, watched.held_up[:1]))
-    place, stacks = _worst(watched)
+        return Absent(why, stacks_of(watched, watched.held_up[:1]))
+    place, stacks = worst_place(watched.held_up, lambda one: one.blocked_s)
     blocked, ran = (sum(getattr(one, name) for one in stacks) for name in ("blocked_s", "ran_s"))
     worst = max(stacks, key=lambda one: one.blocked_s)
     why = (
@@ -48,8 +53,8 @@ def screen(seen: Symptoms) -> Screened:
             # Where another thread computes meanwhile, the loop's may well wait for the interpreter's lock.
             0.3 if watched.others_s > OTHERS * watched.blocked_s else min(0.95, 0.5 + share),
             why,
-            _experiments(seen, worst, _each_s(seen, place, stacks)),
-            _stacks(watched, [worst]),
+            experiments(seen, worst, each_s(seen, place, stacks), WHAT),
+            stacks_of(watched, [worst]),
             loss=min(share, 0.9),
         )
         if named.own
@@ -57,15 +62,21 @@ def screen(seen: Symptoms) -> Screened:
     )
 
 
-def _worst(watched: Watched) -> tuple[str, list[HeldUp]]:
-    """Return the place that blocks longest, and every stack with it as the innermost of the app's own."""
+WHAT = (
+    "do not wait in the event loop: an async client, `await asyncio.to_thread(…)`, or `def` in place of `async def` "
+    "where the framework runs that in a thread"
+)
+
+
+def worst_place(every: Sequence[HeldUp], seconds: Callable[[HeldUp], float]) -> tuple[str, list[HeldUp]]:
+    """Return the place that takes longest, and every stack with it as the innermost of the app's own."""
     places: dict[str, list[HeldUp]] = defaultdict(list)
-    for one in watched.held_up:
+    for one in every:
         places[one.named.place].append(one)
-    return max(places.items(), key=lambda item: sum(one.blocked_s for one in item[1]))
+    return max(places.items(), key=lambda item: sum(map(seconds, item[1])))
 
 
-def _each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
+def each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
     """Return how long one call takes: of one connection where it shows there, as under load calls follow each other."""
     alone = (
         [one for one in seen.watched_alone.held_up if one.named.place == place] if seen.watched_alone else []
@@ -74,27 +85,39 @@ def _each_s(seen: Symptoms, place: str, stacks: Sequence[HeldUp]) -> float:
     return sum(one.seconds for one in every) / sum(one.times for one in every)
 
 
-def _experiments(seen: Symptoms, held: HeldUp, each_s: float) -> tuple[Experiment, ...]:
-    knee = seen.slope.knee if seen.slope else LEAST_CONNECTIONS
-    connections = min(max(2 * knee, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+def experiments(
+    seen: Symptoms,
+    held: HeldUp,
+    each_s: float,
+    what: str,
+    *,
+    metrics: tuple[str, ...] = ("rps", "p99_ms"),
+    least_connections: int = 0,
+) -> tuple[Experiment, ...]:
+    """Return the call in a thread, judged by `metrics`, and where that cannot be, made as much longer as it takes."""
+    connections = max(filling(seen), least_connections)
     named, awaiting = held.named, held.awaiting
     cure = Cure(
-        "do not wait in the event loop: an async client, `await asyncio.to_thread(…)`, or `def` in place of "
-        "`async def` where the framework runs that in a thread",
+        what,
         (awaiting or named).place,
         (awaiting or named).text.strip(),
         in_a_thread(awaiting) if awaiting else "",
     )
     found = []
-    if awaiting is not None and awaiting.column is not None:
+    no_threads = seen.watched is not None and seen.watched.loop.startswith(NO_THREADS)
+    if awaiting is not None and awaiting.column is not None and not no_threads:
         moved = Treatment(f"{awaiting.place} in a thread", {"in-thread": [awaiting.site()]})
-        found.append(Experiment(moved, connections, cure, ("rps", "p99_ms"), takes="in-thread"))
+        found.append(Experiment(moved, connections, cure, metrics, takes="in-thread"))
+    return (*found, dose(named, each_s, connections, cure))
+
+
+def dose(named: Frame, each_s: float, connections: int, cure: Cure) -> Experiment:
+    """Return a call made twice as long."""
     more_s = max(each_s, LEAST_DOSE_S)
     longer = Treatment(
         f"{named.place} takes {1000 * more_s:.3g} ms longer", {"longer": [{**named.site(), "more_s": more_s}]}
     )
-    found.append(Experiment(longer, connections, cure, ("rps",), "dose", takes="longer"))
-    return tuple(found)
+    return Experiment(longer, connections, cure, ("rps",), "dose", takes="longer")
 
 
 def in_a_thread(frame: Frame) -> str:
@@ -123,7 +146,8 @@ def in_a_thread(frame: Frame) -> str:
     return f"{before}{whole}{after}".strip()
 
 
-def _stacks(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:
+def stacks_of(watched: Watched, held: Sequence[HeldUp]) -> tuple[Evidence, ...]:
+    """Return stacks as evidence."""
     return tuple(
         Evidence(
             "stack",

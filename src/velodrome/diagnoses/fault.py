@@ -100,6 +100,28 @@ class Fault:
     """Stacks on which an experiment serves the app, each by the stack in whose place it is."""
 
 
+SHARE = 0.05
+"""Of the stacks of busy threads, those with something in them, from which on it is looked into."""
+LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 64
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What busy threads are in, as `guest/injected/marks.py` has it."""
+
+    share: float
+    said: str
+    evidence: tuple[Evidence, ...]
+    connections: int
+    """Of a closed loop that fills the server."""
+
+    def suspect(self, *experiments: Experiment) -> Suspect:
+        """Return that it may be the cause, the likelier the more of the time it takes."""
+        return Suspect(
+            min(0.9, 0.4 + self.share), self.said, experiments, self.evidence, loss=min(self.share, 0.9)
+        )
+
+
 FAULTS = plugins.Kind("fault", Fault, "velodrome.diagnoses", "velodrome.diagnoses", mixed=True)
 
 
@@ -220,3 +242,22 @@ def crowd(seen: Symptoms) -> Probe:
         seconds=1.0,
         worth=FAILS / 2,
     )
+
+
+def doing(seen: Symptoms, mark: str, words: str) -> Doing | Absent | Unknown:
+    """Return how much busy threads are in what a mark stands for, called `words`; or why that is no cause."""
+    watched = seen.watched
+    if watched is None or not watched.seconds:
+        return Unknown("no heartbeat came out of its processes")
+    share = watched.shares.get(mark, 0.0)
+    said = f"{share:.0%} of the stacks of busy threads are in {words}"
+    evidence = (Evidence("stack", said, {"share": share}),)
+    if share < SHARE:
+        return Absent(said, evidence)
+    return Doing(share, said, evidence, filling(seen))
+
+
+def filling(seen: Symptoms) -> int:
+    """Return how many connections fill the server, and some more."""
+    knee = seen.slope.knee if seen.slope else LEAST_CONNECTIONS
+    return min(max(2 * knee, LEAST_CONNECTIONS), MOST_CONNECTIONS)

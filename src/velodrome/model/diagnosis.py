@@ -27,9 +27,11 @@ class Treatment:
     """Settings of the stack."""
     stack: str = ""
     """Another stack in its place, which the fault names in `elsewhere`; empty: the one it is on."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the server's processes."""
 
     def __bool__(self) -> bool:
-        return bool(self.give or self.knobs or self.stack)
+        return bool(self.give or self.knobs or self.stack or self.environment)
 
     def plus(self, other: "Treatment") -> "Treatment":
         """Return both together; of lists (call sites) all, of other values the other's."""
@@ -38,7 +40,8 @@ class Treatment:
             there = give.get(name)
             give[name] = [*there, *value] if isinstance(there, list) and isinstance(value, list) else value
         about = f"{self.about}, {other.about}" if self and other else other.about if other else self.about
-        return Treatment(about, give, {**self.knobs, **other.knobs}, other.stack or self.stack)
+        environment = {**self.environment, **other.environment}
+        return Treatment(about, give, {**self.knobs, **other.knobs}, other.stack or self.stack, environment)
 
 
 AS_IT_IS = Treatment()

@@ -120,8 +120,8 @@ class Watched:
     collections_s: float
     """In which the whole heap was gone through for garbage."""
     longest_collection_s: float
-    logging_share: float
-    """Of the stacks of threads that were not idle, the share with `logging` in it."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Of the time of threads that were not idle, the share that was in each of `guest/injected/marks.py`."""
     threads: Mapping[str, int] = field(default_factory=dict)
     """Most threads at once, by the beginning of their names."""
     libraries: frozenset[str] = frozenset()

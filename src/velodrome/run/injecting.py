@@ -27,6 +27,8 @@ class Injected:
     """Where they write what they see."""
     give: Mapping[str, Any] = field(default_factory=dict)
     """By the names of `guest/injected/treating.py`."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that are otherwise than the app and the stack have them."""
 
 
 def into(serving: Serving, injected: Injected) -> Serving:
@@ -34,4 +36,5 @@ def into(serving: Serving, injected: Injected) -> Serving:
     told = json.dumps({"folder": str(injected.folder), "give": dict(injected.give)})
     theirs = serving.variables.get("PYTHONPATH", "")
     path = os.pathsep.join(filter(None, (str(serving.guest_tree / SITE), theirs)))
-    return replace(serving, variables={**serving.variables, VARIABLE: told, "PYTHONPATH": path})
+    mine = {**injected.environment, VARIABLE: told, "PYTHONPATH": path}
+    return replace(serving, variables={**serving.variables, **mine})

@@ -46,7 +46,7 @@ def test_what_was_seen_is_put_together() -> None:
         10,
         11,
     )
-    assert (found.seconds, found.loop, found.logging_share) == (1.0, "uvloop", 0.4)
+    assert (found.seconds, found.loop, found.shares) == (1.0, "uvloop", {"logging": 0.4})
     assert found.threads == {"AnyIO worker thread": 40}
     assert found.libraries == {"anyio"}
     assert found.collections_s == found.longest_collection_s == 0.2

@@ -1,7 +1,7 @@
 """A heartbeat beside an event loop: when the loop is late, whose code holds it up, and does that compute or wait?
 
     heart = Heart("/tmp/x", late_s=0.01)
-    heart.watch(asyncio.base_events.BaseEventLoop)
+    heart.watch(asyncio.base_events.BaseEventLoop)      # gevent, trio and old Tornado: watch_gevent, watch_trio, …
 
 A thread asks the loop for a sign of life every few milliseconds. While none comes, it takes the stack of the loop's
 thread again and again, and reads from the kernel how long that thread ran, and how long it was ready and had no CPU
@@ -22,10 +22,15 @@ import linecache
 import os
 import sys
 import threading
-import time
+
+# As they are before gevent replaces them: the heartbeat's thread must not be one of the greenlets that it watches.
+from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
+from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
-from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Tuple
+
+from velodrome.guest.injected import marks
 
 INTERVAL_S = 0.005
 """Between two heartbeats, and between two stacks of one stall."""
@@ -33,6 +38,11 @@ SEEN_S = 0.5
 """Between two lines on what was seen."""
 EVERY = 4
 """Every so manieth heartbeat takes a stack of each thread, which shows where time goes."""
+AT_ONCE_S = 0.00001
+"""Switch interval while such a stack is about to be taken. With the usual 5 ms a thread is met where it gives up the
+interpreter's lock of its own accord, which is where it reads and writes, and never where it computes."""
+BEFORE_S = 0.0005
+"""For how long that is set."""
 DEPTH = 30
 """Frames told of a stack, the innermost first."""
 SHORT_GC_S = 0.001
@@ -41,10 +51,26 @@ LINE = 200
 AWAITS = 0x80 | 0x200
 """Flags of the code of an `async def`, plain or a generator: CO_COROUTINE, CO_ASYNC_GENERATOR."""
 IDLE = {"select", "poll", "run_forever", "run_until_complete", "_run_once", "_worker", "wait", "get", "run"}
+IDLE |= {"get_events"}  # trio
 """Innermost functions of a thread that has nothing to do, as far as the standard library's loops and pools go."""
 POOLS = ("AnyIO worker thread", "asyncio_", "ThreadPoolExecutor-")
 """Beginnings of the names of threads that are counted."""
-LIBRARIES = ("anyio", "aiohttp", "sqlalchemy", "logging", "asyncio", "uvloop", "gevent", "httpx", "requests")
+NATIVE = "not Python's"
+"""Under which threads are counted that no Python code started, such as those of BLAS."""
+LIBRARIES = (
+    "aiohttp",
+    "anyio",
+    "asgiref",
+    "asyncio",
+    "gevent",
+    "httpx",
+    "logging",
+    "numpy",
+    "requests",
+    "sqlalchemy",
+    "torch",
+    "uvloop",
+)
 
 
 class Usage(NamedTuple):
@@ -58,9 +84,10 @@ class Usage(NamedTuple):
 class Loop:
     """A loop that runs, and the thread that runs it."""
 
-    def __init__(self, loop: Any) -> None:
-        self.loop = loop
-        self.ident = threading.get_ident()
+    def __init__(self, module: str, ask: Callable[[Callable[[], Any]], Any]) -> None:
+        """`ask` has the loop call something, from any thread; it may raise RuntimeError where the loop is closed."""
+        self.module, self.ask = module, ask
+        self.ident = get_ident()
         native = getattr(threading, "get_native_id", None)  # Python 3.8
         self._schedule: Optional[int] = None
         if native is not None:
@@ -75,7 +102,7 @@ class Loop:
             ran, waited, _ = os.pread(self._schedule, 100, 0).split()
         except (OSError, ValueError):  # the thread has ended
             return None
-        return Usage(time.monotonic(), int(ran) / 1e9, int(waited) / 1e9)
+        return Usage(monotonic(), int(ran) / 1e9, int(waited) / 1e9)
 
     def close(self) -> None:
         """Give back what it holds."""
@@ -101,96 +128,167 @@ class Heart:
         self._loop: Optional[Loop] = None
         self._file: Optional[IO[str]] = None
         self._began_gc, self._ident = 0.0, 0
-        self._samples = {"all": 0, "logging": 0}
+        self._samples: Dict[str, float] = {"all": 0.0}
+        self._beats, self._sampled = 0, monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
-        self._lines = threading.Lock()
+        self._lines = allocate_lock()
         gc.callbacks.append(self._collected)
         self._start()
 
-    def watch(self, cls: Any) -> None:
-        """Have every loop of a class watched from when it runs."""
-        before = cls.run_forever
+    def watch(self, cls: Any, run: str = "run_forever", ask: str = "call_soon_threadsafe") -> None:
+        """Have every loop of a class watched from when it runs; `run` and `ask` are the names of its methods."""
+        before = getattr(cls, run)
 
-        def run_forever(loop: Any) -> Any:
-            mine = self._loop = Loop(loop)
+        def watched(loop: Any, *args: Any, **named: Any) -> Any:
+            mine = self._begin(Loop(type(loop).__module__, getattr(loop, ask)))
             try:
-                return before(loop)
+                return before(loop, *args, **named)
             finally:
-                if self._loop is mine:
-                    self._loop = None
-                mine.close()
+                self._end(mine)
 
-        cls.run_forever = run_forever
+        setattr(cls, run, watched)
+
+    def watch_gevent(self, cls: Any) -> None:
+        """Have the hub of the main thread watched; `cls` is `gevent.hub.Hub`."""
+        before = cls.run
+
+        def run(hub: Any) -> Any:
+            if not hub.loop.default:
+                return before(hub)
+            asked: List[Callable[[], Any]] = []
+            # The one watcher that another thread may wake the loop with.
+            watcher = hub.loop.async_(ref=False)
+
+            def came() -> None:
+                while asked:
+                    asked.pop()()
+
+            def ask(beat: Callable[[], Any]) -> None:
+                asked.append(beat)
+                watcher.send()
+
+            watcher.start(came)
+            mine = self._begin(Loop(type(hub).__module__, ask))
+            try:
+                return before(hub)
+            finally:
+                self._end(mine)
+                watcher.stop()
+
+        cls.run = run
+
+    def watch_trio(self, module: Any) -> None:
+        """Have every run of trio watched; `module` is `trio._core._run`."""
+        before = module.unrolled_run
+
+        def unrolled_run(runner: Any, *args: Any, **named: Any) -> Generator[Any, Any, Any]:
+            mine = self._begin(Loop(module.__name__, runner.entry_queue.run_sync_soon))
+            try:
+                return (yield from before(runner, *args, **named))
+            finally:
+                self._end(mine)
+
+        module.unrolled_run = unrolled_run
+
+    def watch_tornado(self, module: Any) -> None:
+        """Have the loops of Tornado before 5.0 watched, which are its own; `module` is `tornado.ioloop`."""
+        own = getattr(module, "PollIOLoop", None)
+        if own is not None:
+            self.watch(own, "start", "add_callback")
+
+    def _begin(self, loop: Loop) -> Loop:
+        self._loop = loop
+        return loop
+
+    def _end(self, loop: Loop) -> None:
+        if self._loop is loop:
+            self._loop = None
+        loop.close()
 
     def forked(self) -> None:
         """Begin anew in a process that was forked: threads stay behind."""
-        self._file, self._loop, self._lines = None, None, threading.Lock()
+        self._file, self._loop, self._lines = None, None, allocate_lock()
         self._start()
 
     def _start(self) -> None:
-        threading.Thread(target=self._beat, name="velodrome-heartbeat", daemon=True).start()
+        start_new_thread(self._beat, ())
 
     def _beat(self) -> None:
-        self._ident = threading.get_ident()
-        beats = 0
-        told = time.monotonic()
+        self._ident = get_ident()
+        told = monotonic()
         while True:
-            beats += 1
             watched = self._loop
             if watched is not None:
                 self._listen(watched)
-            if not beats % EVERY:
-                self._sample(watched)
-            now = time.monotonic()
+            self._sample_at_times()
+            now = monotonic()
             if now - told >= SEEN_S:
                 self._tell_seen(now - told)
                 told = now
-            time.sleep(INTERVAL_S)
+            sleep(INTERVAL_S)
 
     def _listen(self, watched: Loop) -> None:
-        beat = threading.Event()
-        before, used = watched.usage(), time.process_time()
-        asked = time.monotonic()
+        beat = allocate_lock()
+        beat.acquire()
+        before, used = watched.usage(), process_time()
+        asked = monotonic()
         try:
-            watched.loop.call_soon_threadsafe(beat.set)
+            watched.ask(beat.release)
         except RuntimeError:  # it has been closed
             return
-        if beat.wait(self._late_s):
+        if beat.acquire(timeout=self._late_s):
             return
         places: List[Place] = []
-        since = asked
-        while not beat.is_set() and self._loop is watched:
+        since, came = asked, False
+        while not came and self._loop is watched:
             frames = told(sys._current_frames().get(watched.ident))
-            if beat.is_set():  # the stack is of what came afterwards
+            came = beat.acquire(False)
+            if came:  # the stack is of what came afterwards
                 frames = places[-1].frames if places else ()
-            beat.wait(INTERVAL_S)
-            now, after = time.monotonic(), watched.usage()
+            else:
+                came = beat.acquire(timeout=INTERVAL_S)
+            now, after = monotonic(), watched.usage()
             ran = after.ran - before.ran if after and before else 0.0
             queued = after.waited_for_cpu - before.waited_for_cpu if after and before else 0.0
             blocked = max(0.0, now - since - ran - queued) if after and before else 0.0
             places.append(Place(frames, now - since, ran, blocked))
             since, before = now, after
-        length = time.monotonic() - asked
+            self._sample_at_times()
+        length = monotonic() - asked
         self._late += length
-        others = time.process_time() - used - sum(one.ran_s for one in places)
+        others = process_time() - used - sum(one.ran_s for one in places)
         line = {"stall": length, "at": asked, "others_s": max(0.0, others)}
         self._write({**line, "places": [one._asdict() for one in joined(places)]})
 
-    def _sample(self, watched: Optional[Loop]) -> None:
-        """Take a stack of each thread, but of those that are idle."""
-        names = {one.ident: one.name for one in threading.enumerate()}
-        mine = threading.get_ident()
-        for ident, frame in sys._current_frames().items():
-            if ident == mine or frame.f_code.co_name in IDLE:
+    def _sample_at_times(self) -> None:
+        self._beats += 1
+        if not self._beats % EVERY:
+            self._sample()
+
+    def _sample(self) -> None:
+        """Take a stack of each thread, but of those that are idle.
+
+        It stands for the time since the last one, seconds: code in C that keeps the interpreter's lock is met once,
+        when it ends.
+        """
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(AT_ONCE_S)
+        sleep(BEFORE_S)
+        frames = sys._current_frames()
+        sys.setswitchinterval(usual)
+        now = monotonic()
+        seconds, self._sampled = now - self._sampled, now
+        for ident, frame in frames.items():
+            if ident == self._ident or frame.f_code.co_name in IDLE:
                 continue
-            self._samples["all"] += 1
-            if _is_in(frame, os.path.join("logging", "__init__.py")):
-                self._samples["logging"] += 1
-        counts: Dict[str, int] = {}
-        for name in names.values():
+            for name in ("all", *marks.busy_with(frame)):
+                self._samples[name] = self._samples.get(name, 0.0) + seconds
+        counts: Dict[str, int] = {NATIVE: max(0, _threads_of_kernel() - len(frames))}
+        # Not `enumerate`, whose lock gevent makes one that switches greenlets.
+        for thread in list(getattr(threading, "_active", {}).values()):
             for pool in POOLS:
-                if name.startswith(pool):
+                if thread.name.startswith(pool):
                     counts[pool] = counts.get(pool, 0) + 1
         for pool, count in counts.items():
             self._threads[pool] = max(self._threads.get(pool, 0), count)
@@ -198,21 +296,21 @@ class Heart:
     def _tell_seen(self, seconds: float) -> None:
         line = {
             "seen": seconds,
-            "at": time.monotonic(),
-            "loop": type(self._loop.loop).__module__ if self._loop is not None else None,
+            "at": monotonic(),
+            "loop": self._loop.module if self._loop is not None else None,
             "late_s": self._late,
             "samples": dict(self._samples),
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
         }
-        self._late, self._samples, self._threads = 0.0, {"all": 0, "logging": 0}, {}
+        self._late, self._samples, self._threads = 0.0, {"all": 0.0}, {}
         self._write(line)
 
     def _collected(self, phase: str, info: Dict[str, int]) -> None:
-        now = time.monotonic()
+        now = monotonic()
         if phase == "start":
             self._began_gc = now
-        elif threading.get_ident() == self._ident:
+        elif get_ident() == self._ident:
             return  # the heartbeat's own garbage
         elif now - self._began_gc >= SHORT_GC_S and self._lines.acquire(False):
             # Never waits: a collection can begin while this thread writes a line of its own.
@@ -278,21 +376,16 @@ def place_of(code: CodeType, frame: FrameType) -> Dict[str, Any]:
     return {"line": frame.f_lineno, "end_line": frame.f_lineno}
 
 
-_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_INSTALLED = ("%ssite-packages%s" % (os.sep, os.sep), "%sdist-packages%s" % (os.sep, os.sep))
 
 
 def is_own(file: str) -> bool:
     """Whether a file is the app's own, and not of the standard library, a package, or velodrome."""
-    if file.startswith(("<", _STANDARD, _GUEST)):
-        return False
-    return not any(part in file for part in _INSTALLED)
+    return not (marks.is_standard(file) or marks.is_installed(file) or file.startswith(_GUEST))
 
 
-def _is_in(frame: Optional[FrameType], end: str) -> bool:
-    while frame is not None:
-        if frame.f_code.co_filename.endswith(end):
-            return True
-        frame = frame.f_back
-    return False
+def _threads_of_kernel() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:  # no Linux
+        return 0

@@ -17,10 +17,13 @@ import time
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, Set
 
+from velodrome.guest.injected import libraries
 from velodrome.guest.injected.call_site import Awaited, CallSite, Wrapped
 from velodrome.guest.injected.importing import Finder
 
 VARIABLE = "VELODROME_INJECTED"
+_sleep = time.sleep
+"""As it is before gevent makes it one that lets others run."""
 WARM = "warm"
 """File that says that the app has answered its first requests."""
 THREADS = 64
@@ -58,7 +61,7 @@ class Giving:
     def _wait_for_warmth(self, act: Callable[[], None]) -> None:
         warm = os.path.join(self.folder, WARM)
         while not os.path.exists(warm):
-            time.sleep(POLL_S)
+            _sleep(POLL_S)
         act()
 
 
@@ -246,7 +249,7 @@ def _longer(giving: Giving, sites: Any) -> None:
     for number, told in enumerate(sites):
 
         def longer(func: Any, *args: Any, _more_s: float = told["more_s"], **named: Any) -> Any:
-            time.sleep(_more_s)
+            _sleep(_more_s)
             giving.took("longer")
             return func(*args, **named)
 
@@ -480,6 +483,27 @@ def _redis_connections(giving: Giving, count: int) -> None:
     giving.finder.after("redis.asyncio.connection", patch)
 
 
+IN_GREEN_THREAD = "__velodrome_in_green_thread__"
+
+
+def _in_green_thread(giving: Giving, sites: Any) -> None:
+    """Move calls to threads of gevent's pool, so that other greenlets run until they return."""
+
+    def in_green_thread(func: Any, *args: Any, **named: Any) -> Any:
+        import contextvars
+
+        import gevent  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        pool = gevent.get_hub().threadpool
+        pool.maxsize = max(pool.maxsize, THREADS)
+        giving.took("in-green-thread")
+        return pool.apply(contextvars.copy_context().run, (func, *args), named)
+
+    for told in sites:
+        change = Wrapped(CallSite.of(told), IN_GREEN_THREAD)
+        giving.finder.rewrite(told["file"], change.visit, {IN_GREEN_THREAD: in_green_thread})
+
+
 def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     """Watch the event loops of the process from a thread beside them."""
     from velodrome.guest.injected import heartbeat
@@ -487,6 +511,9 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     heart = heartbeat.Heart(giving.folder, how["late_s"])
     giving.finder.after("asyncio.base_events", lambda module: heart.watch(module.BaseEventLoop))
     giving.finder.after("uvloop", lambda module: heart.watch(module.Loop))
+    giving.finder.after("gevent.hub", lambda module: heart.watch_gevent(module.Hub))
+    giving.finder.after("trio._core._run", heart.watch_trio)
+    giving.finder.after("tornado.ioloop", heart.watch_tornado)
     os.register_at_fork(after_in_child=heart.forked)
 
 
@@ -501,6 +528,7 @@ TREATMENTS = {
     "aiohttp-connections": _aiohttp_connections,
     "in-thread": _in_thread,
     "longer": _longer,
+    "in-green-thread": _in_green_thread,
     "heartbeat": _heartbeat,
     "background-detached": _background_detached,
     "reuseport": _reuseport,
@@ -508,4 +536,5 @@ TREATMENTS = {
     "cancelled": _cancelled,
     "sqlite-timeout": _sqlite_timeout,
     "redis-connections": _redis_connections,
+    **libraries.TREATMENTS,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

@@ -116,7 +116,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     """Return what heartbeats wrote from `begin` to `end`; lines that are none of theirs are passed over."""
     held: dict[tuple[Frame, ...], list[float]] = {}
     seconds = looped = late = others = collections = longest = 0.0
-    samples = logging = 0
+    samples: dict[str, float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
@@ -134,8 +134,8 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 seconds += float(line["seen"])
                 looped += float(line["seen"]) if line["loop"] else 0.0
                 loop = str(line["loop"] or loop)
-                samples += int(line["samples"]["all"])
-                logging += int(line["samples"]["logging"])
+                for name, spent in line["samples"].items():
+                    samples[str(name)] = samples.get(str(name), 0.0) + float(spent)
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
@@ -143,7 +143,8 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
     places.sort(key=lambda one: -one.seconds)
-    share = logging / samples if samples else 0.0
+    every = samples.pop("all", 0.0)
+    shares = {name: spent / every for name, spent in samples.items() if every}
     return Watched(
         looped
         or seconds,  # a master that only looks after its workers has no loop, and no share in their time
@@ -152,7 +153,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         tuple(places[:STACKS]),
         collections,
         longest,
-        share,
+        shares,
         threads,
         frozenset(libraries),
         rps,

@@ -61,7 +61,9 @@ def treated(trial: Trial, lab: Lab, treatment: Treatment) -> Iterator[tuple[Tria
     contestant = contestant_of(trial.contestant, treatment, lab.stacks)
     with scratch.held("injected") as folder:
         account.hand_over(folder)
-        given = replace(lab, injected=Injected(folder, treatment.give) if treatment.give else None)
+        otherwise = treatment.give or treatment.environment
+        injected = Injected(folder, treatment.give, treatment.environment) if otherwise else None
+        given = replace(lab, injected=injected)
         yield replace(trial, contestant=contestant), given, folder
 
 

@@ -1,0 +1,85 @@
+"""A password is hashed on the event loop: slow by intention, and all others wait until it is done."""
+
+import re
+
+from velodrome.diagnoses.blocking_call import each_s, experiments, stacks_of, worst_place
+from velodrome.diagnoses.fault import Absent, Fault, Screened, Suspect, Unknown
+from velodrome.model.symptoms import HeldUp, Symptoms
+
+LEAST = 0.05
+"""Share of the time in which the loop's thread computes a hash, from which on it is looked into."""
+CALLS = re.compile(
+    r"\b(pbkdf2_hmac|scrypt|bcrypt|hashpw|checkpw|kdf|argon2|crypt|make_password|check_password"
+    r"|(generate|check)_password_hash|(hash|verify)_password|pwd_context\.\w+)\s*\("
+)
+"""What such a call looks like where it stands: the code that computes is in C, and on no stack."""
+FILES = (
+    "/passlib/",
+    "/bcrypt/",
+    "/argon2/",
+    "/pwdlib/",
+    "/werkzeug/security.py",
+    "/django/contrib/auth/hashers.py",
+)
+"""Packages that do nothing else."""
+CONNECTIONS = 32
+"""At least: with few in flight hardly any request meets the hash of another."""
+NEAR = 3
+"""Frames, from the innermost, in whose lines the call has to stand."""
+WHAT = (
+    "hash in a thread: `await asyncio.to_thread(…)`, or `def` in place of `async def` where the framework runs that in "
+    "a thread; hashing gives up the interpreter's lock"
+)
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a hash that is computed on the loop's thread."""
+    watched = seen.watched
+    if watched is None or not watched.seconds:
+        return Unknown("no heartbeat came out of its processes")
+    if not watched.loop:
+        return Absent("no asyncio event loop runs in its processes")
+    hashing = [one for one in watched.held_up if hashes(one)]
+    share = sum(one.ran_s for one in hashing) / watched.seconds
+    said = f"the loop computes hashes of passwords for {share:.0%} of the time"
+    if share < LEAST:
+        return Absent(said)
+    place, stacks = worst_place(hashing, lambda one: one.ran_s)
+    worst = max(stacks, key=lambda one: one.ran_s)
+    if not worst.named.own:
+        return Unknown(f"{said}, outside of the app's own code")
+    return Suspect(
+        min(0.9, 0.5 + share),
+        f"{said}, at {place}",
+        # With as many CPUs as hashes nothing but the others' latency can be better: that is the median, since most
+        # requests hash nothing; the p99 is of those that do.
+        experiments(
+            seen,
+            worst,
+            each_s(seen, place, stacks),
+            WHAT,
+            metrics=("rps", "p50_ms"),
+            least_connections=CONNECTIONS,
+        ),
+        stacks_of(watched, [worst]),
+        loss=min(share, 0.9),
+    )
+
+
+def hashes(held: HeldUp) -> bool:
+    """Whether a stack is in the computing of a hash for passwords."""
+    if any(CALLS.search(one.text) for one in held.stack[:NEAR]):
+        return True
+    files = [one.file.replace("\\", "/") for one in held.stack]
+    return any(part in file for part in FILES for file in files)
+
+
+fault = Fault(
+    "hash-on-loop",
+    "a burst of logins holds up everybody: passwords are hashed on the event loop; in a thread",
+    ("akb#283",),
+    "The event loop is late because its thread computes the hash of a password.",
+    "Hashed in a thread, throughput or the median is better. Where that cannot be done from outside, the call is made "
+    "twice as long: throughput is worse.",
+    screen,
+)

@@ -1,0 +1,65 @@
+"""BLAS and OpenMP start a thread for each CPU they see, in every worker: together far more than can run."""
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, filling
+from velodrome.guest.injected.heartbeat import NATIVE
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Symptoms
+
+LEAST_THREADS = 2
+"""Threads of one process that no Python code started."""
+BUSY = 0.5
+"""CPUs in use under full load, over those it has."""
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for more threads that compute natively than there are CPUs, in an app that computes."""
+    watched = seen.watched
+    if watched is None or not watched.seconds or seen.slope is None:
+        return Unknown("its threads could not be seen")
+    if not {"numpy", "torch"} & watched.libraries:
+        return Absent("neither numpy nor torch is imported")
+    threads = watched.threads.get(NATIVE, 0)
+    cpus = max(point.cpus for point in seen.slope.points)
+    said = (
+        f"{threads} threads of a process that Python did not start, {seen.workers} workers, {seen.server_cpus} CPUs, "
+        f"{cpus:.2f} of them busy"
+    )
+    evidence = Evidence("threads", said, {"threads": threads, "cpus": seen.server_cpus})
+    if threads < LEAST_THREADS or threads * seen.workers < seen.server_cpus:
+        return Absent(said, (evidence,))
+    if cpus < BUSY * seen.server_cpus:
+        return Absent(f"{said}: they do not compute", (evidence,))
+    cure = Cure(
+        "one thread for each worker: requests are what runs in parallel",
+        "the server's environment, before anything is imported",
+        f"{threads} threads in each worker",
+        "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1",
+    )
+    one = Treatment(
+        "one thread for BLAS and OpenMP", {"native-threads": 1}, environment=dict.fromkeys(VARIABLES, "1")
+    )
+    return Suspect(
+        min(0.9, 0.4 + 0.1 * threads * seen.workers / seen.server_cpus),
+        said,
+        (Experiment(one, filling(seen), cure, ("rps", "cpu_us"), takes="native-threads"),),
+        (evidence,),
+        loss=0.5,
+    )
+
+
+fault = Fault(
+    "native-threads",
+    "all CPUs are full, and it is slower than with fewer: threads of BLAS × workers; OMP_NUM_THREADS=1",
+    ("vllm#45124",),
+    "Threads of native libraries (BLAS, OpenMP) take the CPU from each other.",
+    "With one thread in each process, throughput or CPU time per request is better.",
+    screen,
+)

@@ -1,0 +1,341 @@
+"""Treatments of packages: what is otherwise in a library than the app has it, each noted when it takes hold.
+
+What a handler answers stays as it is, but for `compression`, with which it comes as a client gets it that accepts none.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Optional
+
+if TYPE_CHECKING:
+    from velodrome.guest.injected.treating import Giving
+
+TRIES = 3
+"""Responses of a route that must be the same without validation before it is left out."""
+SAMPLED_OFF = "velodrome: sampled off"
+
+
+def _sync_to_async(giving: Giving, count: int) -> None:
+    """Have asgiref's one thread for all that is thread-sensitive be so many."""
+
+    def patch(module: Any) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        class Threads(ThreadPoolExecutor):
+            def submit(self, *args: Any, **named: Any) -> Any:
+                giving.took("sync-to-async")
+                return super().submit(*args, **named)
+
+        module.SyncToAsync.single_thread_executor = Threads(count, thread_name_prefix="velodrome")
+
+    giving.finder.after("asgiref.sync", patch)
+
+
+def _compression(giving: Giving, how: str) -> None:
+    """Have middleware compress no response, as if the client accepted none that is compressed."""
+
+    def passed_on(name: str) -> Callable[[ModuleType], None]:
+        def patch(module: Any) -> None:
+            async def call(self: Any, scope: Any, receive: Any, send: Any) -> None:
+                giving.took("compression")
+                await self.app(scope, receive, send)
+
+            getattr(module, name).__call__ = call
+
+        return patch
+
+    def django(module: Any) -> None:
+        def process_response(self: Any, request: Any, response: Any) -> Any:
+            giving.took("compression")
+            return response
+
+        module.GZipMiddleware.process_response = process_response
+
+    def flask(module: Any) -> None:
+        def after_request(self: Any, response: Any) -> Any:
+            giving.took("compression")
+            return response
+
+        module.Compress.after_request = after_request
+
+    def aiohttp(module: Any) -> None:
+        def enable_compression(self: Any, *args: Any, **named: Any) -> None:
+            giving.took("compression")
+
+        module.StreamResponse.enable_compression = enable_compression
+
+    if how == "off":
+        giving.finder.after("starlette.middleware.gzip", passed_on("GZipMiddleware"))
+        giving.finder.after("brotli_asgi", passed_on("BrotliMiddleware"))
+        giving.finder.after("django.middleware.gzip", django)
+        giving.finder.after("flask_compress.flask_compress", flask)
+        giving.finder.after("aiohttp.web_response", aiohttp)
+
+
+def _tls_context(giving: Giving, how: str) -> None:
+    """Have clients that are made the same way share one TLS context, and read the bundle of certificates once."""
+
+    def patch(module: Any) -> None:
+        before = module.create_default_context
+        made: Dict[Any, Any] = {}
+
+        def create_default_context(*args: Any, **named: Any) -> Any:
+            key = (args, tuple(sorted(named.items())))
+            if key in made:
+                giving.took("tls-context")
+            else:
+                made[key] = before(*args, **named)
+            return made[key]
+
+        module.create_default_context = create_default_context
+
+    if how == "shared":
+        giving.finder.after("ssl", patch)
+
+
+def _validation(giving: Giving, how: str) -> None:
+    """Have FastAPI pass on what a handler returns, where that comes to the same as validated and serialized."""
+
+    def patch(module: Any) -> None:
+        before = module.serialize_response
+        same: Dict[int, int] = {}
+
+        async def serialize_response(*, field: Any = None, response_content: Any = None, **more: Any) -> Any:
+            if field is None or more.get("dump_json"):
+                return await before(field=field, response_content=response_content, **more)
+            seen = same.get(id(field), 0)
+            if seen >= TRIES:
+                giving.took("validation")
+                return _plain(response_content)
+            found = await before(field=field, response_content=response_content, **more)
+            if seen >= 0:
+                # Keys in another order, or a tuple for a list, are another answer.
+                same[id(field)] = seen + 1 if repr(_plain(response_content)) == repr(found) else -1
+            return found
+
+        module.serialize_response = serialize_response
+
+    if how == "off":
+        giving.finder.after("fastapi.routing", patch)
+
+
+def _plain(content: Any) -> Any:
+    """Return models as plain data, and plain data as it is."""
+    if isinstance(content, list) and content and hasattr(content[0], "model_dump"):
+        return [one.model_dump(mode="json", by_alias=True) for one in content]
+    return content.model_dump(mode="json", by_alias=True) if hasattr(content, "model_dump") else content
+
+
+def _base_middleware(giving: Giving, how: str) -> None:
+    """Have Starlette's BaseHTTPMiddleware call the app in its own task, without streams between two tasks.
+
+    The response is there as a whole before the middleware sees it: one that never ends would never begin.
+    """
+
+    def patch(module: Any) -> None:
+        base = module.BaseHTTPMiddleware
+        request_of = getattr(module, "_CachedRequest", module.Request)
+        response_of = getattr(module, "_StreamingResponse", None) or module.StreamingResponse
+
+        async def call(self: Any, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http":
+                await self.app(scope, receive, send)
+                return
+            giving.took("base-middleware")
+            request = request_of(scope, receive)
+            theirs = getattr(request, "wrapped_receive", receive)
+
+            async def call_next(request: Any) -> Any:
+                messages: List[Any] = []
+
+                async def keep(message: Any) -> None:
+                    messages.append(message)
+
+                await self.app(scope, theirs, keep)
+                starts = [one for one in messages if one["type"] == "http.response.start"]
+                if not starts:
+                    raise RuntimeError("No response returned.")
+
+                async def body() -> AsyncIterator[Any]:
+                    for one in messages:
+                        if one["type"] == "http.response.pathsend":
+                            yield one
+                        elif one.get("body"):
+                            yield one["body"]
+
+                response = response_of(content=body(), status_code=starts[0]["status"])
+                response.raw_headers = starts[0]["headers"]
+                return response
+
+            response = await self.dispatch_func(request, call_next)
+            await response(scope, theirs, send)
+
+        base.__call__ = call
+
+    if how == "one-task":
+        giving.finder.after("starlette.middleware.base", patch)
+
+
+def _telemetry(giving: Giving, how: str) -> None:
+    """Have OpenTelemetry and Sentry sample no trace."""
+
+    def opentelemetry(module: Any) -> None:
+        off = module.sampling.ALWAYS_OFF
+        before = module.TracerProvider.__init__
+
+        class Off(module.sampling.Sampler):  # type: ignore[misc]
+            def should_sample(self, *args: Any, **named: Any) -> Any:
+                giving.took("telemetry")
+                return off.should_sample(*args, **named)
+
+            def get_description(self) -> str:
+                return SAMPLED_OFF
+
+        def init(self: Any, *args: Any, **named: Any) -> None:
+            before(self, *args, **named)
+            self.sampler = Off()
+
+        module.TracerProvider.__init__ = init
+
+    def sentry(module: Any) -> None:
+        def decide(self: Any, sampling_context: Any) -> None:
+            giving.took("telemetry")
+            self.sampled = False
+
+        module.Transaction._set_initial_sampling_decision = decide
+
+    if how == "off":
+        giving.finder.after("opentelemetry.sdk.trace", opentelemetry)
+        giving.finder.after("sentry_sdk.tracing", sentry)
+
+
+def _kept_connections(giving: Giving, count: int) -> None:
+    """Have connections to a database kept: SQLAlchemy's `NullPool` is a pool of so many, Django's stay open."""
+
+    def sqlalchemy(module: Any) -> None:
+        waits = getattr(module, "AsyncAdaptedQueuePool", module.QueuePool)
+        knows = ("recycle", "echo", "logging_name", "reset_on_return", "events", "dialect", "pre_ping")
+
+        def new(cls: Any, creator: Any, **named: Any) -> Any:
+            giving.took("kept-connections")
+            kept = {name: named[name] for name in (*knows, "_dispatch") if name in named}
+            is_async = getattr(named.get("dialect"), "is_async", False)
+            return (waits if is_async else module.QueuePool)(
+                creator, pool_size=count, max_overflow=count, **kept
+            )
+
+        # What is returned is no NullPool, so that its own `__init__` is not called.
+        module.NullPool.__new__ = new
+
+    def django(module: Any) -> None:
+        before = module.BaseDatabaseWrapper.connect
+
+        def connect(self: Any) -> Any:
+            if self.settings_dict.get("CONN_MAX_AGE") == 0:
+                self.settings_dict["CONN_MAX_AGE"] = None
+                giving.took("kept-connections")
+            return before(self)
+
+        module.BaseDatabaseWrapper.connect = connect
+
+    giving.finder.after("sqlalchemy.pool.impl", sqlalchemy)
+    giving.finder.after("django.db.backends.base.base", django)
+
+
+def _resolved(giving: Giving, how: str) -> None:
+    """Have each name looked up once, and what was found used again."""
+
+    def patch(module: Any) -> None:
+        before = module.getaddrinfo
+        found: Dict[Any, Any] = {}
+
+        def getaddrinfo(*args: Any, **named: Any) -> Any:
+            key = (args, tuple(sorted(named.items())))
+            if key in found:
+                giving.took("resolved")
+            else:
+                found[key] = before(*args, **named)
+            return list(found[key])
+
+        module.getaddrinfo = getaddrinfo
+
+    if how == "once":
+        giving.finder.after("socket", patch)
+
+
+def _urllib3_connections(giving: Giving, count: int) -> None:
+    """Have every pool of urllib3 that keeps fewer connections keep so many."""
+
+    def patch(module: Any) -> None:
+        before = module.HTTPConnectionPool.__init__
+
+        def init(self: Any, *args: Any, **named: Any) -> None:
+            if named.get("maxsize", count) < count:
+                named["maxsize"] = count
+                giving.took("urllib3-connections")
+            before(self, *args, **named)
+
+        module.HTTPConnectionPool.__init__ = init
+
+    giving.finder.after("urllib3.connectionpool", patch)
+
+
+SETTERS = (
+    "openblas_set_num_threads",
+    "openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads",
+    "scipy_openblas_set_num_threads64_",
+    "MKL_Set_Num_Threads",
+    "bli_thread_set_num_threads",
+    "omp_set_num_threads",
+)
+"""Functions of the libraries that compute in threads of their own, each of which takes a count."""
+COMPUTING = ("openblas", "mkl_rt", "libblis", "libgomp", "libiomp", "libomp")
+
+
+def _native_threads(giving: Giving, count: int) -> None:
+    """Have BLAS and OpenMP compute in so many threads, also where the app sets another number: when it is warm."""
+
+    def act() -> None:
+        import ctypes
+
+        for path in _mapped():
+            if any(part in os.path.basename(path) for part in COMPUTING):
+                library = ctypes.CDLL(path)
+                for name in SETTERS:
+                    setter = getattr(library, name, None)
+                    if setter is not None:
+                        setter(count)
+                        giving.took("native-threads")
+
+    giving.when_warm(act)
+
+
+def _mapped() -> List[str]:
+    """Return the files of the libraries in this process."""
+    found: Dict[str, Optional[str]] = {}
+    try:
+        with open("/proc/self/maps") as lines:
+            for line in lines:
+                parts = line.split(None, 5)
+                if len(parts) == 6 and ".so" in parts[5]:
+                    found[parts[5].strip()] = None
+    except OSError:  # no Linux
+        pass
+    return list(found)
+
+
+TREATMENTS = {
+    "sync-to-async": _sync_to_async,
+    "compression": _compression,
+    "tls-context": _tls_context,
+    "validation": _validation,
+    "base-middleware": _base_middleware,
+    "telemetry": _telemetry,
+    "kept-connections": _kept_connections,
+    "resolved": _resolved,
+    "urllib3-connections": _urllib3_connections,
+    "native-threads": _native_threads,
+}  # type: Dict[str, Callable[[Giving, Any], None]]

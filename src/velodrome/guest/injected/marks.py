@@ -1,0 +1,100 @@
+"""What a thread is busy with, by the files and functions on its stack.
+
+    busy_with(frame)    -> {"logging"}
+
+A mark counts anywhere on the stack where its functions do nothing else; one that calls the rest of the app (middleware,
+tracing) counts only where the thread is in its own code, or in what that calls.
+"""
+
+from __future__ import annotations
+
+import os
+from types import FrameType
+from typing import Dict, FrozenSet, NamedTuple, Optional, Set, Tuple
+
+STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = ("%ssite-packages%s" % (os.sep, os.sep), "%sdist-packages%s" % (os.sep, os.sep))
+
+
+class Mark(NamedTuple):
+    """Code that a thread may be in."""
+
+    name: str
+    file: str
+    """Part of its path, with slashes."""
+    functions: FrozenSet[str] = frozenset()
+    """Empty: all."""
+    calls_app: bool = False
+    """Whether the rest of the app runs inside it."""
+
+
+def _of(*functions: str) -> FrozenSet[str]:
+    return frozenset(functions)
+
+
+MARKS = (
+    Mark("logging", "/logging/__init__.py"),
+    Mark("compression", "/gzip.py", _of("write", "compress", "close", "apply_compression")),
+    Mark("compression", "/aiohttp/compression_utils.py"),
+    Mark("compression", "/flask_compress/flask_compress.py", _of("compress")),
+    Mark("compression", "/flask_compress.py", _of("compress")),
+    Mark("compression", "/django/utils/text.py", _of("compress_string", "compress_sequence")),
+    Mark("compression", "/brotli_asgi/__init__.py", calls_app=True),
+    Mark("tls-context", "/ssl.py", _of("create_default_context", "load_default_certs")),
+    Mark("tls-context", "/urllib3/util/ssl_.py", _of("create_urllib3_context", "ssl_wrap_socket")),
+    Mark("tls-context", "/httpx/_config.py"),
+    Mark("validation", "/fastapi/routing.py", _of("serialize_response", "_prepare_response_content")),
+    Mark("base-middleware", "/starlette/middleware/base.py", calls_app=True),
+    Mark("telemetry", "/opentelemetry/", calls_app=True),
+    Mark("telemetry", "/sentry_sdk/", calls_app=True),
+    Mark("sync-to-async", "/asgiref/sync.py", _of("thread_handler")),
+    Mark("resolving", "/socket.py", _of("getaddrinfo")),
+    Mark("connecting", "/sqlalchemy/pool/base.py", _of("__connect")),
+    Mark("connecting", "/django/db/backends/base/base.py", _of("connect")),
+    Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
+)
+NAMES = tuple(dict.fromkeys(one.name for one in MARKS))
+BETWEEN = ("/anyio/", "/sniffio/", "/contextlib.py")
+"""Code that works for whoever calls it, as the standard library does."""
+
+_known: Dict[Tuple[str, str], Tuple[Mark, ...]] = {}
+
+
+def busy_with(frame: Optional[FrameType]) -> Set[str]:
+    """Return the names of what the thread with this innermost frame is in."""
+    found: Set[str] = set()
+    inner, outermost = True, ()  # type: bool, Tuple[Mark, ...]
+    while frame is not None:
+        file = frame.f_code.co_filename
+        marks = _marks(file, frame.f_code.co_name)
+        found.update(one.name for one in marks if inner or not one.calls_app)
+        if marks or not _between(file):
+            inner, outermost = False, marks
+        frame = frame.f_back
+    # A thread of its own, such as one that sends what was recorded.
+    found.update(one.name for one in outermost)
+    return found
+
+
+def is_standard(file: str) -> bool:
+    """Whether a file is of the standard library."""
+    return file.startswith(("<", STANDARD)) and not any(part in file for part in _INSTALLED)
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is of a package."""
+    return any(part in file for part in _INSTALLED)
+
+
+def _between(file: str) -> bool:
+    return is_standard(file) or any(part in file for part in BETWEEN)
+
+
+def _marks(file: str, function: str) -> Tuple[Mark, ...]:
+    key = (file, function)
+    if key not in _known:
+        path = file.replace(os.sep, "/")
+        _known[key] = tuple(
+            one for one in MARKS if one.file in path and (not one.functions or function in one.functions)
+        )
+    return _known[key]

@@ -1,0 +1,278 @@
+"""Treatments of packages take hold in the package, are noted, and change no answer."""
+
+import pytest
+from tests.guest.injected.conftest import Injected
+from tests.ward.cells import ASGIREF, FASTAPI, HTTPX, NUMPY, OTEL, REQUESTS, SQLALCHEMY, STARLETTE
+
+from velodrome.guest.injected.treating import WARM
+
+ASKED = """
+import asyncio
+
+def asked(app, path="/", **headers):
+    found = []
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
+             "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
+             "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "root_path": "",
+             "http_version": "1.1", "asgi": {"version": "3.0", "spec_version": "2.4"}}
+    async def receive():
+        if found and not found[-1].get("more_body"): await asyncio.sleep(3600)
+        return {"type": "http.request", "body": b"", "more_body": False}
+    async def send(message): found.append(message)
+    asyncio.run(app(scope, receive, send))
+    return found[0]["status"], dict(found[0]["headers"]), b"".join(one.get("body", b"") for one in found[1:])
+"""
+
+
+@pytest.fixture
+def asking(injected: Injected) -> Injected:
+    (injected.app / "asked.py").write_text(ASKED)
+    return injected
+
+
+def test_what_asgiref_runs_in_its_one_thread_runs_in_several(injected: Injected) -> None:
+    program = """
+        import asyncio, threading
+        from asgiref.sync import sync_to_async
+        gate = threading.Barrier(4)
+        async def main():
+            await asyncio.gather(*(asyncio.create_task(sync_to_async(gate.wait)(20)) for _ in range(4)))
+        asyncio.run(main())
+        print("passed")
+    """
+    assert injected.run(program, {"sync-to-async": 8}, requires=(ASGIREF,)) == "passed\n"
+    assert injected.took() == {"sync-to-async"}
+
+
+def test_a_client_that_accepts_compression_is_answered_as_if_it_did_not(asking: Injected) -> None:
+    program = """
+        from asked import asked
+        from starlette.middleware.gzip import GZipMiddleware
+        from starlette.responses import PlainTextResponse
+        status, headers, body = asked(GZipMiddleware(PlainTextResponse("x" * 2000)), accept_encoding="gzip")
+        print(status, headers.get(b"content-encoding"), len(body) == 2000)
+    """
+    assert asking.run(program, {}, requires=(STARLETTE,)) == "200 b'gzip' False\n"
+    assert asking.run(program, {"compression": "off"}, requires=(STARLETTE,)) == "200 None True\n"
+    assert asking.took() == {"compression"}
+
+
+def test_clients_that_are_made_alike_share_one_tls_context(injected: Injected) -> None:
+    program = """
+        import ssl
+        one, other, third = (ssl.create_default_context(**how) for how in ({}, {}, {"cadata": None}))
+        print(one is other, one is third)
+    """
+    assert injected.run(program, {}) == "False False\n"
+    assert injected.run(program, {"tls-context": "shared"}) == "True False\n"
+    assert injected.took() == {"tls-context"}
+
+
+def test_a_client_of_httpx_takes_the_context_that_is_there(injected: Injected) -> None:
+    program = "import httpx\nfor _ in range(2): httpx.Client().close()"
+    injected.run(program, {"tls-context": "shared"}, requires=(HTTPX,))
+    assert injected.took() == {"tls-context"}
+
+
+VALIDATED = """
+    from asked import asked
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+    class Article(BaseModel):
+        number: int
+        price: float
+    app = FastAPI()
+    @app.get("/same")
+    async def same() -> list[Article]: return [{"number": 1, "price": 2.5}]
+    @app.get("/models")
+    async def models() -> list[Article]: return [Article(number=1, price=2.5)]
+    @app.get("/other")
+    async def other() -> list[Article]: return [{"number": "1", "price": 2, "secret": 3}]
+    print([asked(app, "PATH")[2] for _ in range(5)])
+"""
+
+
+@pytest.mark.parametrize(("path", "took"), [("same", True), ("models", True), ("other", False)])
+def test_validation_is_left_out_only_where_the_response_is_the_same(
+    asking: Injected, path: str, took: bool
+) -> None:
+    program = VALIDATED.replace("PATH", f"/{path}")
+    before = asking.run(program, {}, requires=(FASTAPI,))
+    assert asking.run(program, {"validation": "off"}, requires=(FASTAPI,)) == before
+    assert asking.took() == ({"validation"} if took else set())
+
+
+def test_base_middleware_in_one_task_answers_the_same(asking: Injected) -> None:
+    program = """
+        from asked import asked
+        from starlette.middleware.base import BaseHTTPMiddleware
+        from starlette.responses import StreamingResponse
+        async def parts():
+            for part in ("a", "b"): yield part
+        async def dispatch(request, call_next):
+            response = await call_next(request)
+            response.headers["x-shop"] = request.url.path
+            return response
+        async def app(scope, receive, send):
+            await StreamingResponse(parts(), 201)(scope, receive, send)
+        print(asked(BaseHTTPMiddleware(app, dispatch)))
+    """
+    before = asking.run(program, {}, requires=(STARLETTE,))
+    assert "201" in before
+    assert "ab" in before
+    assert asking.run(program, {"base-middleware": "one-task"}, requires=(STARLETTE,)) == before
+    assert asking.took() == {"base-middleware"}
+
+
+def test_no_span_is_recorded(injected: Injected) -> None:
+    program = """
+        from opentelemetry.sdk.trace import TracerProvider
+        with TracerProvider().get_tracer("shop").start_as_current_span("one") as span:
+            print(span.is_recording())
+    """
+    assert injected.run(program, {}, requires=(OTEL,)) == "True\n"
+    assert injected.run(program, {"telemetry": "off"}, requires=(OTEL,)) == "False\n"
+    assert injected.took() == {"telemetry"}
+
+
+def test_connections_are_kept_where_there_was_no_pool(injected: Injected) -> None:
+    program = """
+        import sqlite3
+        from sqlalchemy import create_engine, text
+        from sqlalchemy.pool import NullPool
+        made = []
+        def connect():
+            made.append(1)
+            return sqlite3.connect(":memory:", check_same_thread=False)
+        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+        for _ in range(5):
+            with engine.connect() as connection: connection.execute(text("select 1"))
+        print(len(made))
+    """
+    assert injected.run(program, {}, requires=(SQLALCHEMY,)) == "5\n"
+    assert injected.run(program, {"kept-connections": 4}, requires=(SQLALCHEMY,)) == "1\n"
+    assert injected.took() == {"kept-connections"}
+
+
+def test_a_name_is_looked_up_once(injected: Injected) -> None:
+    program = """
+        import _socket, socket
+        asked, before = [], _socket.getaddrinfo
+        def counted(*args):
+            asked.append(args[0])
+            return before(*args)
+        _socket.getaddrinfo = counted
+        every = [socket.getaddrinfo("127.0.0.1", 80) for _ in range(3)]
+        print(len(asked), every[0] == every[2])
+    """
+    assert injected.run(program, {}) == "3 True\n"
+    assert injected.run(program, {"resolved": "once"}) == "1 True\n"
+    assert injected.took() == {"resolved"}
+
+
+def test_urllib3_keeps_more_connections(injected: Injected) -> None:
+    program = """
+        import requests
+        pool = requests.Session().get_adapter("http://shop").poolmanager.connection_from_url("http://shop")
+        print(pool.pool.maxsize)
+    """
+    assert injected.run(program, {}, requires=(REQUESTS,)) == "10\n"
+    assert injected.run(program, {"urllib3-connections": 200}, requires=(REQUESTS,)) == "200\n"
+    assert injected.took() == {"urllib3-connections"}
+
+
+def test_blas_computes_in_one_thread_whatever_the_app_set(injected: Injected) -> None:
+    program = """
+        import numpy, os, threadpoolctl, time
+        threadpoolctl.threadpool_limits(4)
+        open(os.environ["WARM"], "w").close()
+        def count(): return {one["num_threads"] for one in threadpoolctl.threadpool_info()}
+        until = time.monotonic() + 20
+        while count() != {1} and time.monotonic() < until: time.sleep(0.01)
+        print(count())
+    """
+    assert (
+        injected.run(program, {"native-threads": 1}, requires=NUMPY, WARM=str(injected.seen / WARM))
+        == "{1}\n"
+    )
+    assert injected.took() == {"native-threads"}
+
+
+GREEN = """
+from gevent import monkey
+monkey.patch_all()
+import ctypes, gevent, time
+libc = ctypes.CDLL(None)
+
+def query():
+    libc.usleep(40_000)
+
+def main():
+    began = time.monotonic()
+    gevent.joinall([gevent.spawn(query) for _ in range(5)], raise_error=True)
+    return time.monotonic() - began
+"""
+GEVENT = ("gevent==25.9.1",)
+
+
+def test_a_call_is_moved_to_a_thread_of_gevents(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(GREEN)
+    begin = GREEN.splitlines()[7].index("libc")
+    site = {"line": 8, "end_line": 8, "column": begin, "end_column": begin + len("libc.usleep(40_000)")}
+    give = {"in-green-thread": [{"file": str(injected.app / "shop.py"), **site}]}
+    program = "import shop\nprint(shop.main() > 0)"
+    assert injected.run(program, give, requires=GEVENT) == "True\n"
+    assert injected.took() == {"in-green-thread"}
+
+
+def test_a_heartbeat_watches_the_hub_of_gevent_and_names_the_line_that_blocks_it(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(GREEN)
+    program = "import shop, gevent\nfor _ in range(5): shop.main(); gevent.sleep(0.05)"
+    injected.run(program, {"heartbeat": {"late_s": 0.008}}, requires=GEVENT)
+    stalls = [line for line in injected.lines("heart") if "stall" in line]
+    own = [
+        frame["line"]
+        for line in stalls
+        for place in line["places"]
+        for frame in place["frames"][:1]
+        if frame["own"]
+    ]
+    assert 8 in own
+    assert any(str(line["loop"]).startswith("gevent") for line in injected.lines("heart") if "seen" in line)
+
+
+def test_a_heartbeat_watches_trio(injected: Injected) -> None:
+    program = """
+        import time, trio
+        async def main():
+            for _ in range(4):
+                time.sleep(0.2)
+                await trio.sleep(0.01)
+        trio.run(main)
+    """
+    injected.run(program, {"heartbeat": {"late_s": 0.008}}, requires=("trio==0.32.0",))
+    lines = injected.lines("heart")
+    assert any("stall" in line for line in lines)
+    assert any(str(line["loop"]).startswith("trio") for line in lines if "seen" in line)
+
+
+def test_a_heartbeat_watches_loops_that_are_tornados_own(injected: Injected) -> None:
+    """Those before 5.0, which no longer run on new interpreters: a module of that name stands in."""
+    (injected.app / "tornado").mkdir()
+    (injected.app / "tornado" / "__init__.py").touch()
+    loop = """
+        import time
+        class PollIOLoop:
+            def __init__(self): self.asked = []
+            def add_callback(self, callback): self.asked.append(callback)
+            def start(self):
+                for _ in range(4):
+                    time.sleep(0.2)
+                    while self.asked: self.asked.pop()()
+    """
+    (injected.app / "tornado" / "ioloop.py").write_text(loop.replace("\n        ", "\n"))
+    program = "from tornado.ioloop import PollIOLoop\nPollIOLoop().start()"
+    injected.run(program, {"heartbeat": {"late_s": 0.008}})
+    lines = injected.lines("heart")
+    assert any("stall" in line for line in lines)
+    assert any(line["loop"] == "tornado.ioloop" for line in lines if "seen" in line)

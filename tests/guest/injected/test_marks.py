@@ -1,0 +1,50 @@
+"""What a thread is busy with is read off its stack, and work of the app inside middleware is not the middleware's."""
+
+from types import FrameType, SimpleNamespace
+from typing import cast
+
+import pytest
+
+from velodrome.guest.injected.marks import MARKS, NAMES, STANDARD, busy_with
+
+pytestmark = pytest.mark.unit
+SITE = "/srv/venv/lib/python3.12/site-packages"
+OWN, SERVER = ("/srv/shop/views.py", "view"), (f"{SITE}/uvicorn/server.py", "serve")
+ANYIO = (f"{SITE}/anyio/streams/memory.py", "send")
+BASE = (f"{SITE}/starlette/middleware/base.py", "coro")
+ROUTING = (f"{SITE}/starlette/routing.py", "app")
+LOGGING = (f"{STANDARD}logging/__init__.py", "emit")
+JSON = (f"{STANDARD}json/encoder.py", "encode")
+EXPORT = (f"{SITE}/opentelemetry/sdk/trace/export/__init__.py", "worker")
+THREADING = (f"{STANDARD}threading.py", "run")
+
+
+def stack(*innermost_first: tuple[str, str]) -> FrameType:
+    """Return the innermost of frames that are in such functions of such files, and nowhere else."""
+    frame = None
+    for file, function in reversed(innermost_first):
+        frame = SimpleNamespace(f_code=SimpleNamespace(co_filename=file, co_name=function), f_back=frame)
+    return cast(FrameType, frame)
+
+
+@pytest.mark.parametrize(
+    ("frames", "busy"),
+    [
+        ([OWN, ROUTING, SERVER], set()),
+        ([JSON, LOGGING, OWN, SERVER], {"logging"}),
+        ([OWN, ROUTING, ANYIO, BASE, SERVER], set()),
+        ([ANYIO, BASE, SERVER], {"base-middleware"}),
+        ([JSON, EXPORT, OWN, SERVER], {"telemetry"}),
+        ([OWN, EXPORT, SERVER], set()),
+        ([(f"{SITE}/requests/api.py", "post"), EXPORT, THREADING], {"telemetry"}),
+        ([(f"{SITE}/httpx/_config.py", "create_ssl_context"), OWN, SERVER], {"tls-context"}),
+        ([(f"{SITE}/starlette/middleware/gzip.py", "send_with_compression"), SERVER], set()),
+        ([(f"{STANDARD}gzip.py", "write"), OWN, SERVER], {"compression"}),
+    ],
+)
+def test_the_marks_of_a_stack(frames: list[tuple[str, str]], busy: set[str]) -> None:
+    assert busy_with(stack(*frames)) == busy
+
+
+def test_every_mark_has_one_name() -> None:
+    assert set(NAMES) == {one.name for one in MARKS}

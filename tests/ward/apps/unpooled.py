@@ -1,0 +1,37 @@
+"""`connection-per-query`: no pool, and a login that takes 20 ms as it does over TLS; cured by a pool."""
+
+import asyncio
+import os
+import sqlite3
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from answering import answering
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool, QueuePool
+
+LOGIN_S = 0.02
+threads = ThreadPoolExecutor(16)
+file = os.path.join(tempfile.mkdtemp(), "shop.sqlite")
+
+
+def connect():
+    time.sleep(LOGIN_S)
+    return sqlite3.connect(file, check_same_thread=False)
+
+
+def asking(**pool):
+    engine = create_engine("sqlite://", creator=connect, **pool)
+
+    def query():
+        with engine.connect() as connection:
+            connection.execute(text("select 1"))
+
+    async def ask():
+        await asyncio.get_running_loop().run_in_executor(threads, query)
+
+    return answering(ask)
+
+
+severe, cured = asking(poolclass=NullPool), asking(poolclass=QueuePool, pool_size=16)
