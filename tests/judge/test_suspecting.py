@@ -18,7 +18,6 @@ from velodrome.model.measurement import (
     Severity,
     WorkerUse,
 )
-from velodrome.model.quantity import Interval
 from velodrome.model.symptoms import Symptoms
 
 pytestmark = pytest.mark.unit
@@ -68,7 +67,8 @@ def loaded(
 def test_the_slope_has_two_ends_and_littles_law_between_them() -> None:
     found = seen(loaded(SLOW, 100, 50.0), loaded(FULL, 800, 80.0, cpus=0.3)).slope
     assert found is not None
-    assert found.in_work == Interval(pytest.approx(36), pytest.approx(40), pytest.approx(44))
+    in_work = found.in_work
+    assert (in_work.low, in_work.mid, in_work.high) == pytest.approx((36, 40, 44))
     assert (found.knee, found.rises) == (64, False)
     assert found.plateau.cpus == pytest.approx(0.3)
 

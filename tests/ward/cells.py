@@ -43,8 +43,8 @@ BLOCKING_LINE = "blocking.py:13"
 UPLOAD = ('POST / {"order": 7}',)
 REDIS = "redis==6.4.0"
 STARLETTE = "starlette==0.48.0"
-TWO_ON_ASYNCIO = {"workers": 2, "loop": "asyncio"}
-CLOSE = {"connection": "close"}
+TWO_ON_ASYNCIO: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
+CLOSE: Mapping[str, KnobValue] = {"connection": "close"}
 HOLDING = str(APPS / "holding.py")
 
 ILL = (
