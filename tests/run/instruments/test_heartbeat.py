@@ -86,7 +86,7 @@ def sampled(*samples: ServerSample, seconds: float = 3.0) -> Measurement:
 
 
 def test_stalls_and_collections_are_told_from_the_beginning_of_the_load() -> None:
-    lines = [
+    lines: list[dict[str, object]] = [
         {"stall": 0.02, "at": 12.5, "places": [PLACE]},
         {"stall": 0.3, "at": 10.5, "places": [{**PLACE, "seconds": 0.2}, PLACE]},
         {"stall": 0.02, "at": 9.9, "places": [PLACE]},
