@@ -74,6 +74,12 @@ def test_a_setting_of_its_usual_value_is_not_typed_and_one_without_an_option_is_
     assert f"--knob {knob}={other}" in command("nodelay", of, stack)
 
 
+def test_a_revision_is_proven_where_its_user_is_and_not_where_it_was_checked_out_to() -> None:
+    of = replace(trial(), app=replace(APP, revision="HEAD~1", cwd="/tmp/gone"))
+    words = shlex.split(command("nodelay", of, STACKS["uvicorn"]))
+    assert words[words.index("--cwd") + 1] == "."
+
+
 def test_of_velodromes_own_recipes_it_is_known_what_is_in_them() -> None:
     own = [replace(one, trial=replace(one.trial, app=None)) for one in delayed()]
     assert suspects(own, STACKS) == ()

@@ -7,6 +7,7 @@ Nothing is measured for it, and nothing is proven by it: a suspect is worth a `v
 
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from velodrome.diagnoses.fault import glances
 from velodrome.guest.stack import Stack
@@ -62,5 +63,7 @@ def command(fault: str, trial: Trial, stack: Stack) -> str:
     for name, value in stack.settings(trial.contestant.knobs).items():
         if value != usual.get(name):
             words += [f"--{name}", str(value)] if name in FLAGS else ["--knob", f"{name}={value}"]
-    words += [*app_words(trial.app), *around_words(trial.link, trial.limits)]
+    # What a revision was checked out to is gone when its race is over: it is proven on what is there now.
+    app = replace(trial.app, cwd=".") if trial.app.revision else trial.app
+    words += [*app_words(app), *around_words(trial.link, trial.limits)]
     return shlex.join([*words, "--only", fault])
