@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.run.made import LOAD_FACTS, measurement, trial
+from tests.judge.loads_made import DOCUMENT, FULL, SLOW, loaded
 
 from velodrome.guest import catalog
 from velodrome.judge.steadiness import symptoms_of_load
@@ -12,7 +12,6 @@ from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import (
     Flag,
     FlagKind,
-    Latency,
     Measurement,
     ServerSample,
     Severity,
@@ -22,8 +21,6 @@ from velodrome.model.symptoms import Symptoms
 
 pytestmark = pytest.mark.unit
 STACK = catalog.stacks()["uvicorn"]
-FULL = Load(Closed(64), 2.0)
-SLOW = Load(Open(100, "constant"), 2.0)
 FRESH = replace(SLOW, keepalive=False)
 
 
@@ -31,44 +28,11 @@ def seen(*measured: Measurement, machine_cpus: int = 2) -> Symptoms:
     return symptoms(measured, STACK, machine_cpus)
 
 
-def loaded(
-    load: Load,
-    rps: float,
-    ms: float,
-    *,
-    cpus: float = 0.2,
-    mean: float | None = None,
-    fastest: float | None = None,
-    workers: int = 1,
-    outcomes: dict[str, int] | None = None,
-) -> Measurement:
-    """Return a load of two seconds in which a request took so long, from sent."""
-    of = trial(load=load)
-    of = replace(of, contestant=replace(of.contestant, knobs={"workers": workers}))
-    count = round(2 * rps)
-    latency = Latency(mean or ms, ms, ms, ms, ms, ms, ms, ms)
-    failed = sum((outcomes or {}).values())
-    facts = replace(
-        LOAD_FACTS,
-        requests=count + failed,
-        ok=count,
-        duration_s=2.0,
-        throughput_rps=rps,
-        outcomes={"ok": count, **(outcomes or {})},
-        sent=latency,
-        due=latency,
-        mean_in_flight=rps * ms / 1000,
-        fastest_ms=fastest,
-    )
-    found = measurement(of)
-    return replace(found, load=facts, server=replace(found.server, cpu_s=2 * cpus), flags=())
-
-
 def test_the_slope_has_two_ends_and_littles_law_between_them() -> None:
     found = seen(loaded(SLOW, 100, 50.0), loaded(FULL, 800, 80.0, cpus=0.3)).slope
     assert found is not None
-    in_work = found.in_work
-    assert (in_work.low, in_work.mid, in_work.high) == pytest.approx((36, 40, 44))
+    ends = found.in_work
+    assert (ends.low, ends.mid, ends.high) == (pytest.approx(36), pytest.approx(40), pytest.approx(44))
     assert (found.knee, found.rises) == (64, False)
     assert found.plateau.cpus == pytest.approx(0.3)
 
@@ -163,16 +127,6 @@ def test_failures_that_are_there_with_half_as_many_do_not_begin_anywhere() -> No
 def test_without_any_load_nothing_is_known() -> None:
     found = seen()
     assert (found.slope, found.reused) == (None, None)
-
-
-DOCUMENT = {
-    "ok": 4000,
-    "fastest_ms": 0.5,
-    "latency_ms": {"sent": {"p50": 42.5, "mean": 42.4}},
-    "connections": {"opened": 50},
-    "load": {"protocol": "http"},
-    "server": {"busiest_cpu_s": 0.3, "span_s": 3.0},
-}
 
 
 def test_a_load_of_a_url_shows_what_reused_connections_do() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.report.made_up_doctor import hostile, ill
-from tests.report.test_html_in_chromium import ARGUMENTS, CHROMIUM, LOOKS, Opened, playwright
+from tests.report.opened import ARGUMENTS, CHROMIUM, LOOKS, Opened, playwright
 
 from velodrome.report.diagnosis_page import write
 

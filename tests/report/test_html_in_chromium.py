@@ -1,31 +1,26 @@
 """The report as a reader sees it: in Chromium, on a wide screen and on a phone, in light and in dark."""
 
 import csv
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.report import made_up
 from tests.report.made_up_verdict import verdict
+from tests.report.opened import ARGUMENTS, CHROMIUM, LOOKS, Opened, playwright
 
 from velodrome.report import html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make dev")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.integration,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium"),
 ]
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-Scheme = Literal["light", "dark"]
 MUTED_ON_PAPER = [("rgb(92, 96, 102)", "rgb(255, 255, 255)"), ("rgb(163, 168, 174)", "rgb(22, 24, 27)")]
-LOOKS: list[tuple[int, Scheme]] = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +36,6 @@ def browser() -> Iterator["Browser"]:
         running = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield running
         running.close()
-
-
-class Opened:
-    """The report in a window, with everything the page complained about or asked for."""
-
-    def __init__(self, browser: "Browser", report: Path, width: int, scheme: Scheme) -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(report.as_uri())
 
 
 @pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}")

@@ -13,6 +13,7 @@ from tests.ward.made import PROBE, SEEN, arms, figures
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect
 from velodrome.guest import catalog
 from velodrome.judge.diagnosis import Judged
+from velodrome.model.condition import read
 from velodrome.model.diagnosis import (
     AS_IT_IS,
     Cure,
@@ -24,17 +25,19 @@ from velodrome.model.diagnosis import (
     Treatment,
     surest_first,
 )
-from velodrome.model.errors import UnknownNameError
+from velodrome.model.errors import NoServerError, UnknownNameError
 from velodrome.model.load import Limits
 from velodrome.model.quantity import Interval
-from velodrome.model.search import Ending, RateFound
+from velodrome.model.search import Ending, RateCapacity, RateFound
 from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
 from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
 from velodrome.run.lab import Lab
+from velodrome.usecases import diagnose as doctor
 from velodrome.usecases.bench import trial_of
+from velodrome.usecases.capacity import Search
 from velodrome.usecases.diagnose import Case, Compared, Slo, chosen, slo_rate
 from velodrome.usecases.quiet import Quiet
 
@@ -412,3 +415,41 @@ def test_what_an_examination_comes_to_obeys_the_published_schema(dying: Callable
     assert low <= mid <= high
     assert mid == pytest.approx(300)
     assert "requests per second" in diagnosis_page.render(found)
+
+
+def test_the_rate_of_an_slo_is_searched_with_the_cures_in_its_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[Search, Lab]] = []
+
+    def searched(search: Search, lab: Lab, *_: object) -> RateCapacity:
+        asked.append((search, lab))
+        assert lab.injected is None or lab.injected.folder.is_dir()
+        found = RateFound(Ending.CONVERGED, Interval(1, 2, 3), "", ())
+        return RateCapacity((), found, None, None, 1, 1.0)
+
+    monkeypatch.setattr(doctor, "searched", searched)
+    case = Scripted([suspected("call")], {"call": Ruling.CAUSE})
+    case.examine(Slo((read("p99 < 100ms"),), 30.0))
+    (plain, as_it_is), (cured, treated) = asked
+    assert as_it_is.injected is None
+    assert treated.injected is not None
+    assert dict(treated.injected.give) == {"call": 1}
+    assert not treated.injected.folder.exists(), "nothing of it stays"
+    assert (plain.budget_s, cured.budget_s, plain.beside) == (30.0, 30.0, False)
+    assert case.slo is not None
+    assert case.slo.conditions == ("p99 < 100ms",)
+
+
+def test_a_server_that_cannot_be_had_for_the_search_leaves_the_rate_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object) -> RateCapacity:
+        raise NoServerError("uvicorn", "it did not start")
+
+    monkeypatch.setattr(doctor, "searched", refused)
+    case = Scripted([suspected("call")], {})
+    case.examine(Slo((read("p99 < 100ms"),), 30.0))
+    assert case.slo is not None
+    assert (case.slo.as_it_is.holds, case.slo.as_it_is.rate) == (None, None)
+    assert "it did not start" in case.slo.as_it_is.because

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from tests.judge.test_suspecting import DOCUMENT, FULL, loaded
+from tests.judge.loads_made import DOCUMENT, FULL, loaded
 from tests.run.made import failed, trial
 
 from velodrome.guest import catalog
@@ -60,7 +60,7 @@ def test_the_two_worker_case_is_named_with_the_command_that_proves_it() -> None:
 
 
 def test_a_setting_of_its_usual_value_is_not_typed_and_one_without_an_option_is_a_knob() -> None:
-    of = replace(trial(), contestant=Contestant("uvicorn-h11", {"workers": 1}))
+    of = replace(trial(), app=APP, contestant=Contestant("uvicorn-h11", {"workers": 1}))
     assert "--workers" not in command("nodelay", of, STACKS["uvicorn-h11"])
     stack, knob = next(
         (stack, name)
@@ -70,18 +70,24 @@ def test_a_setting_of_its_usual_value_is_not_typed_and_one_without_an_option_is_
     )
     usual = stack.settings({})[knob]
     other = "other" if isinstance(usual, str) else usual + 1
-    of = replace(trial(), contestant=Contestant(stack.name, {knob: other}))
+    of = replace(trial(), app=APP, contestant=Contestant(stack.name, {knob: other}))
     assert f"--knob {knob}={other}" in command("nodelay", of, stack)
 
 
-def test_a_recipe_is_examined_by_its_name() -> None:
-    assert "--recipe hello" in command("nodelay", trial(), STACKS["uvicorn"])
+def test_a_revision_is_proven_where_its_user_is_and_not_where_it_was_checked_out_to() -> None:
+    of = replace(trial(), app=replace(APP, revision="HEAD~1", cwd="/tmp/gone"))
+    words = shlex.split(command("nodelay", of, STACKS["uvicorn"]))
+    assert words[words.index("--cwd") + 1] == "."
 
 
-def test_of_several_questions_each_is_named_and_one_left_out_is_not() -> None:
+def test_of_velodromes_own_recipes_it_is_known_what_is_in_them() -> None:
+    own = [replace(one, trial=replace(one.trial, app=None)) for one in delayed()]
+    assert suspects(own, STACKS) == ()
+
+
+def test_of_several_questions_each_is_named() -> None:
     both = [*delayed("shop"), *delayed("cart")]
     assert {one.of.partition("(")[2] for one in suspects(both, STACKS)} == {"shop)", "cart)"}
-    assert len(suspects(both, STACKS, without=("cart",))) == 1
 
 
 def test_the_same_setting_is_one_contestant_whether_its_workers_were_told_or_not() -> None:
@@ -96,7 +102,8 @@ def test_what_failed_and_a_stack_that_is_not_known_name_nobody() -> None:
 
 
 def test_a_healthy_run_names_nobody() -> None:
-    assert suspects([loaded(LOW, 100, 0.6, fastest=0.3), loaded(FULL, 9000, 7.0, cpus=0.99)], STACKS, 2) == ()
+    both = loaded(LOW, 100, 0.6, fastest=0.3), loaded(FULL, 9000, 7.0, cpus=0.99)
+    assert suspects([replace(one, trial=replace(one.trial, app=APP)) for one in both], STACKS, 2) == ()
 
 
 def test_of_a_url_it_is_not_known_which_app_answers() -> None:

@@ -136,9 +136,7 @@ def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Sus
     """Return what the figures make likely, of the side after where both have it."""
     found: dict[tuple[str, str], Suspected] = {}
     for run in runs:
-        asked = {one.name for one in run.header.study.questions if one.app is not None}
-        every = [one for one in (*run.trials, *run.checks) if one.trial.question in asked]
-        for one in suspects(every, stacks, machine_cpus(run.header)):
+        for one in suspects((*run.trials, *run.checks), stacks, machine_cpus(run.header)):
             found.setdefault((one.id, one.of), one)
     return tuple(found.values())
 

@@ -52,10 +52,9 @@ def judge(
 
 
 def _suspects(runs: Sequence[Results], stacks: Mapping[str, Stack]) -> tuple[Suspected, ...]:
-    """Return what the figures of apps make likely: of velodrome's own recipes it is known what is in them."""
-    study = runs[0].header.study
-    asked = {one.name for one in study.questions if one.app is not None and one.baseline is None}
-    every = [one for run in runs for one in (*run.trials, *run.checks) if one.trial.question in asked]
+    """Return what the figures make likely; a baseline is no app of the user's."""
+    baselines = {one.name for one in runs[0].header.study.questions if one.baseline is not None}
+    every = [one for run in runs for one in (*run.trials, *run.checks) if one.trial.question not in baselines]
     return suspects(every, stacks, machine_cpus(runs[0].header))
 
 

@@ -6,7 +6,8 @@ Nothing is measured for it, and nothing is proven by it: a suspect is worth a `v
 """
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from velodrome.diagnoses.fault import glances
 from velodrome.guest.stack import Stack
@@ -22,12 +23,9 @@ FLAGS = ("workers", "threads", "loop")
 
 
 def suspects(
-    results: Iterable[Result],
-    stacks: Mapping[str, Stack],
-    machine_cpus: int = 0,
-    without: Collection[str] = (),
+    results: Iterable[Result], stacks: Mapping[str, Stack], machine_cpus: int = 0
 ) -> tuple[Suspected, ...]:
-    """Return what loads make likely, contestant by contestant; trials of questions `without` do not count.
+    """Return what loads of apps make likely, contestant by contestant: of velodrome's own recipes that is known.
 
     `machine_cpus` are those of the machine they were measured on; 0: not known.
     """
@@ -35,7 +33,7 @@ def suspects(
     for one in results:
         trial = one.trial
         stack = stacks.get(trial.contestant.stack)
-        if not isinstance(one, Measurement) or stack is None or trial.question in without:
+        if not isinstance(one, Measurement) or stack is None or trial.app is None:
             continue
         settings = tuple(sorted(stack.settings(trial.contestant.knobs).items()))
         who = (stack.name, settings, tuple(sorted(trial.contestant.packages.items())), trial.interpreter)
@@ -58,15 +56,14 @@ def machine_cpus(header: Header) -> int:
 
 
 def command(fault: str, trial: Trial, stack: Stack) -> str:
-    """Return the command line that proves a fault of what a trial measured, or rules it out."""
-    words = ["velodrome", "doctor", *([trial.app.path] if trial.app else ["--recipe", trial.recipe.name])]
-    words += ["--stack", trial.contestant.stack]
+    """Return the command line that proves a fault of an app that a trial measured, or rules it out."""
+    assert trial.app is not None
+    words = ["velodrome", "doctor", trial.app.path, "--stack", trial.contestant.stack]
     usual = stack.settings({})
     for name, value in stack.settings(trial.contestant.knobs).items():
         if value != usual.get(name):
             words += [f"--{name}", str(value)] if name in FLAGS else ["--knob", f"{name}={value}"]
-    if trial.app:
-        words += app_words(trial.app)
-    elif trial.interpreter:
-        words += ["--python", trial.interpreter]
-    return shlex.join([*words, *around_words(trial.link, trial.limits), "--only", fault])
+    # What a revision was checked out to is gone when its race is over: it is proven on what is there now.
+    app = replace(trial.app, cwd=".") if trial.app.revision else trial.app
+    words += [*app_words(app), *around_words(trial.link, trial.limits)]
+    return shlex.join([*words, "--only", fault])

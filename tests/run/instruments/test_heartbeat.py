@@ -1,7 +1,6 @@
 """What heartbeats wrote is read as facts, within its time, and whatever else stands in the files is passed over."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.run.made import measurement, trial
@@ -87,7 +86,7 @@ def sampled(*samples: ServerSample, seconds: float = 3.0) -> Measurement:
 
 
 def test_stalls_and_collections_are_told_from_the_beginning_of_the_load() -> None:
-    lines: list[dict[str, Any]] = [
+    lines: list[dict[str, object]] = [
         {"stall": 0.02, "at": 12.5, "places": [PLACE]},
         {"stall": 0.3, "at": 10.5, "places": [{**PLACE, "seconds": 0.2}, PLACE]},
         {"stall": 0.02, "at": 9.9, "places": [PLACE]},
