@@ -181,4 +181,5 @@ def crowd(seen: Symptoms) -> Probe:
         {"connections": count},
         seconds=1.0,
         worth=FAILS / 2,
+        hides=True,
     )
