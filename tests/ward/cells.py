@@ -37,8 +37,8 @@ UPLOAD = ('POST / {"order": 7}',)
 REDIS = "redis==6.4.0"
 STARLETTE = "starlette==0.14.2"
 """Its successors, uvicorn 0.54 and gunicorn 27 do not hold the connection any more."""
-TWO_ON_ASYNCIO = {"workers": 2, "loop": "asyncio"}
-CLOSE = {"connection": "close"}
+TWO_ON_ASYNCIO: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
+CLOSE: Mapping[str, KnobValue] = {"connection": "close"}
 HOLDING = str(APPS / "holding.py")
 
 ILL = (
