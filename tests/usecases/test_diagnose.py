@@ -253,6 +253,16 @@ def test_a_probe_that_the_cure_takes_the_hits_from_is_a_cause_and_needs_no_secon
     assert case.untried == []
 
 
+def test_behind_the_cure_of_a_probe_that_hides_other_faults_everything_is_looked_at_again(
+    written_down: list[tuple[Treatment, Probe]],
+) -> None:
+    hiding = replace(counting("waits"), probe=replace(PROBE, hides=True))
+    case = Probing(suspected("locked", 0.9, hiding))
+    case.examine()
+    assert case.screened_with == ["as it is", "waits"]
+    assert len(written_down) == 4
+
+
 def test_where_nothing_can_be_cured_the_arm_as_it_is_has_no_provocation(
     written_down: list[tuple[Treatment, Probe]],
 ) -> None:

@@ -25,7 +25,7 @@ class Experiment:
 
     treatment: Treatment
     connections: int
-    """Of the closed loop that both arms carry."""
+    """Of the closed loop that both arms carry; of no meaning with a probe."""
     cure: Cure
     metrics: tuple[str, ...] = ("rps",)
     """One that differs is enough."""
@@ -241,6 +241,7 @@ def crowd(seen: Symptoms) -> Probe:
         {"connections": count},
         seconds=1.0,
         worth=FAILS / 2,
+        hides=True,
     )
 
 

@@ -118,6 +118,8 @@ class Probe:
     """Whether the server is asked for a while first."""
     ends: bool = False
     """Whether it ends the server."""
+    hides: bool = False
+    """Whether its fault hides others from the screens, so that these are looked at again behind its cure."""
 
     @property
     def calm(self) -> "Probe":

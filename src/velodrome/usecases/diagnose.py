@@ -466,7 +466,8 @@ class Case:
             found = self._tested(fault, suspect, seen)
             self._replace(found)
             self._follower.diagnosed(found)
-            if found.ruling is Ruling.CAUSE and found.proof == "cure" and not suspect.experiments[0].probe:
+            probe = suspect.experiments[0].probe
+            if found.ruling is Ruling.CAUSE and found.proof == "cure" and (probe is None or probe.hides):
                 return True
         return False
 
@@ -586,9 +587,9 @@ class Case:
             if number + 1 in judge.COUNT_LOOKS and (found := judge.counted(made, experiment.proof)):
                 # Another stack is no base for what follows: that is about the one that was named.
                 if found.ruling is Ruling.CAUSE and not dose and not experiment.treatment.stack:
-                    # It changes nothing of what was tried before, nor of the screens.
                     old, self._base = self._base.about, treated
-                    self._tried |= {(name, treated.about) for name, about in self._tried if about == old}
+                    if not probe.hides:  # it changes nothing of what was tried before, nor of the screens
+                        self._tried |= {(name, treated.about) for name, about in self._tried if about == old}
                 return made, found
         raise AssertionError("the last look decides")
 

@@ -234,6 +234,16 @@ def test_how_a_request_ended_is_known_by_what_came(sent: bytes, outcome: str) ->
     assert asyncio.run(both()) == outcome
 
 
+def test_a_situation_can_be_made_where_an_event_loop_runs_as_in_a_notebook() -> None:
+    def make() -> Met:
+        return made(answering(), lambda at: situations.slow(at, clients=1, requests=4))
+
+    async def notebook() -> Met:
+        return situations.beside_loops(make)
+
+    assert asyncio.run(notebook()).of == situations.beside_loops(make).of == 4
+
+
 def test_where_nobody_listens_a_request_is_refused() -> None:
     async def ask() -> str:
         async with Client(Where("127.0.0.1", 1)) as client:

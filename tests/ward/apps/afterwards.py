@@ -1,22 +1,24 @@
-"""`background-holds`: work behind the answer, as a BackgroundTask, in the app's own call; and cured by a task."""
+"""`background-holds`: a BackgroundTask behind a middleware of Starlette before 0.28; and cured by a task of its own."""
 
 import asyncio
 
-from answering import answering
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 running = set()
 
 
+class PassesOn(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        return await call_next(request)
+
+
 async def writes_mail():
     await asyncio.sleep(0.1)
-
-
-async def at_once():
-    return None
 
 
 async def in_background(request):
@@ -24,20 +26,14 @@ async def in_background(request):
 
 
 async def in_a_task(request):
-    task = asyncio.create_task(writes_mail())
+    task = asyncio.ensure_future(writes_mail())
     running.add(task)
     task.add_done_callback(running.discard)
     return PlainTextResponse("hello")
 
 
-answer = answering(at_once)
+def behind_a_middleware(answer):
+    return Starlette(routes=[Route("/", answer)], middleware=[Middleware(PassesOn)])
 
 
-async def severe_without_starlette(scope, receive, send):
-    await answer(scope, receive, send)
-    if scope["type"] == "http":
-        await writes_mail()
-
-
-severe = Starlette(routes=[Route("/", in_background)])
-cured = Starlette(routes=[Route("/", in_a_task)])
+severe, cured = map(behind_a_middleware, (in_background, in_a_task))

@@ -16,6 +16,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
@@ -52,11 +53,26 @@ def meet(server: Standing, probe: Probe) -> Met:
         raise NoServerError(label, "what it is asked cannot be sent by hand")
     situation = SITUATIONS[probe.name]
     more = {"server": server} if "server" in inspect.signature(situation).parameters else {}
-    with host_beside(server.booted.placed), entered(server.booted.site.client):
-        found = asyncio.run(_made(situation(at, **probe.settings, **more)))
+
+    def make() -> Met:
+        with entered(server.booted.site.client):
+            return asyncio.run(_made(situation(at, **probe.settings, **more)))
+
+    with host_beside(server.booted.placed):
+        found = beside_loops(make)
     if not probe.ends and (died := server.booted.server.exit()) is not None:
         raise NoServerError(label, f"{probe.about}: {died.sentence}", server.booted.server.last_lines())
     return found
+
+
+def beside_loops(make: Callable[[], Met]) -> Met:
+    """Call what runs an event loop, in another thread where one runs in this: a notebook has one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return make()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()
 
 
 async def _made(situation: Awaitable[Met]) -> Met:
