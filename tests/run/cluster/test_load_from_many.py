@@ -154,6 +154,7 @@ def test_what_cannot_be_one_load_is_refused_before_anything_is_sent(cluster: str
     finally:
         odd.kill()
         odd.communicate()
+    until(lambda: names(cluster) == ["local-0", "local-1"])
     assert server.came == []
 
 
@@ -181,7 +182,7 @@ def test_ctrl_c_ends_it_and_what_was_measured_is_shown(cluster: str, server: Cou
     out, error = conductor.communicate(timeout=30)
     assert conductor.returncode == 130, error
     document = json.loads(out)
-    assert document["requests"] == len(server.came)
+    assert 0 < document["ok"] <= len(server.came)
     assert not any(row["busy"] for row in cluster_load.listed(cluster))
 
 
@@ -206,6 +207,7 @@ def test_an_agent_that_is_killed_makes_the_load_invalid_and_leaves_nothing(serve
     until(lambda: {child.pid for child in psutil.Process().children(recursive=True)} <= before)
 
 
+@pytest.mark.exhaustive
 def test_a_coordinator_that_is_killed_takes_the_load_with_it(server: Counted) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with coordinator.coordinating(HOST, 0, 2) as address:
@@ -250,7 +252,7 @@ def test_an_agent_whose_clock_is_an_hour_ahead_begins_with_the_others(cluster: s
     assert abs(rows["local-0"]["offset_ms"]) <= rows["local-0"]["uncertainty_ms"]
     assert {path for path, _ in server.came} == {f"/{n}" for n in range(300)}
     assert len(server.came) == 300
-    until(lambda: len(cluster_load.listed(cluster)) == 2)
+    until(lambda: names(cluster) == ["local-0", "local-1"])
 
 
 def test_commands_without_agents_do_not_import_dask() -> None:
@@ -269,12 +271,7 @@ def test_a_load_over_tls_by_agents_of_its_own(server: Counted) -> None:
     assert all(row["address"].startswith("tls://") for row in document["agents"])
 
 
-def test_no_agents_no_scheduler_and_no_keys_are_said(
-    tmp_path_factory: pytest.TempPathFactory, server: Counted
-) -> None:
-    wanted = Work(spec(server, requests=1), agents=server.url.replace("http", "tcp"))
-    with pytest.raises(CoordinatorError):
-        cluster_load.load(wanted, go_on)
+def test_no_agents_and_no_keys_are_said(tmp_path_factory: pytest.TempPathFactory, server: Counted) -> None:
     with coordinator.coordinating(HOST, 0, 0) as address, pytest.raises(NoAgentsError):
         cluster_load.load(Work(spec(server, requests=1), agents=address), go_on)
     folder = tmp_path_factory.mktemp("keys")
@@ -287,9 +284,13 @@ def test_no_agents_no_scheduler_and_no_keys_are_said(
         keys.make(folder)
 
 
+@pytest.mark.exhaustive
 def test_a_coordinator_wants_a_certificate_of_its_own_authority(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, server: Counted
 ) -> None:
+    no_scheduler = server.url.replace("http", "tcp")
+    with pytest.raises(CoordinatorError):
+        cluster_load.load(Work(spec(server, requests=1), agents=no_scheduler), go_on)
     ours, theirs = (keys.make(tmp_path_factory.mktemp("keys")).folder for _ in range(2))
     with coordinator.coordinating(HOST, 0, 1, scheme="tls", folder=ours) as address:
         assert [row["name"] for row in cluster_load.listed(address, ours)] == ["local-0"]
@@ -301,6 +302,14 @@ def test_a_coordinator_wants_a_certificate_of_its_own_authority(
                     talking.Address.read(address.replace("tls", "tcp")), talking.security("tcp")
                 )
             )
+
+
+def names(cluster: str) -> list[str]:
+    """Return which agents are there; none while one that is gone is known still."""
+    try:
+        return [row["name"] for row in cluster_load.listed(cluster)]
+    except AgentLostError:
+        return []
 
 
 def until(what: Callable[[], bool]) -> None:
