@@ -9,8 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import psutil
 import pytest
 from tests.run.cluster.counting import Counted, counting
@@ -32,6 +34,7 @@ from velodrome.usecases import cluster_load
 from velodrome.usecases.load import Work
 
 HOST = "127.0.0.1"
+SCHEMA = Path(__file__).parents[3] / "docs/load.schema.json"
 AGENT = """
 import asyncio, sys
 from velodrome.run.cluster import agent, talking
@@ -182,6 +185,7 @@ def test_ctrl_c_ends_it_and_what_was_measured_is_shown(cluster: str, server: Cou
     out, error = conductor.communicate(timeout=30)
     assert conductor.returncode == 130, error
     document = json.loads(out)
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
     assert 0 < document["ok"] <= len(server.came)
     assert not any(row["busy"] for row in cluster_load.listed(cluster))
 
