@@ -216,7 +216,9 @@ def test_a_coordinator_that_is_killed_takes_the_load_with_it(server: Counted) ->
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with coordinator.coordinating(HOST, 0, 2) as address:
         scheduler = next(
-            child for child in psutil.Process().children() if "scheduler" in " ".join(child.cmdline())
+            child
+            for child in psutil.Process().children()
+            if child.pid not in before and "scheduler" in child.cmdline()
         )
 
         def kill() -> None:
