@@ -52,6 +52,8 @@ PORT = 8786
 """Dask's own."""
 ANSWER_S = 5.0
 """For a coordinator or an agent to be reached and to say something short."""
+CONNECT_S = 4.0
+"""Less, so that what is said of it is why: Dask tries until then."""
 KIND = "velodrome-agent"
 """The resource by which agents are known among workers of Dask."""
 
@@ -107,7 +109,7 @@ class Line:
 
     def __init__(self, address: str, name: str, way: Security) -> None:
         self.address, self.name = address, name
-        self._rpc = rpc(address, timeout=ANSWER_S, connection_args=way.get_connection_args("client"))
+        self._rpc = rpc(address, timeout=CONNECT_S, connection_args=way.get_connection_args("client"))
 
     async def call(self, operation: str, limit_s: float = ANSWER_S, **facts: Any) -> Any:
         """Return what the other side answers. Raises AgentLostError where it does not within the limit."""
