@@ -40,6 +40,8 @@ HASHING = replace(
         LOOP,
     ),
 )
+EMIT = Frame("/usr/lib/python3.12/logging/__init__.py", 1110, "emit")
+LOGGING = replace(WAITING, stack=(EMIT, *WAITING.stack))
 SUSPICIOUS = {
     "blocking-call": held(WAITING),
     "thread-tokens": with_threads("AnyIO worker thread", 40, "anyio"),
@@ -67,6 +69,7 @@ SUSPICIOUS = {
     "connections-leak": replace(SEEN, descriptors=tuple((1000 * n, 30 + 100.0 * n) for n in range(8))),
     "growth": replace(SEEN, memory=tuple((1000 * n, 5e7 + 1e6 * n) for n in range(8))),
     "hash-on-loop": held(HASHING),
+    "log-blocks": held(LOGGING),
     "driver-not-green": replace(
         SEEN, watched=replace(QUIET, loop="gevent.hub", held_up=(WAITING,), late_s=0.6)
     ),
@@ -375,3 +378,10 @@ def test_one_thread_for_blas_is_also_in_the_environment_that_the_app_starts_in()
     found = catalogue()["native-threads"].screen(SUSPICIOUS["native-threads"])
     assert isinstance(found, Suspect)
     assert found.experiments[0].treatment.environment["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_loop_that_is_blocked_in_logging_is_no_blocking_call_of_the_apps() -> None:
+    assert isinstance(catalogue()["blocking-call"].screen(held(LOGGING)), Absent)
+    found = catalogue()["blocking-call"].screen(held(LOGGING, WAITING))
+    assert isinstance(found, Suspect)
+    assert isinstance(catalogue()["log-blocks"].screen(held(WAITING)), Absent)

@@ -15,7 +15,6 @@ from velodrome.report.deployment import File, Full, Wishes, files
 
 ROOT = Path(velodrome.__file__).parent
 MAY_NAME = {
-    "diagnoses": "a fault names the project where it was met, and the setting that cures it",
     "guest/stacks": "the place for it",
     "guest/experiments": "an experiment names whom it races, as a study does",
     "run/experiments": "an experiment names whom it races, as a study does",

@@ -42,7 +42,6 @@ class Cell:
 BLOCKING_LINE = "blocking.py:13"
 UPLOAD = ('POST / {"order": 7}',)
 REDIS = "redis==6.4.0"
-STARLETTE = "starlette==0.48.0"
 OLD_STARLETTE = "starlette==0.14.2"
 """Its successors, uvicorn 0.54 and gunicorn 27 do not hold the connection any more."""
 TWO_ON_ASYNCIO: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
@@ -100,6 +99,7 @@ ILL = (
     Cell("first request loads", "cold:severe", "cold-worker", stack="gunicorn-gthread"),
     Cell("keeps all", "keeping:severe", "growth"),
     Cell("works behind the answer", "closing:severe", "background-holds", stack="gunicorn-gthread"),
+    Cell("handlers that wait", "logging_slowly:severe", "log-blocks"),
     Cell("hashing", "hashing:severe", "hash-on-loop"),
     Cell("asgiref's thread", "sync_views:severe", "sync-under-asgi", requires=(ASGIREF,)),
     Cell("compression", "compressing:severe", "gzip-on-loop", requires=(STARLETTE,), headers=GZIP),
@@ -148,6 +148,7 @@ WELL = (
     Cell("works behind the answer, cured", "closing:cured", stack="gunicorn-gthread"),
     Cell("answers at once", "sound:nothing"),
     Cell("awaits", "sound:waiting"),
+    Cell("handlers that wait, cured", "logging_slowly:cured"),
     Cell("hashing, cured", "hashing:cured"),
     Cell("asgiref's thread, cured", "sync_views:cured", requires=(ASGIREF,)),
     Cell("compression, cured", "compressing:cured", requires=(STARLETTE,), headers=GZIP),

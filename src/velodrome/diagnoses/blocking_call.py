@@ -34,13 +34,14 @@ def screen(seen: Symptoms) -> Screened:
         )
     if watched.loop.startswith(GREEN):
         return Absent("greenlets serve, and no coroutines")
-    share = watched.blocked_s / watched.seconds
+    places = [one for one in watched.held_up if not in_logging(one)]
+    share = sum(one.blocked_s for one in places) / watched.seconds
     if share < LEAST:
         computes = ": it computes" if watched.ran_s > watched.blocked_s else ""
         late = f"the loop was late for {watched.late_s / watched.seconds:.1%} of the time, blocked for {share:.1%}"
         why = f"{late}{computes}" if watched.late_s else "the loop was never late"
         return Absent(why, stacks_of(watched, watched.held_up[:1]))
-    place, stacks = worst_place(watched.held_up, lambda one: one.blocked_s)
+    place, stacks = worst_place(places, lambda one: one.blocked_s)
     blocked, ran = (sum(getattr(one, name) for one in stacks) for name in ("blocked_s", "ran_s"))
     worst = max(stacks, key=lambda one: one.blocked_s)
     why = (
@@ -66,6 +67,14 @@ WHAT = (
     "do not wait in the event loop: an async client, `await asyncio.to_thread(…)`, or `def` in place of `async def` "
     "where the framework runs that in a thread"
 )
+
+
+def in_logging(held: HeldUp) -> bool:
+    """Whether a stack is in a handler of `logging`, which `log-blocks` looks after."""
+    return any(
+        one.file.replace("\\", "/").endswith(("/logging/__init__.py", "/logging/handlers.py"))
+        for one in held.stack
+    )
 
 
 def worst_place(every: Sequence[HeldUp], seconds: Callable[[HeldUp], float]) -> tuple[str, list[HeldUp]]:

@@ -113,6 +113,26 @@ def test_records_of_logging_are_turned_off(injected: Injected) -> None:
     assert injected.run(program, {"logging": "off"}) == ""
 
 
+def test_handlers_of_logging_are_called_by_a_thread_of_their_own(injected: Injected) -> None:
+    program = """
+        import logging, threading
+        called, there = [], threading.Event()
+        class Slow(logging.Handler):
+            def emit(self, record):
+                called.append((record.getMessage(), threading.current_thread() is threading.main_thread()))
+                there.set()
+        logging.getLogger().addHandler(Slow())
+        changing = [1]
+        logging.warning("one record of %s", changing)
+        changing.append(2)
+        there.wait(20)
+        print(called)
+    """
+    assert injected.run(program, {}) == "[('one record of [1]', True)]\n"
+    assert injected.run(program, {"logging": "queued"}) == "[('one record of [1]', False)]\n"
+    assert injected.took() == {"logging"}
+
+
 def test_what_is_there_when_the_app_is_warm_is_frozen(injected: Injected) -> None:
     (injected.seen / WARM).touch()
     program = """

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.guest.injected.conftest import Injected
+from tests.ward import cells
 from tests.ward.cells import ASGIREF, FASTAPI, HTTPX, NUMPY, OTEL, REQUESTS, SQLALCHEMY, STARLETTE
 
 from velodrome.guest.injected.treating import WARM
@@ -54,6 +55,60 @@ def test_a_client_that_accepts_compression_is_answered_as_if_it_did_not(asking: 
     """
     assert asking.run(program, {}, requires=(STARLETTE,)) == "200 b'gzip' False\n"
     assert asking.run(program, {"compression": "off"}, requires=(STARLETTE,)) == "200 None True\n"
+    assert asking.took() == {"compression"}
+
+
+DJANGO = """
+    import django
+    from django.conf import settings
+    settings.configure(MIDDLEWARE=["django.middleware.gzip.GZipMiddleware"], ROOT_URLCONF=__name__)
+    django.setup()
+    from django.http import HttpResponse
+    from django.test import RequestFactory
+    from django.middleware.gzip import GZipMiddleware
+    answer = GZipMiddleware(lambda request: HttpResponse("x" * 2000))(
+        RequestFactory().get("/", HTTP_ACCEPT_ENCODING="gzip")
+    )
+    print(answer.get("Content-Encoding"))
+"""
+FLASK = """
+    from flask import Flask
+    from flask_compress import Compress
+    app = Flask("shop")
+    Compress(app)
+    app.add_url_rule("/", view_func=lambda: "x" * 2000)
+    print(app.test_client().get("/", headers={"Accept-Encoding": "gzip"}).headers.get("Content-Encoding"))
+"""
+BROTLI = """
+    from asked import asked
+    from brotli_asgi import BrotliMiddleware
+    from starlette.responses import PlainTextResponse
+    _, headers, _ = asked(BrotliMiddleware(PlainTextResponse("x" * 2000)), accept_encoding="br")
+    print(headers[b"content-encoding"].decode() if b"content-encoding" in headers else None)
+"""
+AIOHTTP = """
+    from aiohttp import web
+    answer = web.Response(text="x" * 2000)
+    answer.enable_compression()
+    print("gzip" if answer.compression else None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "requires", "encoding"),
+    [
+        (DJANGO, ("django==5.2.8",), "gzip"),
+        (FLASK, ("flask==3.1.2", "flask-compress==1.18"), "gzip"),
+        (BROTLI, ("brotli-asgi==1.4.0", STARLETTE), "br"),
+        (AIOHTTP, (cells.AIOHTTP,), "gzip"),
+    ],
+    ids=["Django", "Flask", "Brotli", "aiohttp"],
+)
+def test_what_other_frameworks_compress_is_not_compressed(
+    asking: Injected, program: str, requires: tuple[str, ...], encoding: str
+) -> None:
+    assert asking.run(program, {}, requires=requires) == f"{encoding}\n"
+    assert asking.run(program, {"compression": "off"}, requires=requires) == "None\n"
     assert asking.took() == {"compression"}
 
 
@@ -135,6 +190,18 @@ def test_no_span_is_recorded(injected: Injected) -> None:
     assert injected.took() == {"telemetry"}
 
 
+def test_sentry_samples_no_transaction(injected: Injected) -> None:
+    program = """
+        import sentry_sdk
+        sentry_sdk.init(dsn="http://a@127.0.0.1:9/1", traces_sample_rate=1.0, transport=lambda envelope: None)
+        with sentry_sdk.start_transaction(name="one") as transaction:
+            print(transaction.sampled)
+    """
+    assert injected.run(program, {}, requires=("sentry-sdk==2.43.0",)) == "True\n"
+    assert injected.run(program, {"telemetry": "off"}, requires=("sentry-sdk==2.43.0",)) == "False\n"
+    assert injected.took() == {"telemetry"}
+
+
 def test_connections_are_kept_where_there_was_no_pool(injected: Injected) -> None:
     program = """
         import sqlite3
@@ -151,6 +218,28 @@ def test_connections_are_kept_where_there_was_no_pool(injected: Injected) -> Non
     """
     assert injected.run(program, {}, requires=(SQLALCHEMY,)) == "5\n"
     assert injected.run(program, {"kept-connections": 4}, requires=(SQLALCHEMY,)) == "1\n"
+    assert injected.took() == {"kept-connections"}
+
+
+def test_django_keeps_its_connections(injected: Injected) -> None:
+    program = """
+        import django
+        from django.conf import settings
+        one = {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite", "CONN_MAX_AGE": 0}
+        settings.configure(DATABASES={"default": one})
+        django.setup()
+        from django.db import close_old_connections, connection
+        from django.db.backends.signals import connection_created
+        made = []
+        def count(**named): made.append(1)
+        connection_created.connect(count)
+        for _ in range(3):
+            connection.ensure_connection()
+            close_old_connections()
+        print(len(made))
+    """
+    assert injected.run(program, {}, requires=("django==5.2.8",)) == "3\n"
+    assert injected.run(program, {"kept-connections": 4}, requires=("django==5.2.8",)) == "1\n"
     assert injected.took() == {"kept-connections"}
 
 

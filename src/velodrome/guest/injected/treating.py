@@ -169,9 +169,35 @@ def _switch_interval(giving: Giving, seconds: float) -> None:
 
 
 def _logging(giving: Giving, how: str) -> None:
-    """Turn the records of `logging` off."""
+    """Turn the records of `logging` `off`, or have the handlers called by a thread of their own (`queued`)."""
+    queues: Dict[int, Any] = {}
+
+    def called(queue: Any) -> None:
+        while True:
+            before, logger, record = queue.get()
+            before(logger, record)
+
+    def queued(module: Any) -> None:
+        from queue import SimpleQueue
+
+        before = module.Logger.callHandlers
+
+        def call_handlers(self: Any, record: Any) -> None:
+            giving.took("logging")
+            queue = queues.get(os.getpid())  # threads stay behind in a fork
+            if queue is None:
+                queue = queues[os.getpid()] = SimpleQueue()
+                threading.Thread(target=called, args=(queue,), name="velodrome-logging", daemon=True).start()
+            # What is logged may be changed before the thread comes to it.
+            record.msg, record.args = record.getMessage(), None
+            queue.put((before, self, record))
+
+        module.Logger.callHandlers = call_handlers
 
     def patch(module: Any) -> None:
+        if how == "queued":
+            queued(module)
+
         def is_enabled_for(self: Any, level: int) -> bool:
             giving.took("logging")
             return False
