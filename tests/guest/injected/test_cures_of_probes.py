@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.guest.injected.test_injecting import Injected
+from tests.guest.injected.running import Injected
 
 BACKGROUND = """
 class BackgroundTask:

@@ -1,20 +1,13 @@
 """What the doctor puts into a process takes hold there, is noted, changes no answer, and leaves nothing behind."""
 
-import json
-import os
-import subprocess
-import textwrap
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.guest.injected.running import Injected
 
-from velodrome.guest.injected.treating import VARIABLE, WARM
+from velodrome.guest.injected.treating import WARM
 from velodrome.model.errors import InterpreterNotFoundError
-from velodrome.run.environments import guest_tree
 from velodrome.run.environments.interpreter import find_interpreter
-from velodrome.run.injecting import SITE
 
 BLOCKING = """
 import asyncio, time
@@ -29,38 +22,6 @@ async def view():
 async def main():
     return sum(await asyncio.gather(*(view() for _ in range(4))))
 """
-
-
-class Injected:
-    """Runs programs with treatments."""
-
-    def __init__(self, folder: Path) -> None:
-        self.app, self.seen = folder / "app", folder / "seen"
-        self.app.mkdir()
-        self.seen.mkdir()
-
-    def run(self, program: str, give: Mapping[str, Any], version: str | None = None, **env: str) -> str:
-        tree = guest_tree.export()
-        told = json.dumps({"folder": str(self.seen), "give": give})
-        path = os.pathsep.join([str(tree), str(tree / SITE), str(self.app)])
-        done = subprocess.run(
-            [str(find_interpreter(version).path), "-c", textwrap.dedent(program)],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": path, VARIABLE: told, **env},
-            cwd=self.app,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    def lines(self, beginning: str) -> list[dict[str, Any]]:
-        files = sorted(self.seen.glob(f"{beginning}-*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
-
-    def took(self) -> set[str]:
-        return {line["took"] for line in self.lines("took")}
 
 
 @pytest.fixture
