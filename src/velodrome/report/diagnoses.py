@@ -24,6 +24,7 @@ _COSTS: Mapping[str, tuple[str, float]] = {
     "p99_ms": (" ms of p99", 1.0),
     "cpu_us": (" µs of CPU a request", 1.0),
     "slo_rps": ("/s at which the SLO holds", 1.0),
+    "share": (" % of what was counted", 100.0),
 }
 
 
@@ -230,12 +231,12 @@ def costs(effect: Mapping[str, Interval]) -> Iterator[str]:
 
 def proof(one: Diagnosis) -> str:
     """Return how a cause was proven, and by how many blocks."""
-    arms = [evidence.said for evidence in one.evidence if evidence.kind == "arms"]
+    arms = [evidence.said for evidence in one.evidence if evidence.kind in {"arms", "counts"}]
     how = {
         "cure": "the cured arm is better",
         "dose": "more of it costs more; it cannot be cured from outside",
     }
-    return f"{how.get(one.proof, '')} ({arms[0]})" if arms else how.get(one.proof, "")
+    return f"{how.get(one.proof, '')} ({arms[-1]})" if arms else how.get(one.proof, "")
 
 
 def change(one: Diagnosis) -> Iterator[tuple[str, str]]:

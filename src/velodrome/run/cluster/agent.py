@@ -327,7 +327,7 @@ async def serve(
         await agent
         if on_ready is not None:
             on_ready(agent)
-        await agent.finished()
+        await agent.finished()  # type: ignore[no-untyped-call]
     finally:
         await agent.close()
     raise AgentEndedError(str(reached))
