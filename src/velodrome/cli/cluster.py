@@ -3,7 +3,6 @@
 Dask is imported when one of these runs, and by no other command.
 """
 
-import asyncio
 import signal
 import sys
 import threading
@@ -51,6 +50,8 @@ def agent(
 
     Who holds a certificate of the cluster can run code here. What it may load protects from mistakes.
     """
+    import asyncio  # noqa: PLC0415 - help does without
+
     from velodrome.run.cluster import agent as agents  # noqa: PLC0415 - brings Dask
     from velodrome.run.cluster import coordinator as coordinators  # noqa: PLC0415
     from velodrome.run.cluster import talking  # noqa: PLC0415

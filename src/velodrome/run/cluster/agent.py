@@ -327,7 +327,8 @@ async def serve(
         await agent
         if on_ready is not None:
             on_ready(agent)
-        await agent.finished()  # type: ignore[no-untyped-call]
+        finished: Any = agent.finished  # Dask says no types of it
+        await finished()
     finally:
         await agent.close()
     raise AgentEndedError(str(reached))
