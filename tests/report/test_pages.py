@@ -70,7 +70,7 @@ def commands() -> dict[str, set[str]]:
         whole = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
         for line in re.findall(r"(?:^\$? ?|`|&& )velodrome ([a-z]+(?: [^\n`]*)?)", whole, re.M):
             words = line.partition(" #")[0]
-            command = re.match(r"cache (?:prune|verify)|[a-z]+", words)
+            command = re.match(r"cache (?:prune|verify)|cluster (?:start|keys)|[a-z]+", words)
             assert command is not None
             found.setdefault(command[0], set()).update(re.findall(r"(?<=\s)--[a-z][a-z0-9-]*", words))
     return found

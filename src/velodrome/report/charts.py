@@ -141,10 +141,12 @@ class Drawing:
             self.text(-3, y, label, MUTED, anchor="end")
         self.text(0, -12, title, MUTED)
 
-    def svg(self, label: str, *, left: float = 0, above: float = 0, below: float = 32) -> Markup:
+    def svg(
+        self, label: str, *, left: float = 0, above: float = 0, below: float = 32, right: float = 4
+    ) -> Markup:
         """Return the drawing with room around its plot; `label` is read to those who do not see it."""
         x, y = MARGIN + left, 2 + above
-        width, height = x + self.width + 4, y + self.height + below
+        width, height = x + self.width + right, y + self.height + below
         opening = (
             f'<svg role="img" aria-label="{escape(label)}" style="max-width:{round(width * LARGEST)}px" '
             f'viewBox="0 0 {_px(width)} {_px(height)}"><g fill="none" transform="translate({_px(x)},{_px(y)})">'

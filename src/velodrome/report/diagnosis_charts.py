@@ -102,7 +102,10 @@ def slope(data: Mapping[str, Any]) -> Markup:
     said = f"{mid:.3g} [{low:.3g}, {high:.3g}] in work at once"
     drawing.text(drawing.width - 2, drawing.height - 12, said, INK, size=12, anchor="end")
     room = 3 + LETTER * max(len(text) for _, text in heights)
-    return drawing.svg("Throughput over connections", left=room, above=19)
+    half = (
+        LETTER * len(f"{shown[-1]:g}") / 2
+    )  # of the last number below, which stands in the middle of its line
+    return drawing.svg("Throughput over connections", left=room, above=19, right=4 + half)
 
 
 def _between(low: float, high: float, count: int = 24) -> list[float]:
