@@ -254,11 +254,3 @@ def test_an_unfair_server_is_told_with_what_the_median_connection_waits(
     assert "⚑ unfair: " in text
     assert "5 of 64 connections" in text
     assert said in text
-
-
-def test_the_interval_of_a_percentile_that_few_requests_lie_beyond_stands_below_the_table() -> None:
-    found = load_text.lines(document(intervals_ms={"due": {"p99": (1.5, 2.5), "p99.9": (6.0, None)}}))
-    (line,) = (one for one in found if "few requests beyond" in one)
-    assert "p99 1.91 [1.50, 2.50]" in line
-    assert "p99.9 7.43 [≥ 6" in line
-    assert "when sent" not in line

@@ -78,6 +78,8 @@ elif how == "stopped":
 while True:
     time.sleep(600)
 """
+MOST_S = 60.0
+"""Others are at work on this machine; what is not ended multiplies for ever."""
 HOWS = ("chain", "chain-of-sessions", "bomb", "replaced", "daemon", "bare", "stopped-worker", "stopped")
 
 CHAIN = """
@@ -152,7 +154,7 @@ def test_it_is_ended_with_all_it_started(how: str, kind: str) -> None:
     token = f"wild-{os.urandom(6).hex()}"
     took = ended((sys.executable, "-I", "-S", "-c", WILD, how, token), token, kind)
     print(f"{how}, {kind}: ended after {took:.2f} s")
-    assert took < 10
+    assert took < MOST_S
 
 
 @pytest.mark.exhaustive

@@ -95,24 +95,6 @@ def beyond_of(facts: LoadFacts) -> Callable[[LoadMetric, float], float | None]:
     return beyond({"hdr": hdr, "outcomes": {**dict.fromkeys(OUTCOMES, 0), **facts.outcomes}})
 
 
-def intervals_ms(document: Mapping[str, Any]) -> dict[str, dict[str, tuple[float, float | None]]]:
-    """Return the 95 % intervals of the latency percentiles that few requests lie beyond, by span and percentile.
-
-    In milliseconds; the upper end is None where even the slowest request is no upper bound (`Histogram.interval_ms`).
-    """
-    found: dict[str, dict[str, tuple[float, float | None]]] = {}
-    for span, row in document["latency_ms"].items():
-        histogram = _histogram(document, span)
-        if histogram is None:
-            continue
-        for name, value in row.items():
-            if value is None or not name.startswith("p"):
-                continue
-            if (interval := histogram.interval_ms(float(name[1:]))) is not None:
-                found.setdefault(span, {})[name] = interval
-    return found
-
-
 def _row(latency: Latency) -> dict[str, float | None]:
     return {field.name.replace("_", "."): getattr(latency, field.name) for field in fields(latency)}
 

@@ -287,8 +287,6 @@ class LoadDocument(TypedDict):
     limit: Found
     suspects: NotRequired[list[Suspected]]
     notes: NotRequired[list[str]]
-    intervals_ms: NotRequired[dict[Literal["due", "sent"], dict[str, tuple[float, float | None]]]]
-    """95 % intervals of percentiles that fewer than 30 requests lie beyond; null: no upper end."""
     conditions: list[Condition]
     idle: NotRequired[IdleFacts]
     agents: NotRequired[list[Agent]]

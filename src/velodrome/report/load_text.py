@@ -108,7 +108,7 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
     found = heading(document, width)
     for note in document.get("notes", ()):
         found += _wrapped(note, width)
-    found += ["", *latency_table(document), *intervals(document, width)]
+    found += ["", *latency_table(document)]
     found += steps_table(document)
     found += requests_table(document)
     if "limit" in document:
@@ -257,26 +257,6 @@ def latency_table(document: Mapping[str, Any]) -> list[str]:
             line += f"   {column[row]:>{max(size, 5)}}"
         table.append(line.rstrip())
     return table
-
-
-def intervals(document: Mapping[str, Any], width: int) -> list[str]:
-    """Return the intervals of the percentiles that few requests lie beyond, a paragraph for each span."""
-    if not document.get("intervals_ms"):
-        return []
-    from velodrome.report.names import order_interval  # noqa: PLC0415 - loaded when the load is over
-
-    found: list[str] = []
-    before: list[str] = []
-    for name, span in ROWS:
-        had = document["intervals_ms"].get(span, {})
-        values = document["latency_ms"][span]
-        shown = [
-            f"{key} {order_interval(values[key], had[key])}" for _, key in COLUMNS if had.get(key) is not None
-        ]
-        if shown and shown != before:  # in a closed loop requests are due when they are sent
-            found += _wrapped(f"few requests beyond, {name}: {', '.join(shown)} ms", width)
-        before = shown
-    return found
 
 
 def fairness_sentence(fairness: Mapping[str, Any]) -> str:

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from velodrome.run import engine
 
-ENOUGH_REQUESTS = 30_000
-"""Beyond p99.9, the highest percentile that is printed, lie 30 of so many: none needs an interval."""
-
 TYPE_CHECKING = False  # typing's own, without typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +47,7 @@ class Work:
 
 
 def load(work: Work, on_event: OnEvent) -> Document:
-    """Carry a load and return its document, with `server`, `limit` and `intervals_ms`.
+    """Carry a load and return its document, with `server` and `limit`.
 
     `on_event` gets each event of the engine; when it returns False the load ends early. Raises what `engine.load` does.
     """
@@ -73,16 +70,7 @@ def measured(spec: LoadSpec, on_event: OnEvent) -> Document:
     """Carry a load once, and return its document."""
     watch = _Watch(spec, on_event)
     document = engine.load(spec, watch.event)
-    return document | watch.conclude(document) | {"intervals_ms": _intervals_ms(document)}
-
-
-def _intervals_ms(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, tuple[float, float | None]]]:
-    """Return the intervals of the percentiles that few requests lie beyond, milliseconds."""
-    if document["requests"] >= ENOUGH_REQUESTS:
-        return {}
-    from velodrome.judge.load_figures import intervals_ms  # noqa: PLC0415 - see the module
-
-    return intervals_ms(document)
+    return document | watch.conclude(document)
 
 
 def beside_idle(work: Work) -> AbstractContextManager[Idle | None]:

@@ -82,10 +82,18 @@ def case(recipe: Recipe, upstream: str, upload: int | None = None) -> dict[str, 
     return {"recipe": to_plain(recipe), "upstream": upstream, "upload": length}
 
 
-@pytest.fixture(
+INTERFACES = [name for name in sorted(catalog.interfaces()) if not name.startswith("websockets")]
+DAILY = {"asgi", "wsgi", "rsgi", "tornado", "aiohttp", "grpc", "grpc_aio", "socket_blocking"}
+"""One of each idiom: how a handler waits, refuses and fails is compiled for the idiom, not for the framework."""
+some = pytest.mark.parametrize(
+    "interface",
+    [pytest.param(one, marks=() if one in DAILY else pytest.mark.exhaustive) for one in INTERFACES],
+    indirect=True,
     scope="module",
-    params=[name for name in sorted(catalog.interfaces()) if not name.startswith("websockets")],
 )
+
+
+@pytest.fixture(scope="module", params=INTERFACES)
 def interface(request: pytest.FixtureRequest) -> str:
     """One interface after the other."""
     return str(request.param)
@@ -138,6 +146,7 @@ def test_every_recipe_is_answered_rightly_and_not_too_early(
         assert told.seconds * 1000 >= recipe.wait_ms - 1, recipe.name
 
 
+@some
 @pytest.mark.usefixtures("whole")
 def test_what_is_done_at_once_takes_as_long_as_the_longest_of_it(ask: Ask, third_party: str) -> None:
     in_turn_ms = sum(map(wait_ms, AT_ONCE.every_step))
@@ -148,6 +157,7 @@ def test_what_is_done_at_once_takes_as_long_as_the_longest_of_it(ask: Ask, third
         )
 
 
+@some
 @pytest.mark.usefixtures("whole")
 def test_an_upload_of_another_length_is_refused(ask: Ask) -> None:
     recipe = RECIPES["upload-1mb"]
@@ -156,6 +166,7 @@ def test_an_upload_of_another_length_is_refused(ask: Ask) -> None:
         assert (told.status, told.length) == (400, 0)
 
 
+@some
 @pytest.mark.usefixtures("whole")
 def test_a_third_party_that_fails_or_is_not_there_is_a_bad_gateway(ask: Ask, third_party: str) -> None:
     """A branch that fails fails the whole, too."""

@@ -56,7 +56,7 @@ def facts_of(plain: Mapping[str, Any]) -> LoadFacts:
         fairness=_fairness(document.get("fairness")),
         generator_threads=generator["threads"],
         generator_debug=generator["debug"],
-        fastest_ms=document["fastest_ms"],
+        fastest_ms=document.get("fastest_ms"),
     )
 
 
