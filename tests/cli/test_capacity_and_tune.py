@@ -150,7 +150,7 @@ def test_a_search_that_is_killed_goes_on_and_is_judged_again_with_the_same_answe
     folder = tmp_path / "run"
     words = (
         *("capacity", "--recipe", "sleep-50ms", "--stack", "socketserver-threading", "--cpus", "1"),
-        *("--slo", "p50 < 90ms", "-z", "0.5s", "--budget", "12s", "--wait"),
+        *("--slo", "p50 < 90ms", "-z", "0.5s", "--budget", "20s", "--wait"),
     )
     begun = subprocess.Popen(
         [sys.executable, "-m", "velodrome", *words, "--out", str(folder)],
@@ -158,7 +158,7 @@ def test_a_search_that_is_killed_goes_on_and_is_judged_again_with_the_same_answe
         stderr=subprocess.DEVNULL,
     )
     until = time.monotonic() + KILLED_S
-    while lines(folder) < 5:  # its header, and four loads
+    while lines(folder) < 3:  # its header, and two loads
         assert begun.poll() is None, "it ended before it was killed"
         assert time.monotonic() < until
         time.sleep(0.05)
