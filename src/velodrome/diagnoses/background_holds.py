@@ -1,17 +1,7 @@
 """Work after the answer that holds its connection: the next request on it waits."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.5
@@ -36,27 +26,17 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("it ends each connection with the answer")
-    found = met(seen, "background-holds")
-    if isinstance(found, Unknown):
+    found = counting(seen, "background-holds", probe, LEAST)
+    if not isinstance(found, Counting):
         return found
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
     cure = Cure(
         "hand work that goes on after the answer to a queue, or to a task of its own",
         "where the background task is added",
         "BackgroundTask, or code after the last `send` of the answer",
         "asyncio.create_task(…), kept by a reference until it is done",
     )
-    detached = Experiment(
-        Treatment("background tasks detached", {"background-detached": True}),
-        0,
-        cure,
-        takes="background-detached",
-        probe=probe,
-    )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    return Suspect(0.8, said(found, probe), (detached, dose), evidence, loss=0.3)
+    detached = Treatment("background tasks detached", {"background-detached": True})
+    return found.suspect(0.8, found.cured(detached, cure), found.dose(cure), loss=0.3)
 
 
 fault = Fault(

@@ -1,17 +1,7 @@
 """A listen queue shorter than a burst: who finds it full is turned away, or tries again after a second."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 BURST, CALM = 256, 8
@@ -35,13 +25,12 @@ def look(setting: Setting) -> Probe:
 def screen(seen: Symptoms) -> Screened:
     """Look whether a burst is taken in."""
     probe = look(seen.setting)
-    found = met(seen, "backlog-overflow")
-    if isinstance(found, Unknown):
+    found = counting(seen, "backlog-overflow", probe, LEAST)
+    if not isinstance(found, Counting):
         return found
-    evidence = counted(found, probe)
     # A server that is only slow answers a burst late as well.
-    if found.share < LEAST or not found.figures.get("overflows", 1.0):
-        return Absent(said(found, probe), evidence)
+    if not found.met.figures.get("overflows", 1.0):
+        return Absent(found.said, found.evidence)
     knob = "backlog" in seen.setting.knobs
     cure = Cure(
         "a longer listen queue (`net.core.somaxconn` bounds it), and workers that accept while they work",
@@ -49,10 +38,9 @@ def screen(seen: Symptoms) -> Screened:
         f"--knob backlog={seen.setting.knobs['backlog']}" if knob else "",
         f"--knob backlog={RAISED}" if knob else "",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     longer = Treatment(f"a backlog of {RAISED}", knobs={"backlog": RAISED})
-    cured = Experiment(longer, 0, cure, probe=probe)
-    return Suspect(0.8, said(found, probe), (cured, dose) if knob else (dose,), evidence, loss=found.share)
+    cured = [found.cured(longer, cure)] if knob else []
+    return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
 fault = Fault(

@@ -1,17 +1,9 @@
 """A worker whose first request is slow: what it needs is imported, read or connected only then."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe
+from dataclasses import replace
+
+from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting
+from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
 
 ROUNDS, LOOKED = 6, 2
@@ -41,24 +33,19 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown(
             "its only process got its first request to see whether it answers, and nobody replaces it"
         )
-    found = met(seen, "cold-worker")
-    if isinstance(found, Unknown):
+    found = counting(
+        seen, "cold-worker", _probe(LOOKED), 1.0, none=Unknown("a worker that ended was not replaced")
+    )
+    if not isinstance(found, Counting):
         return found
-    if not found.of:
-        return Unknown("a worker that ended was not replaced")
-    probe = _probe(LOOKED)
-    evidence = counted(found, probe)
-    if found.hits < found.of:
-        return Absent(said(found, probe), evidence)
     cure = Cure(
         "import, read and connect when the worker starts, and warm it before it takes requests",
         "what the first request does and no other",
         "a lazy import, a cache or a client made on first use",
         "the same when the module is imported, or in the app's lifespan (gunicorn: post_worker_init)",
     )
-    probe = _probe(ROUNDS)
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    return Suspect(0.8, said(found, _probe(LOOKED)), (dose,), evidence, loss=0.1)
+    dose = replace(found.dose(cure), probe=_probe(ROUNDS))
+    return found.suspect(0.8, dose, loss=0.1)
 
 
 fault = Fault(

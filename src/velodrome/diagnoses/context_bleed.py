@@ -1,17 +1,7 @@
 """Data of one request in the answer of another: something that belongs to a request is kept where all see it."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe
+from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting
+from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
 
 AT_ONCE = 32
@@ -33,23 +23,22 @@ def look(setting: Setting) -> Probe:
 def screen(seen: Symptoms) -> Screened:
     """Look whether an answer holds the name of another request."""
     probe = look(seen.setting)
-    found = met(seen, "context-bleed")
-    if isinstance(found, Unknown):
-        return found
-    if not found.of:
-        return Unknown(
+    found = counting(
+        seen,
+        "context-bleed",
+        probe,
+        none=Unknown(
             "no answer holds anything of the headers of its request (X-Request-ID, X-Correlation-ID)"
-        )
-    evidence = counted(found, probe)
-    if not found.hits:
-        return Absent(said(found, probe), evidence)
+        ),
+    )
+    if not isinstance(found, Counting):
+        return found
     cure = Cure(
         "keep what belongs to a request in a ContextVar that is set in that request, or pass it on; not in a global, "
         "a thread local or an object that requests share",
         "where the request's data is kept",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    return Suspect(0.95, said(found, probe), (dose,), evidence, loss=0.9)
+    return found.suspect(0.95, found.dose(cure), loss=0.9)
 
 
 fault = Fault(

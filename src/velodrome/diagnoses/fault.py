@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from velodrome.guest import plugins
-from velodrome.model.diagnosis import Cure, Evidence, Met, Probe, Treatment
+from velodrome.model.diagnosis import AS_IT_IS, Cure, Evidence, Met, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 
@@ -192,32 +192,60 @@ def plateau(seen: Symptoms) -> tuple[Evidence, ...]:
     return (Evidence("slope", said, {"in_work": [k.low, k.mid, k.high], "points": points}),)
 
 
-def met(seen: Symptoms, name: str) -> Met | Unknown:
-    """Return what the look of a fault met, or why nothing is known of that."""
+@dataclass(frozen=True)
+class Counting:
+    """What the look of a fault met, where it is so much that it is looked into."""
+
+    met: Met
+    probe: Probe
+    said: str
+    """A sentence without its end."""
+    evidence: tuple[Evidence, ...]
+
+    def cured(self, treatment: Treatment, cure: Cure) -> Experiment:
+        """Return the same situation with and without a treatment, which has to be met where it is injected."""
+        return Experiment(treatment, 0, cure, takes=next(iter(treatment.give), ""), probe=self.probe)
+
+    def dose(self, cure: Cure) -> Experiment:
+        """Return the situation with and without the provocation: nothing of the app is changed."""
+        return Experiment(AS_IT_IS, 0, cure, proof="dose", probe=self.probe)
+
+    def suspect(self, likelihood: float, *experiments: Experiment, loss: float) -> Suspect:
+        """Return that it may be the cause."""
+        return Suspect(likelihood, self.said, experiments, self.evidence, loss)
+
+
+def counting(
+    seen: Symptoms, name: str, probe: Probe, least: float = 0.0, none: Absent | Unknown | None = None
+) -> Counting | Absent | Unknown:
+    """Return what the look of a fault met, from a share of `least` on; or why that is no cause, or is not known.
+
+    `none` is the answer where there was nothing to count.
+    """
     if not seen.setting.plain:
         return Unknown("what it is asked cannot be sent by hand: only plain requests over HTTP/1.1 can")
     found = seen.met.get(name)
-    return Unknown("it could not be tried on the server of the screens") if found is None else found
-
-
-def counted(found: Met, probe: Probe) -> tuple[Evidence, ...]:
-    """Return what a look met as evidence."""
-    return (Evidence("counts", said(found, probe), {"load": probe.about, **found.document()}),)
-
-
-def said(found: Met, probe: Probe) -> str:
-    """Return it as a sentence without its end."""
+    if found is None:
+        return Unknown("it could not be tried on the server of the screens")
+    if not found.of and none is not None:
+        return none
     worst = f" ({found.said})" if found.hits and found.said else ""
-    return f"{found.hits} of {found.of} {probe.counts}{worst}: {probe.about}"
+    said = f"{found.hits} of {found.of} {probe.counts}{worst}: {probe.about}"
+    evidence = (Evidence("counts", said, {"load": probe.about, **found.document()}),)
+    if not found.hits or found.share < least:
+        return Absent(said, evidence)
+    return Counting(found, probe, said, evidence)
 
 
 FAILS = 0.05
 """Share of the requests in flight together that fail, from which on it is looked into."""
-CROWD = 64
 
 
-def failing(seen: Symptoms) -> Screened:
-    """Return whether requests fail when several are in flight, though not one alone."""
+def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
+    """Return whether requests fail when several are in flight, though not one alone.
+
+    It is proven by as many in flight as made the most fail.
+    """
     if seen.slope is None:
         return Unknown("throughput over connections could not be measured")
     alone, worst = seen.slope.alone, max(seen.slope.points, key=lambda one: one.errors)
@@ -227,22 +255,18 @@ def failing(seen: Symptoms) -> Screened:
     )
     if worst.errors < FAILS or alone.errors > worst.errors / 2:
         return Absent(said, (evidence,))
-    return Suspect(0.5, said, (), (evidence,), loss=worst.errors)
-
-
-def crowd(seen: Symptoms) -> Probe:
-    """Return what counts the requests that fail with as many in flight as made the most fail."""
-    points = seen.slope.points if seen.slope else ()
-    count = max(points, key=lambda one: one.errors).connections if points else CROWD
-    return Probe(
+    probe = Probe(
         "crowd",
-        f"a closed loop of {count} connections",
+        f"a closed loop of {worst.connections} connections",
         "failed",
-        {"connections": count},
+        {"connections": worst.connections},
         seconds=1.0,
         worth=FAILS / 2,
         hides=True,
     )
+    takes = next(iter(treatment.give), "")
+    experiment = Experiment(treatment, 0, cure, takes=takes, needless=True, probe=probe)
+    return Suspect(0.5, said, (experiment,), (evidence,), loss=worst.errors)
 
 
 def doing(seen: Symptoms, mark: str, words: str) -> Doing | Absent | Unknown:

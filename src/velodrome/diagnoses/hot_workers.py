@@ -1,16 +1,6 @@
 """One worker that does nearly all: whichever wakes first takes every connection that waits."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, Unknown, counting
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -37,14 +27,15 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None or (why := _evenly(seen)):
         return Absent(why if probe else "one worker")
-    found = met(seen, "hot-workers")
-    if isinstance(found, Unknown):
+    found = counting(
+        seen,
+        "hot-workers",
+        probe,
+        min(LEAST / seen.setting.workers, 0.9),
+        none=Unknown("which worker holds a connection could not be seen"),
+    )
+    if not isinstance(found, Counting):
         return found
-    if not found.of:
-        return Unknown("which worker holds a connection could not be seen")
-    evidence = counted(found, probe)
-    if found.share < min(LEAST / seen.setting.workers, 0.9):
-        return Absent(said(found, probe), evidence)
     cure = Cure(
         "a listening socket for each worker (SO_REUSEPORT), so that the kernel spreads connections",
         "how the server listens",
@@ -52,13 +43,8 @@ def screen(seen: Symptoms) -> Screened:
         "SO_REUSEPORT in each worker",
     )
     own = Treatment("a listening socket for each worker", {"reuseport": True})
-    return Suspect(
-        0.8,
-        said(found, probe),
-        (Experiment(own, 0, cure, takes="reuseport", probe=probe),),
-        evidence,
-        loss=1 - 1 / (seen.setting.workers * found.share),
-    )
+    loss = 1 - 1 / (seen.setting.workers * found.met.share)
+    return found.suspect(0.8, found.cured(own, cure), loss=loss)
 
 
 def _evenly(seen: Symptoms) -> str:

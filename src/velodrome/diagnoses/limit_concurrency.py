@@ -1,17 +1,7 @@
 """A limit of connections that idle ones use up: requests are refused or wait although nothing is being done."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 IDLE = 128
@@ -42,12 +32,9 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("it keeps no idle connections")
-    found = met(seen, "limit-concurrency")
-    if isinstance(found, Unknown):
+    found = counting(seen, "limit-concurrency", probe, LEAST)
+    if not isinstance(found, Counting):
         return found
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
     knob = next((one for one in KNOBS if one in seen.setting.knobs), "")
     before = (
         f"--knob {knob}={seen.setting.knobs[knob]}" if knob else "a limit that idle connections count against"
@@ -58,10 +45,9 @@ def screen(seen: Symptoms) -> Screened:
         before,
         f"--knob {knob}={RAISED}" if knob else "",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     raised = Treatment(f"{knob} {RAISED}", knobs={knob: RAISED})
-    cured = Experiment(raised, 0, cure, probe=probe)
-    return Suspect(0.8, said(found, probe), (cured, dose) if knob else (dose,), evidence, loss=found.share)
+    cured = [found.cured(raised, cure)] if knob else []
+    return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
 fault = Fault(

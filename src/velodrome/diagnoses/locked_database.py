@@ -1,6 +1,6 @@
 """A database in one file that refuses a second writer at once, in place of having it wait."""
 
-from velodrome.diagnoses.fault import Experiment, Fault, Screened, Suspect, crowd, failing
+from velodrome.diagnoses.fault import Fault, Screened, failing
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
 
@@ -9,9 +9,6 @@ WAITS_S = 20.0
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether requests fail as soon as several are in flight."""
-    found = failing(seen)
-    if not isinstance(found, Suspect):
-        return found
     cure = Cure(
         "let a writer wait for its turn, and readers not wait for writers at all",
         "where the database is opened",
@@ -19,14 +16,7 @@ def screen(seen: Symptoms) -> Screened:
         "sqlite3.connect(file, timeout=20) and `PRAGMA journal_mode=WAL`",
     )
     waits = Treatment(f"SQLite waits {WAITS_S:g} s for a lock", {"sqlite-timeout": WAITS_S})
-    probe = crowd(seen)
-    return Suspect(
-        0.5,
-        found.why,
-        (Experiment(waits, 0, cure, takes="sqlite-timeout", needless=True, probe=probe),),
-        found.evidence,
-        found.loss,
-    )
+    return failing(seen, waits, cure)
 
 
 fault = Fault(

@@ -1,17 +1,7 @@
 """Requests in flight that are lost when the server is told to stop, as it is at every deployment."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.05
@@ -34,21 +24,21 @@ def look(setting: Setting) -> Probe:
 def screen(seen: Symptoms) -> Screened:
     """Look whether requests in flight are answered."""
     probe = look(seen.setting)
-    found = met(seen, "lost-at-stop")
-    if isinstance(found, Unknown):
+    found = counting(
+        seen,
+        "lost-at-stop",
+        probe,
+        LEAST,
+        none=Absent("requests are too short to be in flight when it is told to stop"),
+    )
+    if not isinstance(found, Counting):
         return found
-    if not found.of:
-        return Absent("requests are too short to be in flight when it is told to stop")
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
     cure = Cure(
         "answer what is in flight before the end: no handler of SIGTERM of the app's own that exits, a server that "
         "ends in order, and more time for that than the longest request takes",
         "where SIGTERM is handled",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    return Suspect(0.9, said(found, probe), (dose,), evidence, loss=0.2)
+    return found.suspect(0.9, found.dose(cure), loss=0.2)
 
 
 fault = Fault(

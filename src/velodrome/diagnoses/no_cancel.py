@@ -1,17 +1,7 @@
 """Work that goes on after its client has left: for nobody, and others wait for it."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.25
@@ -33,16 +23,17 @@ def look(setting: Setting) -> Probe:
 def screen(seen: Symptoms) -> Screened:
     """Look whether work goes on."""
     probe = look(seen.setting)
-    found = met(seen, "no-cancel")
-    if isinstance(found, Unknown):
-        return found
-    if not found.of:
-        return Absent(
+    found = counting(
+        seen,
+        "no-cancel",
+        probe,
+        LEAST,
+        none=Absent(
             "requests are too short, or too little is done for them, for clients to leave in the middle"
-        )
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
+        ),
+    )
+    if not isinstance(found, Counting):
+        return found
     cure = Cure(
         "stop when the client has left: cancel the task when `receive()` gives `http.disconnect` (in Starlette "
         "`await request.is_disconnected()`), or ask that between the steps of long work",
@@ -51,16 +42,7 @@ def screen(seen: Symptoms) -> Screened:
         "cancelled at the next `await`",
     )
     cancelled = Treatment("the call cancelled when its client has left", {"cancelled": True})
-    return Suspect(
-        0.6,
-        said(found, probe),
-        (
-            Experiment(cancelled, 0, cure, takes="cancelled", probe=probe),
-            Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe),
-        ),
-        evidence,
-        loss=0.3 * found.share,
-    )
+    return found.suspect(0.6, found.cured(cancelled, cure), found.dose(cure), loss=0.3 * found.met.share)
 
 
 fault = Fault(

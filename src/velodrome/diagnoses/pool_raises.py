@@ -1,6 +1,6 @@
 """A pool of connections that raises where it has none left, in place of having the request wait: redis-py's."""
 
-from velodrome.diagnoses.fault import Experiment, Fault, Screened, Suspect, crowd, failing
+from velodrome.diagnoses.fault import Fault, Screened, failing
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Symptoms
 
@@ -9,9 +9,6 @@ SIZE = 2000
 
 def screen(seen: Symptoms) -> Screened:
     """Look whether requests fail from some number in flight on."""
-    found = failing(seen)
-    if not isinstance(found, Suspect):
-        return found
     cure = Cure(
         "a pool that waits for a connection, or one as large as the requests in flight",
         "where the client is made",
@@ -19,14 +16,7 @@ def screen(seen: Symptoms) -> Screened:
         "redis.BlockingConnectionPool(max_connections=…, timeout=5)",
     )
     larger = Treatment(f"pools of redis-py with {SIZE} connections", {"redis-connections": SIZE})
-    probe = crowd(seen)
-    return Suspect(
-        0.5,
-        found.why,
-        (Experiment(larger, 0, cure, takes="redis-connections", needless=True, probe=probe),),
-        found.evidence,
-        found.loss,
-    )
+    return failing(seen, larger, cure)
 
 
 fault = Fault(

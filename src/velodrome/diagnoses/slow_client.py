@@ -1,17 +1,7 @@
 """A client that sends slowly holds a worker that can do nothing else: others wait for it."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.5
@@ -41,12 +31,9 @@ def screen(seen: Symptoms) -> Screened:
     """Look whether requests are answered beside slow clients."""
     probe = look(seen.setting)
     assert probe is not None
-    found = met(seen, "slow-client")
-    if isinstance(found, Unknown):
+    found = counting(seen, "slow-client", probe, LEAST)
+    if not isinstance(found, Counting):
         return found
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
     other = ELSEWHERE.get(seen.setting.stack, "")
     cure = Cure(
         "a proxy that reads whole requests before it passes them on (nginx does), or workers with threads or a loop",
@@ -54,10 +41,9 @@ def screen(seen: Symptoms) -> Screened:
         seen.setting.stack,
         f"--stack {other}" if other else "",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
     threads = Treatment(f"on {other}", stack=other)
-    cured = Experiment(threads, 0, cure, probe=probe)
-    return Suspect(0.8, said(found, probe), (cured, dose) if other else (dose,), evidence, loss=found.share)
+    cured = [found.cured(threads, cure)] if other else []
+    return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
 fault = Fault(

@@ -1,17 +1,7 @@
 """A thread held by an idle keep-alive connection: as many idle clients as there are threads stop the server."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 LEAST = 0.5
@@ -42,12 +32,9 @@ def screen(seen: Symptoms) -> Screened:
             else "it keeps none idle"
         )
         return Absent(why)
-    found = met(seen, "sync-keepalive")
-    if isinstance(found, Unknown):
+    found = counting(seen, "sync-keepalive", probe, LEAST)
+    if not isinstance(found, Counting):
         return found
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
     knob = "keepalive" in seen.setting.knobs
     cure = Cure(
         "end connections with the answer, or a server that waits for the next request outside of its threads",
@@ -55,9 +42,9 @@ def screen(seen: Symptoms) -> Screened:
         f"--knob keepalive={seen.setting.knobs['keepalive']}" if knob else "keep-alive",
         "--knob keepalive=0" if knob else "Connection: close",
     )
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    none = Experiment(Treatment("no keep-alive", knobs={"keepalive": 0}), 0, cure, probe=probe)
-    return Suspect(0.8, said(found, probe), (none, dose) if knob else (dose,), evidence, loss=found.share)
+    none = Treatment("no keep-alive", knobs={"keepalive": 0})
+    cured = [found.cured(none, cure)] if knob else []
+    return found.suspect(0.8, *cured, found.dose(cure), loss=found.met.share)
 
 
 fault = Fault(

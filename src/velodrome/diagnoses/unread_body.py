@@ -1,17 +1,7 @@
 """An answer that is lost because the request's body was not read: the server closes, and the kernel resets."""
 
-from velodrome.diagnoses.fault import (
-    Absent,
-    Experiment,
-    Fault,
-    Screened,
-    Suspect,
-    Unknown,
-    counted,
-    met,
-    said,
-)
-from velodrome.model.diagnosis import AS_IT_IS, Cure, Probe, Treatment
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
 BODY = 1_000_000
@@ -38,12 +28,9 @@ def screen(seen: Symptoms) -> Screened:
     probe = look(seen.setting)
     if probe is None:
         return Absent("no request has a body")
-    found = met(seen, "unread-body")
-    if isinstance(found, Unknown):
+    found = counting(seen, "unread-body", probe, LEAST)
+    if not isinstance(found, Counting):
         return found
-    evidence = counted(found, probe)
-    if found.share < LEAST:
-        return Absent(said(found, probe), evidence)
     cure = Cure(
         "read the request to its end before the answer (or leave that to a proxy that buffers requests)",
         "the handler that answers without reading",
@@ -51,9 +38,7 @@ def screen(seen: Symptoms) -> Screened:
         "the body read, or thrown away piece by piece, before the answer",
     )
     read = Treatment("bodies read before the app is called", {"read-body": True})
-    cured = Experiment(read, 0, cure, takes="read-body", probe=probe)
-    dose = Experiment(AS_IT_IS, 0, cure, proof="dose", probe=probe)
-    return Suspect(0.8, said(found, probe), (cured, dose), evidence, loss=found.share)
+    return found.suspect(0.8, found.cured(read, cure), found.dose(cure), loss=found.met.share)
 
 
 fault = Fault(
