@@ -12,6 +12,7 @@ packages bring further faults by entry points of `velodrome.diagnoses`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from velodrome.guest import plugins
@@ -267,6 +268,48 @@ def failing(seen: Symptoms, treatment: Treatment, cure: Cure) -> Screened:
     takes = next(iter(treatment.give), "")
     experiment = Experiment(treatment, 0, cure, takes=takes, needless=True, probe=probe)
     return Suspect(0.5, said, (experiment,), (evidence,), loss=worst.errors)
+
+
+LEAST_LOADS = 3
+
+
+@dataclass(frozen=True)
+class Growth:
+    """By how much something in use rose over the last loads of the screens that are alike."""
+
+    risen: float
+    requests: int
+    always: bool
+    """Whether it rose with each of them."""
+
+    @property
+    def each(self) -> float:
+        """By how much for each request."""
+        return self.risen / max(self.requests, 1)
+
+
+def growth(samples: tuple[tuple[int, float], ...]) -> Growth | None:
+    """Return how much rose what is in use after so many requests; None: there are too few loads to tell."""
+    # The last loads are of one connection and of as many as fill it, in turns: these are alike.
+    loads = samples[::-1][::2][:LEAST_LOADS][::-1]
+    if len(loads) < LEAST_LOADS:
+        return None
+    (requests, first), (all_requests, last) = loads[0], loads[-1]
+    always = all(later[1] > before[1] for before, later in pairwise(loads))
+    return Growth(last - first, all_requests - requests, always)
+
+
+def growing(counts: str, **settings: float) -> Probe:
+    """Return the situation in which something grows or does not: loads alike, against none."""
+    return Probe(
+        "grow",
+        "8 loads alike, one after the other, after 3 to fill what fills",
+        counts,
+        {"loaded": 1, **settings},
+        unprovoked={"loaded": 0},
+        seconds=10.0,
+        worth=0.5,
+    )
 
 
 def doing(seen: Symptoms, mark: str, words: str) -> Doing | Absent | Unknown:
