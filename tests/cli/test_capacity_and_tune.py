@@ -144,6 +144,7 @@ def test_of_two_servers_the_one_that_waits_for_many_at_once_is_recommended() -> 
 KILLED_S = 60.0
 
 
+@pytest.mark.exhaustive
 @measured
 @two_cpus
 def test_a_search_that_is_killed_goes_on_and_is_judged_again_with_the_same_answer(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_throughput_of_two_slots_stops_rising_at_two_connections() -> None:
     assert 300 < document["rps"]["mid"] < 410
 
 
+@pytest.mark.exhaustive
 @measured
 @two_cpus
 def test_a_condition_that_always_holds_is_told_and_ends_with_1() -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.cli.running import with_own_cache
 
 from velodrome.run.racing import store
@@ -22,6 +23,7 @@ def raced(where: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_run_is_given_another_block_of_one_cell(tmp_path: Path) -> None:
     (tmp_path / "two.toml").write_text(STUDY)
     assert "complete" in raced(tmp_path)

@@ -12,10 +12,16 @@ RECIPES = catalog.recipes()
 
 
 def marks(stack: Stack, recipe: Recipe, stacks: Mapping[str, Stack]) -> list[pytest.MarkDecorator]:
-    """Deal the recipes among the stacks, one to each; `hello` is for all.
+    """Deal the recipes among the stacks, to each one that it can serve.
 
     Every stack boots in each run of the tests, and every pair in the exhaustive one. Every recipe is asked of every
     interface each day, without a server, by guest/interfaces/test_every_handler.py.
     """
-    dealt = list(RECIPES).index(recipe.name) == list(stacks).index(stack.name) % len(RECIPES)
-    return [] if dealt or recipe.name == "hello" else [pytest.mark.exhaustive]
+    chats = catalog.interface(stack.interface).protocol == "grpc"  # over HTTP: test_every_chat.py
+    served = [
+        one.name
+        for one in RECIPES.values()
+        if catalog.serves(stack, one) is None and not one.companions and (chats or not one.chats)
+    ]
+    dealt = served[list(stacks).index(stack.name) % len(served)]
+    return [] if recipe.name == dealt else [pytest.mark.exhaustive]

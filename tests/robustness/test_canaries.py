@@ -206,6 +206,7 @@ def laid_out(tmp_path: Path) -> tuple[Path, dict[str, str], list[str]]:
 RACE = ("--stack", "waitress", "--blocks", "1", "-z", "0.5s", "--wait", "--out", "out")
 
 
+@pytest.mark.exhaustive
 def test_no_canary_is_written_down_where_an_app_tells_all_and_dies_under_load(
     laid_out: tuple[Path, dict[str, str], list[str]],
 ) -> None:

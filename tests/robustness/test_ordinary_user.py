@@ -302,6 +302,7 @@ def velodrome(*arguments: str, cwd: Path, **variables: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.exhaustive
 def test_app_interpreter_installer_setup_and_teardown_of_a_comparison_are_the_users(
     user: Account, shop: Path
 ) -> None:

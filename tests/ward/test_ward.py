@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_a_blocking_call_is_named_by_its_line_and_proven_by_its_cure() -> None:
     cell = ILL[0]
     found = examined(cell, only=(cell.fault,), budget_s=60)

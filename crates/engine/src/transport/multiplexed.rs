@@ -456,10 +456,8 @@ impl<T: ByteTransport> Multiplexed<T> {
         }
         let line = &mut self.lines[number];
         if line.stage == Stage::Greeting && line.session.is_ready() {
-            if let Some(goaway) = line.session.going_away() {
-                // Another attempt at once would meet the same, again and again.
-                let why = format!("the server takes no requests: {goaway}");
-                let error = io::Error::new(io::ErrorKind::ConnectionRefused, why);
+            if line.session.going_away().is_some() {
+                let error = line.unused();
                 return self.lose(number, Some(error));
             }
             line.stage = Stage::Open;
@@ -523,7 +521,9 @@ impl<T: ByteTransport> Multiplexed<T> {
         let connection = number % self.connections.len();
         let waits_for_it = matches!(self.lines[number].stage, Stage::Opening | Stage::Greeting);
         if waits_for_it {
-            let error = why.as_ref().map_or_else(closed_at_once, copy);
+            let error = why
+                .as_ref()
+                .map_or_else(|| self.lines[number].unused(), copy);
             let (places, pending) = (&mut self.places, &mut self.pending);
             self.connections[connection].waiting.retain(|&token| {
                 // Those that were told of no room wait for nothing in particular, and go on to do so.
@@ -546,10 +546,6 @@ impl<T: ByteTransport> Multiplexed<T> {
             let _ = self.admit(connection);
         }
     }
-}
-
-fn closed_at_once() -> io::Error {
-    fault(&crate::protocol::http2::Http2Error::ClosedAtOnce)
 }
 
 /// Tells a slot of an event kept for it, together with the one before if that was its own.
@@ -660,6 +656,23 @@ impl Line {
     pub fn has_room(&self) -> bool {
         let allowed = self.session.in_flight() + self.session.room();
         self.stage == Stage::Open && (self.attached as usize) < allowed
+    }
+
+    /// Why no request could be begun on it, where the server closed it or is about to: what it said may be read together
+    /// with its close.
+    fn unused(&self) -> io::Error {
+        match self.session.going_away() {
+            // Another attempt at once would meet the same, again and again.
+            Some(goaway) => io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                format!("the server takes no requests: {goaway}"),
+            ),
+            None if self.session.is_ready() => fault(&Http2Error::EarlyClose {
+                streams: 0,
+                goaway: None,
+            }),
+            None => fault(&Http2Error::ClosedAtOnce),
+        }
     }
 
     /// Why it ended.

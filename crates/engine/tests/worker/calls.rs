@@ -13,7 +13,7 @@ use velodrome_engine::protocol::grpc::{Ask, Grpc, head};
 use velodrome_engine::record::Record;
 use velodrome_engine::spec::CallKind;
 use velodrome_engine::transport::multiplexed::Multiplexed;
-use velodrome_engine::transport::simulated::Simulated;
+use velodrome_engine::transport::simulated::{Script, Simulated};
 use velodrome_engine::worker::RequestQueue;
 use velodrome_engine::worker::RunControl;
 use velodrome_engine::worker::{Orders, Worker};
@@ -55,6 +55,13 @@ fn hi(after: Nanos) -> Does {
 
 impl Calls {
     fn run(self, answer: impl FnMut(u64, Nanos) -> Does) -> (Record, Seen) {
+        let seen = Rc::new(RefCell::new(Seen::default()));
+        let peer = Peer::new(answer, self.allowed, seen.clone());
+        let record = self.run_against(peer);
+        (record, seen.take())
+    }
+
+    fn run_against(self, server: impl Script) -> Record {
         let timeout = 2 * SECOND;
         let deadline = std::time::Duration::from_nanos(timeout);
         let path = "/helloworld.Greeter/SayHello";
@@ -75,9 +82,7 @@ impl Calls {
         };
         let clock = clock::Simulated::default();
         clock.advance_to(START);
-        let seen = Rc::new(RefCell::new(Seen::default()));
-        let peer = Peer::new(answer, self.allowed, seen.clone());
-        let below = Simulated::new(clock.clone(), peer);
+        let below = Simulated::new(clock.clone(), server);
         let transport = Multiplexed::new(below, self.connections, self.streams, self.keepalive);
         let arrivals = self
             .rate
@@ -88,7 +93,6 @@ impl Calls {
         let record = Record::new(0, 5, None);
         let slots = self.connections * self.streams as usize;
         let worker = Worker::<Grpc, _, _>::new(orders, ask, transport, clock, queue, record, slots);
-        let record = worker.run(&control).unwrap();
-        (record, seen.take())
+        worker.run(&control).unwrap()
     }
 }

@@ -1,8 +1,10 @@
 //! What becomes of calls and connections when something goes wrong.
 
 use h2::Reason;
-use velodrome_engine::clock::{MILLISECOND, SECOND};
+use velodrome_engine::clock::{MILLISECOND, Nanos, SECOND};
 use velodrome_engine::outcome::Outcome;
+use velodrome_engine::transport::Token;
+use velodrome_engine::transport::simulated::{Act, Script};
 
 use super::{Calls, hi};
 use crate::load::at;
@@ -181,6 +183,48 @@ fn each_end_of_a_call_has_its_outcome_and_an_example() {
         assert!(
             record.examples[0].1.contains(text),
             "{:?} for {does:?}",
+            record.examples
+        );
+    }
+}
+
+/// Says these bytes and closes, before any request can come.
+struct Farewell(&'static [u8]);
+
+impl Script for Farewell {
+    fn connection(&mut self, _: Token, now: Nanos) -> Vec<(Nanos, Act)> {
+        let said = Act::Send(self.0.to_vec());
+        vec![(now, Act::Accept), (now, said), (now, Act::Close)]
+    }
+
+    fn request(&mut self, _: Token, _: Nanos) -> Vec<(Nanos, Act)> {
+        Vec::new()
+    }
+
+    fn bytes(&mut self, _: Token, _: &[u8], _: Nanos) -> Vec<(Nanos, Act)> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn what_a_server_says_is_read_though_its_close_comes_with_it() {
+    const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+    const SETTINGS_AND_GOAWAY: &[u8] =
+        b"\0\0\0\x04\0\0\0\0\0\0\0\x0c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0bcalm";
+    let rows = [
+        (&b""[..], "before its SETTINGS came"),
+        (SETTINGS, "with 0 requests unanswered"),
+        (SETTINGS_AND_GOAWAY, "ENHANCE_YOUR_CALM ('calm')"),
+    ];
+    for (said, text) in rows {
+        let load = Calls {
+            requests: Some(1),
+            ..Calls::default()
+        };
+        let record = load.run_against(Farewell(said));
+        assert!(
+            record.examples[0].1.contains(text),
+            "{:?} after {said:?}",
             record.examples
         );
     }
