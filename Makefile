@@ -64,7 +64,7 @@ unit: dev
 
 test-all: $(BEFORE_TESTS)
 	cargo test --quiet --workspace -- --include-ignored
-	$(PYTEST) $(AT_ONCE) -m "not measured"
+	$(PYTEST) $(AT_ONCE) -m "not measured" --hypothesis-profile drawn
 	$(PYTEST) -m measured
 
 # Hours: each app is served some sixty times. `ward.jsonl` keeps what is done.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from velodrome.model import secrets
 from velodrome.run.machine import measuring_lock
@@ -13,6 +14,13 @@ from velodrome.run.machine import measuring_lock
 pytest_plugins = ["tests.kinds", "tests.restless"]
 
 GOLDEN = Path(__file__).parent / "golden"
+
+# The same examples each day, so that what fails was broken by a change; `make test-all` draws others (`drawn`). No
+# example has a deadline, and none is too slow: on a busy machine any of them is.
+BUSY = (HealthCheck.too_slow,)
+settings.register_profile("daily", deadline=None, derandomize=True, suppress_health_check=BUSY)
+settings.register_profile("drawn", deadline=None, print_blob=True, suppress_health_check=BUSY)
+settings.load_profile("daily")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -130,7 +130,7 @@ def test_no_file_is_no_verdict() -> None:
         judge([], STACKS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(

@@ -123,7 +123,7 @@ def test_a_secret_is_masked_in_every_form(form: str, secret: str) -> None:
         assert piece not in masked
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     some.text(some.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=8, max_size=40),
     some.sampled_from(sorted(FORMS)),

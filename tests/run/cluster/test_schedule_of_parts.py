@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from velodrome.run import engine
@@ -28,7 +28,6 @@ paces: st.SearchStrategy[Mapping[str, Any]] = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(
     paces,
     st.sampled_from(["constant", "poisson"]),
