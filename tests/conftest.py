@@ -18,8 +18,12 @@ GOLDEN = Path(__file__).parent / "golden"
 # The same examples each day, so that what fails was broken by a change; `make test-all` draws others (`drawn`). No
 # example has a deadline, and none is too slow: on a busy machine any of them is.
 BUSY = (HealthCheck.too_slow,)
-settings.register_profile("daily", deadline=None, derandomize=True, suppress_health_check=BUSY)
-settings.register_profile("drawn", deadline=None, print_blob=True, suppress_health_check=BUSY)
+settings.register_profile(
+    "daily", deadline=None, derandomize=True, max_examples=50, suppress_health_check=BUSY
+)
+settings.register_profile(
+    "drawn", deadline=None, print_blob=True, max_examples=300, suppress_health_check=BUSY
+)
 settings.load_profile("daily")
 
 

@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tests.boundaries.sources import imported, named, parsed
 
 import velodrome
 
@@ -26,23 +27,10 @@ MAY_IMPORT = {
 MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield the full name of everything of velodrome that a module imports, wherever in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute, so that a reader sees the arrow"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_imports_only_along_the_arrows(path: Path) -> None:
     room = path.relative_to(ROOT).parts[0]
-    rooms = {
-        name.split(".")[1] for name in imported(ast.parse(path.read_text())) if name.startswith("velodrome.")
-    }
+    rooms = {name.split(".")[1] for name in imported(path) if name.startswith("velodrome.")}
     assert rooms <= MAY_IMPORT[room], f"{room} may not import {sorted(rooms - MAY_IMPORT[room])}"
 
 
@@ -51,7 +39,7 @@ def test_nobody_imports_a_face() -> None:
     for room, others in MAY_IMPORT.items():
         assert {"cli", "api"} & others <= {room}
     assert "usecases" in MAY_IMPORT["cli"] & MAY_IMPORT["api"]
-    plugin = set(imported(ast.parse((ROOT / "pytest_plugin.py").read_text())))
+    plugin = set(imported(ROOT / "pytest_plugin.py"))
     assert not any(name.startswith("velodrome.cli") for name in plugin)
 
 
@@ -64,7 +52,7 @@ def test_the_rooms_of_run_lean_on_each_other_without_a_circle() -> None:
     leans: dict[str, set[str]] = {}
     for path in (ROOT / "run").rglob("*.py"):
         room = path.relative_to(ROOT / "run").parts[0].removesuffix(".py")
-        named = (name.split(".") for name in imported(ast.parse(path.read_text())))
+        named = (name.split(".") for name in imported(path))
         leans.setdefault(room, set()).update(
             parts[2] for parts in named if parts[:2] == ["velodrome", "run"] and len(parts) > 2
         )
@@ -75,7 +63,7 @@ def test_the_rooms_of_run_lean_on_each_other_without_a_circle() -> None:
 
 def test_no_imports_go_round_in_a_circle() -> None:
     """What a module imports when it is imported; what its functions import when they are called may lead back."""
-    trees = {module_name(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
+    trees = {module_name(path): parsed(path) for path in ROOT.rglob("*.py")}
     leans = {name: set(needed(name, tree, trees)) for name, tree in trees.items()}
     TopologicalSorter(leans).prepare()  # raises CycleError, which shows the circle
 
@@ -96,18 +84,18 @@ def module_name(path: Path) -> str:
 def at_once(node: ast.AST) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
-            yield from imported(child)
+            yield from named(child)
         elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not for_types(child):
             yield from at_once(child)
 
 
 def for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def test_every_folder_of_the_host_says_what_belongs_in_it() -> None:
     folders = [path for path in ROOT.rglob("__init__.py") if "guest" not in path.relative_to(ROOT).parts]
-    assert [path for path in folders if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [path for path in folders if not ast.get_docstring(parsed(path))] == []
 
 
 def test_no_test_imports_another() -> None:
@@ -115,7 +103,7 @@ def test_no_test_imports_another() -> None:
     importers = [
         f"{path.relative_to(TESTS)} imports {name}"
         for path in sorted(TESTS.rglob("*.py"))
-        for name in imported(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imported(path)
         if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
     ]
     assert importers == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from velodrome.model import secrets
@@ -123,7 +123,6 @@ def test_a_secret_is_masked_in_every_form(form: str, secret: str) -> None:
         assert piece not in masked
 
 
-@settings(max_examples=60)
 @given(
     some.text(some.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=8, max_size=40),
     some.sampled_from(sorted(FORMS)),

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.made import KNOWN, RECIPES, problems, study
 
@@ -141,7 +141,6 @@ def test_nesting_without_end_is_reported() -> None:
     assert "nested too deeply" in problems("x = " + "[" * 5000 + "]" * 5000)[0]
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_whatever_is_changed_in_a_good_file_it_is_read_or_refused(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(GOOD) - 1))

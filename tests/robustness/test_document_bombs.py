@@ -265,7 +265,7 @@ def read_in_time(path: Path) -> None:
     assert time.process_time() - began < 2 * MOST_S, path.read_bytes()[:10_000]
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=150)
+@settings(suppress_health_check=list(HealthCheck))
 @given(written())
 def test_any_document_that_repeats_itself_is_read_within_the_budget(tmp_path: Path, text: str) -> None:
     path = tmp_path / "openapi.yaml"

@@ -13,12 +13,12 @@ from __future__ import annotations
 import ast
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module, util
 from pathlib import Path
 from pkgutil import ModuleInfo, iter_modules
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,13 @@ def one(kind: Kind, name: str, extra: Sequence[str] = ()) -> Any:
     raise NoSuchNameError(kind.noun, name, [entry.name for entry in found if not entry.error], error)
 
 
-def shipped(kind: Kind) -> Iterator[Entry]:
-    """Yield the plugins of a kind that come with velodrome."""
+@lru_cache(maxsize=None)
+def shipped(kind: Kind) -> Tuple[Entry, ...]:
+    """Return the plugins of a kind that come with velodrome: its folders are listed once in a process."""
+    return tuple(_shipped(kind))
+
+
+def _shipped(kind: Kind) -> Iterator[Entry]:
     package = import_module(kind.package)
     for found in iter_modules(package.__path__):
         if found.name.startswith("_"):

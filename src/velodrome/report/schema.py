@@ -1,7 +1,7 @@
 """JSON Schemas of what velodrome writes, made from the nouns (`python -m velodrome.report.schema docs`)."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,21 +106,24 @@ def doctor() -> dict[str, Any]:
     return {"$schema": DIALECT, **TypeAdapter(DoctorDocument).json_schema(mode="serialization")}
 
 
-def documents() -> dict[str, str]:
-    """Return the text of each schema by the name of its file."""
-    made = {
-        "results.schema.json": results(),
-        "verdict.schema.json": verdict(),
-        "load.schema.json": load(),
-        "search.schema.json": search(),
-        "capacity.schema.json": capacity(),
-        "tune.schema.json": tune(),
-        "diff.schema.json": diff(),
-        "doctor.schema.json": doctor(),
-    }
-    return {name: written(plain) for name, plain in made.items()}
+DOCUMENTS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "results.schema.json": results,
+    "verdict.schema.json": verdict,
+    "load.schema.json": load,
+    "search.schema.json": search,
+    "capacity.schema.json": capacity,
+    "tune.schema.json": tune,
+    "diff.schema.json": diff,
+    "doctor.schema.json": doctor,
+}
+"""What returns each schema, by the name of its file."""
+
+
+def text(name: str) -> str:
+    """Return what stands in the file of a schema."""
+    return written(DOCUMENTS[name]())
 
 
 if __name__ == "__main__":
-    for name, content in documents().items():
-        (Path(sys.argv[1]) / name).write_text(content, encoding="utf-8")
+    for name in DOCUMENTS:
+        (Path(sys.argv[1]) / name).write_text(text(name), encoding="utf-8")

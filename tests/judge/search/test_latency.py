@@ -26,6 +26,7 @@ def loads(rate: float, seconds: float, boots: int = BOOTS) -> list[Measurement]:
     ]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("load", "p99_ms"), MD1)
 def test_the_p99_of_a_queue_is_what_theory_says(load: float, p99_ms: float) -> None:
     found = latency_at(load, load / SERVICE_S, load_metric("p99"), loads(load / SERVICE_S, 400.0))
@@ -34,6 +35,7 @@ def test_the_p99_of_a_queue_is_what_theory_says(load: float, p99_ms: float) -> N
     assert found.requests == pytest.approx(BOOTS * 400 * load / SERVICE_S, rel=0.02)
 
 
+@pytest.mark.simulation
 def test_a_percentile_with_few_requests_beyond_has_an_interval_that_holds_the_true_one_in_two_worlds_of_three() -> (
     None
 ):

@@ -156,7 +156,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECES | st.text(max_size=60).map(lambda text: text + "\n") | st.binary(max_size=60)))
 def test_any_file_of_lines_is_an_answer_or_one_clear_error(tmp_path: Path, pieces: list[str | bytes]) -> None:
     path = tmp_path / "access.log"

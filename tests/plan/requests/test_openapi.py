@@ -273,7 +273,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=200)
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_document_is_an_answer_or_one_clear_error(tmp_path: Path, data: st.DataObject) -> None:
     operation = st.fixed_dictionaries(

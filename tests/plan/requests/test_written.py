@@ -59,7 +59,7 @@ REQUESTS = st.builds(
 )
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=100)
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     st.lists(REQUESTS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.lists(WORDS, max_size=2)
 )
