@@ -10,12 +10,13 @@ import pytest
 from tests.run.supervision.ends import eventually, gone
 
 from velodrome.run.supervision import orphans, scratch
-from velodrome.run.supervision.orphans import MARK
 from velodrome.run.supervision.warden import started
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere nobody may read the marks of processes"
 )
+MARK = f"{orphans.MARK}_OF_TEST_{os.getpid()}"
+"""Where marks stand here: any velodrome that starts meanwhile ends what carries one under the real name."""
 DEAD = 4194399
 """Above the largest process number of Linux."""
 WITH_CHILD = """
@@ -27,6 +28,11 @@ print("up", flush=True)
 time.sleep(600)
 """
 """With a child and a grandchild that have no mark."""
+
+
+@pytest.fixture(autouse=True)
+def marks_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphans, "_ENTRY", f"{MARK}=".encode())
 
 
 def carrier(mark: str) -> subprocess.Popen[str]:
@@ -82,7 +88,8 @@ def test_a_mark_that_tells_no_owner_condemns_nobody(mark: str) -> None:
 
 
 def test_neither_we_nor_who_started_us_are_orphans(tmp_path: Path) -> None:
-    code = "from velodrome.run.supervision import orphans; orphans.sweep(); print('alive')"
+    own = f"orphans._ENTRY = b'{MARK}='"
+    code = f"from velodrome.run.supervision import orphans; {own}; orphans.sweep(); print('alive')"
     mark = f"00:{DEAD}:77:{tmp_path}/lock"
     ran = subprocess.run(
         ["/bin/sh", "-c", f'"{sys.executable}" -c "{code}"; echo too'],
