@@ -233,7 +233,7 @@ fn attend(
         }
         if now >= next_tick {
             next_tick = now + TICK;
-            let tick = progress.tick(now, milestones.start.unwrap_or(now), milestones.over);
+            let tick = progress.tick(now, milestones.start, milestones.over);
             go_on &= on_event(&serde_json::to_string(&tick).expect("numbers and names"));
         }
         if !go_on {

@@ -185,8 +185,8 @@ impl Progress {
         }
     }
 
-    /// What to tell now.
-    pub fn tick(&self, now: Nanos, start: Nanos, over: bool) -> Tick {
+    /// How far the load is. `start`: when measuring begins, none while that is not known.
+    pub fn tick(&self, now: Nanos, start: Option<Nanos>, over: bool) -> Tick {
         let complete = self
             .slices
             .values()
@@ -196,12 +196,12 @@ impl Progress {
             event: "tick",
             phase: if over {
                 "drain"
-            } else if now < start {
+            } else if start.is_none_or(|start| now < start) {
                 "warmup"
             } else {
                 "measure"
             },
-            at_s: (now as f64 - start as f64) / SECOND as f64,
+            at_s: start.map_or(0.0, |start| (now as f64 - start as f64) / SECOND as f64),
             requests: self.requests,
             ok: self.ok,
             errors: self.requests - self.ok,
@@ -272,13 +272,22 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_measured_before_the_beginning_is_known() {
+        let progress = Progress::new(1, true);
+        let tick = |start| progress.tick(2 * SECOND, start, false);
+        assert_eq!((tick(None).phase, tick(None).at_s), ("warmup", 0.0));
+        assert_eq!(tick(Some(3 * SECOND)).phase, "warmup");
+        assert_eq!(tick(Some(SECOND)).phase, "measure");
+    }
+
+    #[test]
     fn a_second_merges_the_histograms_of_all_threads() {
         let mut progress = Progress::new(2, false);
         for index in -2..6 {
             progress.add(&slice(0, index, 3, 1_000_000));
             progress.add(&slice(1, index, 1, 9_000_000));
         }
-        let tick = progress.tick(1_600_000_000, 100_000_000, false);
+        let tick = progress.tick(1_600_000_000, Some(100_000_000), false);
         assert_eq!(
             (tick.requests, tick.ok, tick.errors, tick.in_flight),
             (36, 24, 12, 6)

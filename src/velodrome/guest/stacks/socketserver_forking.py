@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import socketserver
+from typing import Any
 
-from velodrome.guest.raw.process import arguments, command, end_on_sigterm
+from velodrome.guest.raw.process import (
+    arguments,
+    command,
+    end_on_sigterm,
+    sigterm_held_back,
+    sigterm_let_through,
+)
 from velodrome.guest.stack import Launch, Process, Stack, one_per_worker
 from velodrome.guest.stacks._socketserver import endpoint, server
 from velodrome.guest.workers import load
@@ -31,6 +38,20 @@ stack = Stack(
 )
 
 
+class Forking(socketserver.ForkingTCPServer):
+    """The server of the standard library, which can be ended while it forks."""
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Fork, and note the child before SIGTERM looks for those to end."""
+        with sigterm_held_back():
+            super().process_request(request, client_address)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Respond, in the child."""
+        sigterm_let_through()
+        super().finish_request(request, client_address)
+
+
 def end_children(forking: socketserver.ForkingTCPServer) -> None:
     """Kill what still answers and leave no zombie."""
     for pid in list(forking.active_children or ()):
@@ -44,7 +65,7 @@ def end_children(forking: socketserver.ForkingTCPServer) -> None:
 def main() -> None:
     """Serve till SIGTERM."""
     options = arguments("backlog", "workers")
-    forking = server(socketserver.ForkingTCPServer, options, endpoint(load(options.app), keep=False))
+    forking = server(Forking, options, endpoint(load(options.app), keep=False))
     forking.max_children = options.workers
     end_on_sigterm(lambda: end_children(forking))
     forking.serve_forever()
