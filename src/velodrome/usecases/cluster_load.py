@@ -60,8 +60,7 @@ def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
 async def _listed(address: talking.Address, way: Any) -> list[dict[str, Any]]:
     players = await conducting.present(address, way)
     try:
-        for player in players:
-            await player.alignment()
+        await conducting.align(players)
         return [_row(player) for player in players]
     finally:
         for player in players:

@@ -23,6 +23,7 @@ from velodrome.model.errors import (
 from velodrome.run.cluster import keys
 
 try:
+    import dask
     from distributed import Scheduler, Worker
     from distributed.core import rpc
     from distributed.security import Security
@@ -45,6 +46,9 @@ __all__ = [
 for _name in ("distributed", "distributed.worker", "distributed.scheduler", "distributed.core", "tornado"):
     # What goes wrong is reported here, in sentences; and a log of Dask's might quote what was sent.
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
+
+dask.config.set({"distributed.worker.profile.enabled": False})
+"""Else each agent looks at its own stack a hundred times a second, on CPUs that are the load's."""
 
 Result = TypeVar("Result")
 
