@@ -25,6 +25,7 @@ from velodrome.model.errors import (
 from velodrome.run.cluster import clocks, merging, talking
 from velodrome.run.cluster.clocks import Alignment, Reading, Windows
 from velodrome.run.engine import LoadSpec
+from velodrome.run.supervision import own_process
 
 OnEvent = Callable[[Mapping[str, Any]], bool]
 Document = dict[str, Any]
@@ -153,6 +154,7 @@ async def load(
     Raises NoAgentsError, AgentsDifferError, AgentRefusedError, AgentLostError before anything is loaded, and
     CoordinatorError.
     """
+    own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
     players = [one for one in await present(address, way) if "load" in one.facts["roles"]]
     try:
         _agree(players, spec, str(address))

@@ -52,6 +52,8 @@ dask.config.set({"distributed.worker.profile.enabled": False})
 
 Result = TypeVar("Result")
 
+FILES = 1 << 20
+"""Descriptors that a coordinator or a command would like to have: some for each agent, and 1,024 are usual."""
 PORT = 8786
 """Dask's own."""
 ANSWER_S = 5.0
