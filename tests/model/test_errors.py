@@ -207,6 +207,7 @@ CLUSTER: Sequence[VelodromeError] = (
     cluster.AgentRefusedError("eu-1", "it carries another load; wait until that has ended"),
     cluster.AgentsDifferError("version", {"eu-1": "0.1.0", "us-1": "0.2.0"}),
     cluster.NoAgentsError("tls://10.0.0.1:8786"),
+    cluster.TooFewCpusError(200_000.0, 3, 8.4, 2),
 )
 
 FAMILIES: Mapping[str, tuple[ModuleType, Sequence[VelodromeError]]] = {

@@ -106,8 +106,9 @@ Timeout = Annotated[str, Option(help="Count a response later than this as an err
 Agents = Annotated[
     str | None,
     Option(
-        metavar="ADDRESS|N",
-        help="Carry the load by the agents of a coordinator (tls://host:8786), or by N agents of this machine.",
+        metavar="ADDRESS|N|auto",
+        help="Carry the load by the agents of a coordinator (tls://host:8786), or by N agents of this machine; "
+        "auto: as many as the rate takes, by a look of a second.",
     ),
 ]
 Keys = Annotated[

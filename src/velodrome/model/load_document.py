@@ -251,6 +251,7 @@ class Agent(TypedDict):
     offset_ms: float | None
     uncertainty_ms: float | None
     drift_ppm: float | None
+    drift_uncertainty_ppm: float | None
     round_trip_ms: float | None
 
 

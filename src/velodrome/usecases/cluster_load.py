@@ -3,16 +3,19 @@
 document = load(Work(LoadSpec(url="http://127.0.0.1:8000/", rate=500, duration_s=10), agents="2"), on_event)
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from velodrome.judge.bottleneck import bottleneck, evidence
-from velodrome.model.errors import ClusterAddressError, UsageError
+from velodrome.model.errors import ClusterAddressError, TooFewCpusError, UsageError
 from velodrome.run.cluster import conducting, coordinator, keys, talking
 from velodrome.run.cluster.conducting import OnEvent, Player
 from velodrome.run.engine import LoadSpec
+from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import scratch
 from velodrome.usecases.load import Work
 
@@ -21,19 +24,101 @@ Document = dict[str, Any]
 MOST_LOCAL = 64
 """Agents of one machine: more share its CPUs, and measure each other."""
 LOOPBACK = "127.0.0.1"
+AUTO = "auto"
+LOOK_S, LOOK_RATE = 1.0, 10_000.0
+"""How long the look before a load takes, and at which rate at most: one CPU can do it, and at higher rates a request
+costs less, because several are sent at each waking."""
+PLANNED = 0.6
+"""Of a CPU, that agents are planned to use: on a busier one a request waits for those before it."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """How many agents a rate takes, by what one request took of a CPU."""
+
+    rate: float
+    """The highest of the load, requests a second."""
+    cpu_s: float
+    """Of one request."""
+    threads: int
+    """Of each agent."""
+
+    @property
+    def agents(self) -> int:
+        """So many at least, none of them busier than planned."""
+        return max(1, math.ceil(self.rate * self.cpu_s / (PLANNED * self.threads)))
+
+    @property
+    def note(self) -> str:
+        """For whoever reads the result."""
+        share = self.rate * self.cpu_s / (self.agents * self.threads)
+        return (
+            f"{self.agents} agent{'s' * (self.agents > 1)}, because a request took {self.cpu_s * 1e6:.1f} µs of CPU in "
+            f"a look of {LOOK_S:g} s: {share:.0%} of a CPU for each thread at {self.rate:,.0f}/s"
+        )
 
 
 def load(work: Work, on_event: OnEvent) -> Document:
     """Carry a load by its agents and return its document, with `agents`, `server` (null) and `limit`.
 
-    `work.agents` is the address of a coordinator, or a number: so many agents of this machine. `on_event` gets how it
-    goes, and ends the load by returning False. Raises ClusterAddressError, ClusterKeysError, CoordinatorError,
-    NoAgentsError, AgentsDifferError, AgentRefusedError, AgentLostError, UsageError.
+    `work.agents` is the address of a coordinator, or a number: so many agents of this machine; `auto`: as many as a
+    short look says, which `work.notes` then have. `on_event` gets how it goes, and ends the load by returning False.
+    Raises ClusterAddressError, ClusterKeysError, CoordinatorError, NoAgentsError, AgentsDifferError, AgentRefusedError,
+    AgentLostError, TooFewCpusError, UsageError.
     """
     if work.idle:
         raise UsageError("--idle holds connections from this machine; leave it out with --agents")
-    with by_agents(work.agents or "1", Path(work.keys) if work.keys else None) as carried:
-        return carried(work.spec, on_event)
+    agents = work.agents or "1"
+    if agents == AUTO:
+        need = looked(work.spec)
+        agents, work.notes = str(need.agents), [*work.notes, need.note]
+    with by_agents(agents, Path(work.keys) if work.keys else None) as carried:
+        document = carried(work.spec, on_event)
+    if (more := _more(work.spec, document)) is not None:
+        work.notes = [*work.notes, more]
+    return document
+
+
+def looked(spec: LoadSpec) -> Need:
+    """Return how many agents of this machine a load takes, by a short load of the same target by one of them.
+
+    Raises UsageError for a closed loop, TooFewCpusError where this machine has too few, and what `load` does.
+    """
+    rate = highest(spec)
+    if rate is None:
+        raise UsageError("a closed loop has no rate that agents could be counted for; give -R, or --agents N")
+    look = spec.changed(
+        rate=min(rate, LOOK_RATE), schedule=(), duration_s=LOOK_S, requests=None, warmup_s=0.0
+    )
+    with by_agents("1") as carried:
+        document = carried(look, lambda _: True)
+    need = Need(rate, _cpu_s(document), spec.threads)
+    cpus = len(usable_cpus())
+    if need.agents * spec.threads > cpus:
+        raise TooFewCpusError(rate, need.agents * spec.threads, need.cpu_s * 1e6, cpus)
+    return need
+
+
+def highest(spec: LoadSpec) -> float | None:
+    """Return the highest rate of a load; None: it is a closed loop."""
+    steps = [float(step[name]) for step in spec.schedule for name in ("rate", "to_rate") if step.get(name)]
+    return max(steps, default=spec.rate)
+
+
+def _cpu_s(document: Mapping[str, Any]) -> float:
+    return float(document["generator"]["cpu_s"]) / max(document["requests"], 1)
+
+
+def _more(spec: LoadSpec, document: Mapping[str, Any]) -> str | None:
+    """Return how many agents it would have taken, if the busiest was at its end."""
+    rate = highest(spec)
+    if rate is None or not document["generator"]["saturated"]:
+        return None
+    need, had = Need(rate, _cpu_s(document), spec.threads), len(document["agents"])
+    return (
+        f"{max(need.agents, had + 1)} agents with free CPUs are needed for {rate:,.0f}/s instead of {had}, by what a "
+        f"request took of a CPU here ({need.cpu_s * 1e6:.1f} µs)"
+    )
 
 
 @contextmanager
@@ -60,8 +145,7 @@ def listed(agents: str, folder: Path | None = None) -> list[dict[str, Any]]:
 async def _listed(address: talking.Address, way: Any) -> list[dict[str, Any]]:
     players = await conducting.present(address, way)
     try:
-        for player in players:
-            await player.alignment()
+        await conducting.align(players)
         return [_row(player) for player in players]
     finally:
         for player in players:
@@ -86,10 +170,10 @@ def _coordinator(agents: str, folder: Path | None) -> Iterator[tuple[str, Path |
     Also on loopback with keys, made for this load alone: who reaches an agent can run code as this user, and others may
     use this machine.
     """
-    if not agents.isdecimal():
+    if not agents.isdecimal() and agents != AUTO:
         yield agents, folder
         return
-    if not 1 <= int(agents) <= MOST_LOCAL:
+    if agents == AUTO or not 1 <= int(agents) <= MOST_LOCAL:
         raise ClusterAddressError(agents)
     with scratch.held("keys") as made:
         keys.make(made)

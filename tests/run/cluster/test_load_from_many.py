@@ -25,6 +25,7 @@ from velodrome.model.errors import (
     ClusterKeysError,
     CoordinatorError,
     NoAgentsError,
+    TooFewCpusError,
     UsageError,
 )
 from velodrome.run import engine
@@ -143,7 +144,8 @@ def test_agents_are_listed_with_their_clocks(cluster: str) -> None:
         ("local-1", ["load"], []),
     ]
     for row in found:  # of one machine, whose clock is this one
-        assert abs(row["offset_ms"]) <= row["uncertainty_ms"] == row["round_trip_ms"] / 2
+        assert abs(row["offset_ms"]) <= row["uncertainty_ms"]
+        assert row["uncertainty_ms"] == pytest.approx(row["round_trip_ms"] / 2, rel=1e-3)
 
 
 def test_an_agent_loads_only_what_it_was_started_for(cluster: str) -> None:
@@ -295,6 +297,31 @@ def test_a_load_over_tls_by_agents_of_its_own(server: Counted) -> None:
     document = cluster_load.load(Work(spec(server, requests=20), agents="2"), go_on)
     assert document["ok"] == len(set(server.paths)) == 20
     assert all(row["address"].startswith("tls://") for row in document["agents"])
+
+
+@pytest.mark.exhaustive
+def test_as_many_agents_as_the_rate_takes_by_a_short_look(server: Counted) -> None:
+    work = Work(spec(server, rate=200.0, duration_s=1.0), agents="auto")
+    document = cluster_load.load(work, go_on)
+    assert [row["name"] for row in document["agents"]] == ["local-0"]
+    assert document["requests"] == 200
+    assert len(server.came) == 400, "the look sends what the load sends, before it"
+    assert "200/s" in work.notes[0]
+    with pytest.raises(TooFewCpusError):
+        cluster_load.load(Work(spec(server, rate=10_000_000.0, duration_s=1.0), agents="auto"), go_on)
+    with pytest.raises(UsageError, match="closed loop"):
+        cluster_load.load(Work(spec(server, requests=1), agents="auto"), go_on)
+
+
+def test_agents_are_counted_by_the_busiest_moment_and_what_a_request_takes() -> None:
+    steps = ({"rate": 100.0, "duration_s": 1.0}, {"rate": 500.0, "to_rate": 90_000.0, "duration_s": 1.0})
+    assert cluster_load.highest(LoadSpec(url="http://127.0.0.1:9/", schedule=steps)) == 90_000
+    assert cluster_load.highest(LoadSpec(url="http://127.0.0.1:9/", rate=7.0)) == 7
+    assert cluster_load.highest(LoadSpec(url="http://127.0.0.1:9/")) is None
+    # 90,000/s of 10 µs are 0.9 of a CPU: two agents of one thread at 45 %, one of two.
+    assert cluster_load.Need(90_000, 10e-6, 1).agents == 2
+    assert cluster_load.Need(90_000, 10e-6, 2).agents == 1
+    assert cluster_load.Need(10, 10e-6, 1).agents == 1
 
 
 def test_no_agents_and_no_keys_are_said(tmp_path_factory: pytest.TempPathFactory, server: Counted) -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         CoordinatorError,
         NoAgentsError,
         PlainTcpError,
+        TooFewCpusError,
     )
     from velodrome.model.errors.lab import (
         AccountError,
@@ -245,6 +246,7 @@ __all__ = [
     "TeardownInterruptedError",
     "TerminalError",
     "ThresholdError",
+    "TooFewCpusError",
     "TooLargeError",
     "TooSlowError",
     "TwoSourcesError",

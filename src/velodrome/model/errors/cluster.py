@@ -93,6 +93,17 @@ class AgentsDifferError(UsageError):
         )
 
 
+class TooFewCpusError(UsageError):
+    """Raised for a rate that takes more agents than this machine has CPUs for."""
+
+    def __init__(self, rate: float, agents: int, cpu_us: float, cpus: int) -> None:
+        super().__init__(
+            f"{rate:,.0f} requests/s take {agents} agents with a CPU each, by what a request took in a short look "
+            f"({cpu_us:.1f} µs of CPU), and there are {cpus} CPUs here. Start agents on other hosts with velodrome "
+            "agent, and give --agents tls://host:8786 (docs/cluster.md)"
+        )
+
+
 class NoAgentsError(UsageError):
     """Raised where a coordinator has no agents for a load."""
 

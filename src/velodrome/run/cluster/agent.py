@@ -29,6 +29,7 @@ import psutil
 from velodrome.model.errors import AgentEndedError, VelodromeError
 from velodrome.run import engine
 from velodrome.run.cluster import talking
+from velodrome.run.cluster.clocks import Clock
 from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import python, scratch
 
@@ -38,6 +39,8 @@ SILENT_S = 2.4
 """Without a poll for so long, the load has lost whoever conducts it. With a look and a tick of the engine, the last
 request is sent within three seconds."""
 LOOK_S = 0.2
+KEPT_S = 30.0
+"""For what was measured to be taken: of a thousand agents it is taken in turn, and a network may be cut meanwhile."""
 READY_S = 60.0
 """For the engine to be ready: it may have to look a name up, and to open 100,000 connections."""
 ROLES = ("load",)
@@ -83,10 +86,11 @@ class Part:
 
 
 class Agent(talking.Worker):
-    """See the module."""
+    """See the module. `clock` is what it takes for the time."""
 
-    def __init__(self, address: str, policy: Policy, **how: Any) -> None:
+    def __init__(self, address: str, policy: Policy, *, clock: Clock | None = None, **how: Any) -> None:
         self.policy = policy
+        self.time = clock or Clock()
         self.part: Part | None = None
         name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
         super().__init__(
@@ -124,17 +128,17 @@ class Agent(talking.Worker):
                 "user": psutil.Process().username(),
                 **asdict(self.policy),
                 "cpus": list(self.policy.cpus or usable_cpus()),
-                "busy": self.part is not None,
+                "busy": self.part is not None and not self.part.done.is_set(),
             }
         )
 
     async def clock(self) -> int:
         """Return the time of its monotonic clock, nanoseconds."""
-        return time.monotonic_ns()
+        return self.time.now()
 
     async def prepare(self, load: str, spec: str, body: bytes, expected: bytes | None) -> str:
         """Have an engine get ready for a part; return once it is, as JSON."""
-        if self.part is not None:
+        if self.part is not None and not self.part.done.is_set():
             return _refused("UsageError", "it carries another load")
         fields = json.loads(spec)
         asked = set(fields.get("allow_target") or ())
@@ -168,14 +172,14 @@ class Agent(talking.Worker):
         if part is None:
             return False
         part.polled = time.monotonic()
-        part.child.send(b"begin %d\n" % at_ns)
+        part.child.send(b"begin %d\n" % self.time.for_engine(at_ns))
         return True
 
     async def poll(self, load: str) -> str:
         """Return how far the part is, as JSON."""
         part = self._of(load)
         if part is None:
-            return json.dumps({"phase": "unknown", "now": time.monotonic_ns()})
+            return json.dumps({"phase": "unknown", "now": self.time.now()})
         part.polled = time.monotonic()
         return json.dumps(
             {
@@ -183,7 +187,7 @@ class Agent(talking.Worker):
                 "tick": part.tick,
                 "error": part.error,
                 "kind": part.kind,
-                "now": time.monotonic_ns(),
+                "now": self.time.now(),
             }
         )
 
@@ -207,14 +211,15 @@ class Agent(talking.Worker):
         return self.part if self.part is not None and self.part.number == load else None
 
     async def _watch(self, part: Part) -> None:
-        """End a part that nobody asks for any more, and forget it."""
+        """End a part that nobody asks for any more, and forget it in the end."""
         try:
-            while self.part is part and not (part.done.is_set() and part.error):
+            while self.part is part:
                 await asyncio.sleep(LOOK_S)
-                if time.monotonic() - part.polled > SILENT_S and part.phase != "preparing":
+                silent_s = time.monotonic() - part.polled
+                if silent_s > (KEPT_S if part.done.is_set() else SILENT_S) and part.phase != "preparing":
                     part.end()
-                    await part.done.wait()
-                    break
+                    if part.done.is_set():
+                        break
         finally:
             part.end()
             if self.part is part:
@@ -318,11 +323,20 @@ async def serve(
     host: str | None = None,
     port: int = 0,
     on_ready: Any = None,
+    clock: Clock | None = None,
 ) -> None:
     """Be an agent until the coordinator goes. Raises CoordinatorError, AgentEndedError."""
     reached = talking.Address.read(address)
     await talking.workers(reached, way)  # raises, with the cause, where there is none
-    agent = Agent(str(reached), policy, host=host, port=port, protocol=f"{reached.scheme}://", security=way)
+    agent = Agent(
+        str(reached),
+        policy,
+        clock=clock,
+        host=host,
+        port=port,
+        protocol=f"{reached.scheme}://",
+        security=way,
+    )
     try:
         await agent
         if on_ready is not None:

@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets as random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,15 +23,25 @@ from velodrome.model.errors import (
     UsageError,
 )
 from velodrome.run.cluster import clocks, merging, talking
-from velodrome.run.cluster.clocks import Alignment, Reading
+from velodrome.run.cluster.clocks import Alignment, Reading, Windows
 from velodrome.run.engine import LoadSpec
+from velodrome.run.supervision import own_process
 
 OnEvent = Callable[[Mapping[str, Any]], bool]
 Document = dict[str, Any]
 
-READINGS = 20
-"""Of each clock, before and after a load."""
-POLL_S = 0.2
+READINGS, FEWEST_READINGS = 20, 4
+"""Of each clock, before and after a load; and of many clocks."""
+MOST_READINGS = 4000
+"""Of all clocks together, unless each then had too few: a reading takes a third of a millisecond here."""
+READING_S = 0.0005
+"""From one reading to the next, of whichever clocks: at once they would wait for each other, and show that time."""
+AT_ONCE = 32
+"""Agents that are met at once: each has a handshake of its own."""
+POLL_S, SLOWEST_POLL_S = 0.2, 1.0
+"""From one question to an agent to the next; of many agents it is longer, so that this process keeps up."""
+EACH_S = 0.001
+"""Of that, for each agent; and of the time that all need to hear of the beginning."""
 LOST_S = 2.0
 """An agent that says nothing for so long is lost: it ends its own load half a second later."""
 LEAD_S = 0.25
@@ -50,6 +60,8 @@ class Player:
     line: talking.Line
     facts: Mapping[str, Any]
     readings: list[Reading] = field(default_factory=list)
+    """Before the load."""
+    during: Windows = field(default_factory=Windows)
     before: clocks.Offset | None = None
     tick: Mapping[str, Any] | None = None
     phase: str = "preparing"
@@ -69,26 +81,68 @@ class Player:
         theirs = await self.line.call("velodrome_clock")
         return Reading(sent, theirs, time.monotonic_ns())
 
-    async def alignment(self) -> None:
+    async def alignment(self, turns: "Turns") -> None:
         """Read its clock before a load. Raises AgentLostError."""
-        self.readings = [await self.read_clock() for _ in range(READINGS)]
+        self.readings = await turns.readings(self)
         self.before = clocks.best(self.readings).offset
 
     def aligned(self, after: Sequence[Reading]) -> Alignment | None:
         """Return how its clock stood in a load; None: it was lost before anybody knew."""
         if self.before is None:
             return None
-        last = clocks.best(after).offset if after else self.before
-        return Alignment(self.before, last, clocks.best([*self.readings, *after]).round_trip_ns)
+        during = self.during.kept
+        last = clocks.best(after).offset if after else during[-1].offset if during else self.before
+        least = clocks.best([*self.readings, *during, *after]).round_trip_ns
+        return Alignment(self.before, [one.offset for one in during], last, least)
+
+
+class Turns:
+    """Has clocks read one reading after the other, however many agents there are and however far away they are."""
+
+    def __init__(self, agents: int) -> None:
+        self.each = min(READINGS, max(FEWEST_READINGS, MOST_READINGS // max(agents, 1)))
+        self._next = 0.0
+
+    async def readings(self, player: Player) -> list[Reading]:
+        """Return readings of a clock. Raises AgentLostError."""
+        found = []
+        for _ in range(self.each):
+            now = time.monotonic()
+            self._next = max(self._next + READING_S, now)
+            if self._next > now:
+                await asyncio.sleep(self._next - now)
+            found.append(await player.read_clock())
+        return found
+
+
+async def align(players: Sequence[Player]) -> None:
+    """Read the clocks of agents before a load. Raises AgentLostError."""
+    turns = Turns(len(players))
+    await _all(player.alignment(turns) for player in players)
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Do all at once; where one fails, the others are ended, and it is raised."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def present(address: talking.Address, way: talking.Security) -> list[Player]:
     """Return the agents of a coordinator, in the order of their names. Raises CoordinatorError, AgentLostError."""
-    found = []
-    for where, worker in (await talking.workers(address, way)).items():
-        line = talking.Line(where, str(worker.get("name") or where), way)
-        facts = json.loads(await line.call("velodrome_facts"))
-        found.append(Player(line, facts))
+    known = await talking.workers(address, way)
+    at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def met(where: str, name: str) -> Player:
+        line = talking.Line(where, name, way)
+        async with at_once:
+            return Player(line, json.loads(await line.call("velodrome_facts")))
+
+    names = {where: str(worker.get("name") or where) for where, worker in known.items()}
+    found = await _all(met(where, name) for where, name in names.items())
     return sorted(found, key=lambda one: one.name)
 
 
@@ -100,13 +154,13 @@ async def load(
     Raises NoAgentsError, AgentsDifferError, AgentRefusedError, AgentLostError before anything is loaded, and
     CoordinatorError.
     """
+    own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
     players = [one for one in await present(address, way) if "load" in one.facts["roles"]]
     try:
         _agree(players, spec, str(address))
         return await _Load(spec, players, on_event).carry()
     finally:
-        for player in players:
-            await player.line.close()
+        await asyncio.gather(*(player.line.close() for player in players))
 
 
 def _agree(players: Sequence[Player], spec: LoadSpec, address: str) -> None:
@@ -158,12 +212,14 @@ class _Load:
         self.number = random.token_hex(8)
         self.ended = False
         self.begun = False
+        self.ready = asyncio.Event()
+        """All agents are."""
+        self.every_s = min(SLOWEST_POLL_S, max(POLL_S, EACH_S * len(players)))
 
     async def carry(self) -> Document:
         """Run it, and have it ended on every agent whatever happens here."""
         try:
-            for player in self.players:  # one after the other: at once they would wait for each other
-                await player.alignment()
+            await align(self.players)
             await self._get_ready()
             await self._begin()
             await asyncio.gather(*(self._follow(player) for player in self.players), self._show())
@@ -174,7 +230,7 @@ class _Load:
 
     async def _get_ready(self) -> None:
         """Pass the barrier: every agent has its connections. Raises AgentRefusedError, AgentLostError."""
-        await asyncio.gather(*(self._prepare(number) for number in range(len(self.players))))
+        await _all(self._prepare(number) for number in range(len(self.players)))
 
     async def _prepare(self, number: int) -> None:
         player, many = self.players[number], len(self.players)
@@ -193,10 +249,14 @@ class _Load:
         if not said["ready"]:
             raise AgentRefusedError(player.name, said["error"])
         player.phase = "ready"
-        while not self.begun:  # the others may take long, and an agent that nobody asks ends its load
-            if all(one.phase == "ready" for one in self.players):
+        if all(one.phase == "ready" for one in self.players):
+            self.ready.set()
+        while (
+            not self.ready.is_set()
+        ):  # the others may take long, and an agent that nobody asks ends its load
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.ready.wait(), self.every_s)
                 return
-            await asyncio.sleep(POLL_S / 4)
             await self._poll(player)
             if player.phase != "ready":
                 raise AgentRefusedError(player.name, "its engine ended before all agents were ready")
@@ -204,15 +264,18 @@ class _Load:
     async def _begin(self) -> None:
         """Call the beginning: a moment of each agent's own clock."""
         slowest = max(clocks.best(player.readings).round_trip_ns for player in self.players)
-        start = time.monotonic_ns() + round(LEAD_S * 1e9) + 10 * slowest
+        lead = LEAD_S + EACH_S * len(self.players)
+        start = time.monotonic_ns() + round(lead * 1e9) + 10 * slowest
         self.begun = True
         calls = []
         for player in self.players:
-            assert player.before is not None
+            # The latest word of a clock that drifts, which getting ready may have taken a minute of.
+            player.before = clocks.best_at([*player.readings, *player.during.kept], start)
+            player.during = Windows()
             calls.append(
                 player.line.call("velodrome_begin", load=self.number, at_ns=start + player.before.ns)
             )
-        for player, said in zip(self.players, await asyncio.gather(*calls), strict=True):
+        for player, said in zip(self.players, await _all(calls), strict=True):
             if not said:
                 raise AgentLostError(player.name, player.line.address, "it has forgotten the load")
 
@@ -223,7 +286,7 @@ class _Load:
                 said = await self._poll(player)
                 if player.phase in ("done", "failed", "unknown"):
                     break
-                await asyncio.sleep(POLL_S)
+                await asyncio.sleep(self.every_s)
             if player.phase != "done":
                 player.lost = said.get("error") or "its engine ended"
             else:
@@ -242,14 +305,13 @@ class _Load:
             await player.line.call("velodrome_poll", LOST_S, load=self.number)
         )
         player.phase, player.tick = said["phase"], said.get("tick") or player.tick
-        player.readings.append(Reading(sent, said["now"], time.monotonic_ns()))
-        del player.readings[READINGS : -READINGS or None]
+        player.during.add(Reading(sent, said["now"], time.monotonic_ns()))
         return said
 
     async def _show(self) -> None:
         """Hand on how all are doing, until all are done; and end the load where that is wanted."""
         while not all(player.document or player.lost for player in self.players):
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(self.every_s)
             ticks = [player.tick for player in self.players if player.tick is not None and not player.lost]
             event = merging.tick(ticks) if ticks else {"event": "preparing"}
             if not self.on_event(event) and not self.ended:
@@ -272,13 +334,14 @@ class _Load:
                 self.players[0].name, self.players[0].line.address, self.players[0].lost, last=True
             )
         document = merging.merged([player.document for player in had if player.document is not None])
-        aligned = []
-        for player in self.players:
-            after: list[Reading] = []
-            if not player.lost:
-                with suppress(AgentLostError):  # what it measured is here
-                    after = [await player.read_clock() for _ in range(READINGS)]
-            aligned.append(player.aligned(after))
+        turns = Turns(len(self.players))
+
+        async def after(player: Player) -> Alignment | None:
+            with suppress(AgentLostError):  # what it measured is here
+                return player.aligned([] if player.lost else await turns.readings(player))
+            return player.aligned([])
+
+        aligned = await _all(after(player) for player in self.players)
         document["agents"] = [_row(one, how) for one, how in zip(self.players, aligned, strict=True)]
         flags = set(document["flags"])
         if any(player.lost for player in self.players):
@@ -322,5 +385,6 @@ def _row(player: Player, how: Alignment | None) -> Document:
         "offset_ms": how.before.ns / 1e6 if how else None,
         "uncertainty_ms": how.uncertainty_ns / 1e6 if how else None,
         "drift_ppm": how.drift_ppm if how else None,
+        "drift_uncertainty_ppm": how.drift_uncertainty_ppm if how else None,
         "round_trip_ms": how.round_trip_ns / 1e6 if how else None,
     }

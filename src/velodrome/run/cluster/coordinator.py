@@ -86,6 +86,7 @@ async def schedule(
     """Be a coordinator until it is to end. Raises OSError where it cannot listen."""
     from velodrome.run.cluster import talking  # noqa: PLC0415 - brings Dask
 
+    own_process.raise_limit("RLIMIT_NOFILE", talking.FILES)
     scheduler = talking.Scheduler(
         host=host,
         port=port,

@@ -23,6 +23,7 @@ from velodrome.model.errors import (
 from velodrome.run.cluster import keys
 
 try:
+    import dask
     from distributed import Scheduler, Worker
     from distributed.core import rpc
     from distributed.security import Security
@@ -46,8 +47,13 @@ for _name in ("distributed", "distributed.worker", "distributed.scheduler", "dis
     # What goes wrong is reported here, in sentences; and a log of Dask's might quote what was sent.
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
 
+dask.config.set({"distributed.worker.profile.enabled": False})
+"""Else each agent looks at its own stack a hundred times a second, on CPUs that are the load's."""
+
 Result = TypeVar("Result")
 
+FILES = 1 << 20
+"""Descriptors that a coordinator or a command would like to have: some for each agent, and 1,024 are usual."""
 PORT = 8786
 """Dask's own."""
 ANSWER_S = 5.0

@@ -1,0 +1,440 @@
+"""Whatever dies, is cut off or goes wrong: the result is right, or refused or invalid with a name and a reason.
+
+And nothing is left running on any host, and nobody sends for longer than three seconds.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.run.cluster import hosts
+from tests.run.cluster.hosts import Cluster, Network, Target, deviations_us, result, until
+
+from velodrome.run.cluster import keys, talking
+from velodrome.run.engine import LoadSpec
+from velodrome.run.link import entered
+
+pytestmark = hosts.needed
+
+TARGET, AGENTS = 4, (1, 2, 3)
+RATE, SECONDS = 300, 3
+LIMIT_S = 3.0
+"""Within which an agent whose command or coordinator has gone stops sending."""
+SLOW = pytest.mark.exhaustive
+SECRET = "Xq7-much-hidden-token-91"
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    with hosts.network(5) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def target(network: Network) -> Iterator[Target]:
+    with network.target(TARGET) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def standing(network: Network, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = keys.make(tmp_path_factory.mktemp("keys")).folder
+    with network.cluster(made, AGENTS, network.hosts[TARGET].address) as found:
+        yield found
+
+
+@pytest.fixture
+def cluster(standing: Cluster, target: Target, tmp_path: Path) -> Iterator[Cluster]:
+    """All of it alive before a test, and nothing but it afterwards."""
+    standing.mend()
+    target.taken(tmp_path)
+    yield standing
+    until(lambda: not standing.strange(target.process), 10.0)
+
+
+def begun(cluster: Cluster, target: Target, *more: str, seconds: int = SECONDS) -> "subprocess.Popen[str]":
+    how = ("-R", str(RATE), "-z", f"{seconds}s", "-c", "60", "--template", *more)
+    return cluster.command(f"{target.url}/{{{{n}}}}", *how)
+
+
+def judged(
+    process: "subprocess.Popen[str]", target: Target, tmp_path: Path, seconds: int = SECONDS
+) -> tuple[str, Mapping[str, Any], list[int]]:
+    """Return `complete`, `invalid` or `refused`, the document, and when requests came; each must hold what it says."""
+    code, document, error = result(process)
+    until(lambda: not engines(), 5.0)
+    numbers, moments = target.taken(tmp_path)
+    assert len(set(numbers)) == len(numbers), "no request is sent twice"
+    if not document:
+        assert code not in (0, 1, -signal.SIGSEGV), error
+        assert "Traceback" not in error
+        assert "agent host-" in error or "no coordinator at tls://" in error, error
+        return "refused", {"error": error}, moments
+    rows = {row["name"]: row for row in document["agents"]}
+    assert document["requests"] == sum(row["requests"] for row in rows.values() if not row["lost"])
+    if "agent-lost" not in document["flags"]:
+        assert not any(row["lost"] for row in rows.values())
+        assert sorted(numbers) == list(range(RATE * seconds))
+        assert document["requests"] == document["ok"] == RATE * seconds
+        return "complete", document, moments
+    assert code == 3
+    assert any(row["lost"] for row in rows.values())
+    return "invalid", document, moments
+
+
+def engines() -> list[psutil.Process]:
+    found = []
+    for one in hosts.marked():
+        with suppress(psutil.Error):
+            if "velodrome.run.drivers.engine_process" in one.cmdline():
+                found.append(one)
+    return found
+
+
+def lost(document: Mapping[str, Any]) -> dict[str, str]:
+    return {row["name"]: row["lost"] for row in document.get("agents", ()) if row["lost"]}
+
+
+KILLS = 60
+DAILY = 7
+"""Of which this one is tried daily: an agent, in the middle."""
+
+
+@pytest.mark.parametrize("number", [pytest.param(n, marks=() if n == DAILY else SLOW) for n in range(KILLS)])
+def test_a_kill_at_any_moment(
+    cluster: Cluster,
+    target: Target,
+    tmp_path: Path,
+    number: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    draw = random.Random(number)
+    whom = ("coordinator", "agent", "command")[number % 3]
+    after_s = 2.5 if number == DAILY else draw.uniform(0.0, SECONDS + 2.5)
+    command = begun(cluster, target)
+    time.sleep(after_s)
+    name = f"host-{draw.choice(AGENTS)}"
+    if whom == "coordinator":
+        assert cluster.scheduler is not None
+        victim = cluster.scheduler.pid
+    else:
+        victim = (cluster.agents[name] if whom == "agent" else command).pid
+    killed_ns = time.time_ns()
+    os.kill(victim, signal.SIGKILL)
+    if whom == "command":
+        out, _ = command.communicate(timeout=10)
+        found, document = "nothing", json.loads(out) if out else {}
+        until(lambda: not engines(), 10.0)
+        _, moments = target.taken(tmp_path)
+    else:
+        found, document, moments = judged(command, target, tmp_path)
+        if found == "invalid":
+            assert set(lost(document)) == {name} if whom == "agent" else lost(document)
+    over_s = max([(max(moments) - killed_ns) / 1e9] if moments else [0.0])
+    if whom != "agent" and found != "complete":
+        assert over_s <= LIMIT_S
+    said = lost(document) or document.get("error", "")
+    record_property("kill", [number, whom, name, round(after_s, 2), found, round(over_s, 2), str(said)[:200]])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "whom"),
+    [
+        pytest.param(1, 2, id="agent-1s"),
+        pytest.param(5, 2, id="agent-5s", marks=SLOW),
+        pytest.param(30, 2, id="agent-30s", marks=SLOW),
+        pytest.param(5, 0, id="command-5s", marks=SLOW),
+    ],
+)
+def test_a_cable_that_is_pulled(
+    cluster: Cluster,
+    target: Target,
+    tmp_path: Path,
+    network: Network,
+    seconds: int,
+    whom: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    span = SECONDS if seconds == 1 else 6
+    command = begun(cluster, target, seconds=span)
+    until(lambda: target.many > RATE // 2)
+    network.hosts[whom].pull()
+    pulled, pulled_ns = time.monotonic(), time.time_ns()
+    try:
+        ended_s = None
+        while time.monotonic() < pulled + seconds:
+            if ended_s is None and seconds > 1 and whom and len(engines()) < len(AGENTS):
+                ended_s = time.monotonic() - pulled
+            time.sleep(0.02)
+    finally:
+        network.hosts[whom].plug()
+    found, document, moments = judged(command, target, tmp_path, span)
+    if whom:
+        if seconds == 1:
+            assert found == "complete"
+            assert document["latency_ms"]["due"]["max"] > 900, "who was due meanwhile has waited for it"
+        else:
+            assert found == "invalid"
+            assert set(lost(document)) == {f"host-{whom}"}
+    else:
+        assert found == "refused"
+        assert (max(moments) - pulled_ns) / 1e9 <= LIMIT_S
+    record_property(
+        "cut",
+        [
+            seconds,
+            whom,
+            found,
+            ended_s,
+            (max(moments) - pulled_ns) / 1e9,
+            lost(document),
+            document.get("error"),
+        ],
+    )
+    until(lambda: not engines(), 10.0)
+
+
+ODD_CLOCK = """
+import asyncio, sys, time
+from pathlib import Path
+from velodrome.run.cluster import agent, clocks, talking
+
+class Odd(clocks.Clock):
+    ahead, drift, born = {ahead}, {drift}, time.monotonic_ns()
+
+    def now(self):
+        real = time.monotonic_ns()
+        return real + self.ahead + round((real - self.born) * self.drift)
+
+    def for_engine(self, at):
+        return self.born + round((at - self.ahead - self.born) / (1 + self.drift))
+
+address, name, host, folder, allow = sys.argv[1:]
+policy = agent.Policy(name, allow_target=(allow,))
+clock = Odd()
+asyncio.run(agent.serve(address, policy, talking.security("tls", Path(folder)), host=host, clock=clock,
+                        on_ready=lambda one: print(clock.born, flush=True)))
+"""
+
+
+def test_a_clock_an_hour_ahead_that_drifts(
+    cluster: Cluster, target: Target, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    hour, drift, seconds = 3_600_000_000_000, 200e-6, SECONDS
+    hosts.ended(cluster.agents.pop("host-2"))
+    odd = cluster.agent(2, code=ODD_CLOCK.format(ahead=hour, drift=drift))
+    try:
+        born = int(hosts.said(odd))
+        until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
+        command = begun(cluster, target, seconds=seconds)
+        code, document, error = result(command)
+        assert code in (0, 3), error
+        numbers, moments = target.taken(tmp_path)
+    finally:
+        hosts.ended(odd)
+    assert sorted(numbers) == list(range(RATE * seconds))
+    assert "agent-lost" not in document["flags"]
+    row = next(row for row in document["agents"] if row["name"] == "host-2")
+    begun_ns = min(moments) - time.time_ns() + time.monotonic_ns()
+    true_ms = (hour + (begun_ns - born) * drift) / 1e6
+    assert abs(row["offset_ms"] - true_ms) <= row["uncertainty_ms"]
+    assert row["drift_ppm"] is not None
+    assert abs(row["drift_ppm"] - drift * 1e6) <= row["drift_uncertainty_ppm"]
+    spec = LoadSpec(url=target.url, rate=float(RATE), duration_s=float(seconds))
+    origin = min(moments)
+    off = {
+        part: statistics.median(
+            at - origin - n * 1e9 / RATE for n, at in zip(numbers, moments, strict=True) if n % 3 == part
+        )
+        for part in range(3)
+    }
+    apart_ms = abs(off[1] - (off[0] + off[2]) / 2) / 1e6
+    assert apart_ms <= row["uncertainty_ms"]
+    record_property(
+        "clock",
+        [
+            f"{name}: {row[name]}"
+            for name in ("offset_ms", "uncertainty_ms", "drift_ppm", "drift_uncertainty_ppm")
+        ]
+        + [
+            f"true {true_ms}, began apart by {apart_ms} ms, deviation {deviations_us(spec, numbers, moments)[-1]}"
+        ],
+    )
+
+
+@contextmanager
+def slowed(process: psutil.Process, share: float) -> Iterator[None]:
+    """Let a process and its children run for a share of the time only: stopped and continued, ten times a second."""
+    over = threading.Event()
+
+    def all_of_it(number: int) -> None:
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                one.send_signal(number)
+
+    def work() -> None:
+        while not over.is_set():
+            all_of_it(signal.SIGSTOP)
+            over.wait(0.1 * (1 - share))
+            all_of_it(signal.SIGCONT)
+            over.wait(0.1 * share)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        all_of_it(signal.SIGCONT)
+
+
+@SLOW
+def test_an_agent_at_a_tenth_of_the_speed(
+    cluster: Cluster, target: Target, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with slowed(psutil.Process(cluster.agents["host-2"].pid), 0.1):
+        found, document, _ = judged(begun(cluster, target), target, tmp_path)
+    rows = {row["name"]: row for row in document.get("agents", ())}
+    record_property(
+        "slow",
+        [
+            found,
+            document.get("flags"),
+            document.get("error"),
+            {name: (row["lag_p99_ms"], row["flags"], row["lost"]) for name, row in rows.items()},
+        ],
+    )
+    if found == "complete":
+        assert set(rows["host-2"]["flags"]) & set(document["flags"]), "one that is late flags the whole"
+        assert rows["host-2"]["lag_p99_ms"] > 10 * rows["host-1"]["lag_p99_ms"]
+    elif found == "invalid":
+        assert set(lost(document)) == {"host-2"}
+    else:
+        assert "host-2" in document["error"]
+
+
+@contextmanager
+def small_disk(folder: Path, room: str = "size=256k") -> Iterator[Path]:
+    """Mount a file system with hardly any room."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"{room},mode=1777", "none", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    with suppress(OSError), open(folder / "full", "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+@SLOW
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_disk_that_is_full(
+    cluster: Cluster,
+    target: Target,
+    tmp_path: Path,
+    when: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    hosts.ended(cluster.agents.pop("host-2"))
+    with small_disk(tmp_path / "small") as folder:
+        if when == "before":
+            fill(folder)
+        agent = cluster.agent(2, env={"TMPDIR": str(folder)})
+        try:
+            if when == "before":
+                line = agent.stdout.readline() if agent.stdout else ""
+                if not line:
+                    assert agent.stderr is not None
+                    error = agent.stderr.read()
+                    assert "Traceback" not in error
+                    assert str(folder) in error or "space" in error, error
+                    record_property("disk", [when, "the agent does not start", error])
+                    return
+            else:
+                hosts.said(agent)
+                fill(folder)
+            until(lambda: cluster.names() == ["host-1", "host-2", "host-3"])
+            found, document, _ = judged(begun(cluster, target), target, tmp_path)
+            record_property("disk", [when, found, document.get("error"), lost(document)])
+            if found == "refused":
+                assert "host-2" in document["error"]
+        finally:
+            hosts.ended(agent)
+            del cluster.agents["host-2"]
+
+
+async def _everything(address: str, way: Any) -> list[str]:
+    """Return what Dask says of itself where it can be asked without arguments: state, logs, events, profiles."""
+    asked = (
+        "identity",
+        "get_logs",
+        "get_events",
+        "get_cluster_state",
+        "dump_state",
+        "get_profile",
+        "metrics",
+    )
+    found = []
+    at = talking.Address.read(address)
+    agents = await talking.workers(at, way)
+    for where in (address, *agents):
+        for operation in asked:
+            line = talking.Line(where, "one", way)
+            with suppress(Exception):
+                found.append(f"{operation} {await line.call(operation)}")
+            await line.close()
+    return found
+
+
+@SLOW
+def test_no_secret_is_in_what_dask_says(cluster: Cluster, target: Target, tmp_path: Path) -> None:
+    """Of a load with one, of a broken request with one, and of an agent that dies."""
+    address, way = cluster.address, talking.security("tls", cluster.keys)
+    command = begun(cluster, target, "-H", f"Authorization: Bearer {SECRET}")
+    until(lambda: target.many > RATE // 2)
+
+    async def broken() -> str:
+        (where, *_) = await talking.workers(talking.Address.read(address), way)
+        line = talking.Line(where, "one", way)
+        try:
+            await line.call("velodrome_prepare", load="odd", spec=f"{{{SECRET}", body=b"", expected=None)
+        except Exception as error:
+            return str(error)
+        finally:
+            await line.close()
+        return ""
+
+    with entered(cluster.network.hosts[0].namespace):
+        asyncio.run(broken())
+        found = asyncio.run(_everything(address, way))
+    assert len(found) > 8, "some of it is answered"
+    assert any(one.startswith(("get_cluster_state", "dump_state")) for one in found)
+    assert not [one[:200] for one in found if SECRET in one]
+    os.kill(cluster.agents["host-3"].pid, signal.SIGKILL)
+    code, document, error = result(command)
+    assert code == 3
+    assert SECRET not in json.dumps(document) + error
+    target.taken(tmp_path)
+    processes = [*cluster.agents.values(), cluster.coordinator]
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    for process in processes:
+        assert SECRET not in "".join(process.communicate(timeout=20))
+    cluster.agents.clear()
