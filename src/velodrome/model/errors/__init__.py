@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         CoordinatorError,
         NoAgentsError,
         PlainTcpError,
+        SshError,
     )
     from velodrome.model.errors.lab import (
         AccountError,
@@ -239,6 +240,7 @@ __all__ = [
     "RevisionError",
     "ScratchError",
     "ServerNotReadyError",
+    "SshError",
     "StartRefusedError",
     "StudyChangedError",
     "StudyFileError",
