@@ -6,8 +6,9 @@ Dask is imported when one of these runs, and by no other command.
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,18 +28,22 @@ PlainTcp = Annotated[
 Coordinator = Annotated[
     str, typer.Option(metavar="ADDRESS", help="tls://host:8786; without a scheme TLS, but on loopback.")
 ]
+Roles = Annotated[
+    str, typer.Option(metavar="ROLE,…", help="What an agent is for: load, server, third-party.")
+]
+AllowTarget = Annotated[
+    list[str] | None,
+    typer.Option(metavar="HOST", help="What an agent may load beside its own machine; repeatable."),
+]
 USUAL = "127.0.0.1:8786"
 
 
 def agent(
     coordinator: Coordinator,
     name: Annotated[str, typer.Option(help="Unique in the cluster (host and process).")] = "",
-    roles: Annotated[str, typer.Option(help="What it does: load.")] = "load",
+    roles: Roles = "load",
     cpus: Annotated[str, typer.Option(help="CPUs of its engine: 2-7, or 0,2 (all).")] = "",
-    allow_target: Annotated[
-        list[str] | None,
-        typer.Option(help="A host that may be loaded although it is not this machine; repeatable."),
-    ] = None,
+    allow_target: AllowTarget = None,
     host: Annotated[
         str | None, typer.Option(help="Its own address, that others reach it by (found by itself).")
     ] = None,
@@ -58,13 +63,8 @@ def agent(
 
     coordinators.refuse_plain(coordinator, plain=plain_tcp)
     address = talking.Address.read(coordinator)
-    wanted = tuple(one.strip() for one in roles.split(",") if one.strip())
-    if strange := [one for one in wanted if one not in agents.ROLES]:
-        raise UsageError(f"--roles: there is no role '{strange[0]}'; there is: {', '.join(agents.ROLES)}")
-    policy = agents.Policy(name, wanted, _cpus(cpus), tuple(allow_target or ()))
+    policy = agents.Policy(name, _roles(roles), _numbers(cpus), tuple(allow_target or ()))
     way = talking.security(address.scheme, Path(keys) if keys else None)
-    if host is None and talking.is_loopback(address.host):
-        host = "127.0.0.1"
     asyncio.run(
         agents.serve(
             str(address),
@@ -77,10 +77,20 @@ def agent(
     )
 
 
-def _cpus(text: str) -> tuple[int, ...]:
-    """Read `2-7` or `0,2`. Raises UsageError for what is no such list, or not of this process."""
-    from velodrome.run.machine.facts import usable_cpus  # noqa: PLC0415
+def _roles(text: str) -> tuple[str, ...]:
+    """Read `load,server`. Raises UsageError for what is no role, and for none."""
+    from velodrome.run.cluster.agent import ROLES  # noqa: PLC0415 - brings Dask
 
+    found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
+    if strange := [one for one in found if one not in ROLES]:
+        raise UsageError(f"--roles: there is no role '{strange[0]}'; there are: {', '.join(ROLES)}")
+    if not found:
+        raise UsageError(f"--roles: name one at least of: {', '.join(ROLES)}")
+    return found
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Read `2-7` or `0,2`. Raises UsageError for what is no such list."""
     found: list[int] = []
     try:
         for piece in filter(None, text.split(",")):
@@ -88,37 +98,115 @@ def _cpus(text: str) -> tuple[int, ...]:
             found += range(int(first), int(last or first) + 1)
     except ValueError as error:
         raise UsageError(f"--cpus: '{text}' is no list of CPUs; write 2-7, or 0,2") from error
-    if strange := sorted(set(found) - set(usable_cpus())):
-        raise UsageError(f"--cpus: there is no CPU {strange[0]} here that this process may use")
+    if text and not found:
+        raise UsageError(f"--cpus: '{text}' is no list of CPUs; write 2-7, or 0,2")
     return tuple(sorted(set(found)))
 
 
 def start(
     local: Annotated[int, typer.Option("--local", help="So many agents of this machine.")] = 0,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    hosts: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,C", help="By SSH: the coordinator on the first of these, an agent on each."
+        ),
+    ] = "",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on (127.0.0.1; with --hosts, that of the first).")
+    ] = "",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8786,
     keys: Keys = None,
     plain_tcp: PlainTcp = False,
     tls: Annotated[
         bool, typer.Option("--tls", help="TLS on loopback, too: where others use this machine.")
     ] = False,
+    roles: Roles = "load",
+    cpus: Annotated[str, typer.Option(help="CPUs of the engine on each of --hosts: 2-7, or 0,2 (all).")] = "",
+    allow_target: AllowTarget = None,
+    ssh_user: Annotated[str, typer.Option(help="Who logs in, where a host does not say: user@host.")] = "",
+    ssh_key: Annotated[str, typer.Option(metavar="FILE", help="Private key (what ssh would take).")] = "",
+    ssh_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="As of ssh -o: Port, ProxyJump, UserKnownHostsFile; repeatable."
+        ),
+    ] = None,
+    remote_python: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND", help="Interpreter there that has velodrome (the path of the one here)."
+        ),
+    ] = "",
 ) -> None:
-    """Start a coordinator, print its address, and end it and its local agents on Ctrl-C."""
+    """Start a coordinator and agents, print its address, and end all of them on Ctrl-C.
+
+    With --hosts by SSH: keys and known hosts count as for ssh; certificates are made where there are none, and sent.
+    """
     from velodrome.run.cluster import coordinator as coordinators  # noqa: PLC0415 - brings Dask
     from velodrome.run.cluster import talking  # noqa: PLC0415
 
     if tls and plain_tcp:
         raise UsageError("--tls and --plain-tcp exclude each other")
+    if (ssh_user or ssh_key or ssh_option or remote_python or cpus) and not hosts:
+        raise UsageError("--ssh-…, --remote-python and --cpus are of --hosts; name these, or leave it out")
+    if hosts and local:
+        raise UsageError(
+            "--hosts and --local exclude each other: name this machine in --hosts, or start an agent on it"
+        )
+    folder, wanted_roles = Path(keys) if keys else None, _roles(roles)
+    if hosts:
+        from velodrome.run.cluster import agent, ssh  # noqa: PLC0415 - brings asyncssh
+
+        policy = agent.Policy("", wanted_roles, _numbers(cpus), tuple(allow_target or ()))
+        reach = ssh.Reach(ssh_user, ssh_key, tuple(ssh_option or ()), remote_python)
+        scheme = "tcp" if plain_tcp else "tls"
+        wanted = ssh.Wanted(policy, host, port, scheme, folder)
+        _start_by_ssh([ssh.Host.read(one.strip()) for one in hosts.split(",")], reach, wanted)
+        return
+    host = host or "127.0.0.1"
     scheme = "tls" if tls or not (plain_tcp or talking.is_loopback(host)) else "tcp"
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: stopped.set())
-    folder = Path(keys) if keys else None
-    with coordinators.coordinating(host, port, local, scheme=scheme, folder=folder) as address:
+    permitted = {"roles": wanted_roles, "allow_target": allow_target or []}
+    with coordinators.coordinating(
+        host, port, local, scheme=scheme, folder=folder, policy=permitted
+    ) as address:
         print(address, flush=True)
         while not stopped.wait(0.2):  # a wait without an end is not interrupted by a signal right before it
             pass
+
+
+def _start_by_ssh(hosts: Any, reach: Any, wanted: Any) -> None:
+    """Hold a coordinator and agents on other hosts until interrupted."""
+    import asyncio  # noqa: PLC0415 - help does without
+
+    from velodrome.run.cluster import keys, ssh  # noqa: PLC0415
+
+    if wanted.scheme == "tls" and not any(
+        keys.Keys(folder := wanted.keys or keys.usual_folder()).folder.glob("*")
+    ):
+        keys.make(folder)
+        print(f"made certificates in {folder}", file=sys.stderr)
+
+    async def held() -> None:
+        serving = asyncio.ensure_future(
+            ssh.serve(
+                hosts,
+                reach,
+                wanted,
+                on_ready=lambda address: print(address, flush=True),
+                on_lost=lambda sentence: print(sentence, file=sys.stderr, flush=True),
+            )
+        )
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+        with suppress(asyncio.CancelledError):
+            await serving
+
+    asyncio.run(held())
 
 
 def make_keys(

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         CoordinatorError,
         NoAgentsError,
         PlainTcpError,
+        SshError,
         TooFewCpusError,
     )
     from velodrome.model.errors.lab import (
@@ -240,6 +241,7 @@ __all__ = [
     "RevisionError",
     "ScratchError",
     "ServerNotReadyError",
+    "SshError",
     "StartRefusedError",
     "StudyChangedError",
     "StudyFileError",

@@ -51,10 +51,20 @@ class PlainTcpError(UsageError):
 class CoordinatorError(VelodromeError):
     """Raised where no coordinator answers, or cannot be begun."""
 
-    def __init__(self, address: str, why: str) -> None:
-        super().__init__(
-            f"no coordinator at {address}: {why}. Start one with: velodrome cluster start (docs/cluster.md)"
-        )
+    def __init__(
+        self,
+        address: str,
+        why: str,
+        cure: str = "Start one with: velodrome cluster start (docs/cluster.md)",
+    ) -> None:
+        super().__init__(f"no coordinator at {address}: {why}. {cure}".strip())
+
+
+class SshError(VelodromeError):
+    """Raised for a host that SSH does not reach, or where nothing of velodrome starts."""
+
+    def __init__(self, host: str, why: str, cure: str) -> None:
+        super().__init__(f"{host} over SSH: {why}. {cure}")
 
 
 class AgentLostError(VelodromeError):

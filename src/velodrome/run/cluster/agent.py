@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from velodrome.model.errors import AgentEndedError, VelodromeError
+from velodrome.model.errors import AgentEndedError, UsageError, VelodromeError
 from velodrome.run import engine
 from velodrome.run.cluster import talking
 from velodrome.run.cluster.clocks import Clock
@@ -43,7 +43,8 @@ KEPT_S = 30.0
 """For what was measured to be taken: of a thousand agents it is taken in turn, and a network may be cut meanwhile."""
 READY_S = 60.0
 """For the engine to be ready: it may have to look a name up, and to open 100,000 connections."""
-ROLES = ("load",)
+ROLES = ("load", "server", "third-party")
+"""What an agent may be for. Only loads are given to agents so far."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,27 @@ class Policy:
 
     name: str = ""
     """Empty: its host and its process."""
-    roles: tuple[str, ...] = ROLES
+    roles: tuple[str, ...] = ("load",)
     cpus: tuple[int, ...] = ()
     """For its engine; empty: all this process may use."""
     allow_target: tuple[str, ...] = ()
     """Hosts it may load although they are not its own loopback."""
+
+    def checked(self) -> None:
+        """Raise UsageError for CPUs that this process may not use."""
+        if strange := sorted(set(self.cpus) - set(usable_cpus())):
+            raise UsageError(
+                f"--cpus: there is no CPU {strange[0]} on {socket.gethostname()} that this process may use; there are "
+                + ", ".join(map(str, usable_cpus()))
+            )
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> "Policy":
+        """Read what `asdict` makes of one, from JSON; what is not said is usual."""
+        read: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in fields.items()
+        }
+        return cls(**read)
 
 
 @dataclass
@@ -326,7 +343,9 @@ async def serve(
     clock: Clock | None = None,
 ) -> None:
     """Be an agent until the coordinator goes. Raises CoordinatorError, AgentEndedError."""
+    policy.checked()
     reached = talking.Address.read(address)
+    host = host or talking.own_address(reached)
     await talking.workers(reached, way)  # raises, with the cause, where there is none
     agent = Agent(
         str(reached),

@@ -2,50 +2,69 @@
 
     python -m velodrome.run.cluster.coordinator --cpus "" --user "" scheduler '{"host": "127.0.0.1", …}'
     python -m velodrome.run.cluster.coordinator --cpus "" --user "" agent '{"address": "tcp://…", …}'
+    python -m velodrome.run.cluster.coordinator --cpus "" --user "" -          the same words, as a list of JSON on the
+                                                                               first line of standard input
 
 The first line of standard output is where it listens, or `error` and a sentence. The end of standard input, which is
-also the end of whoever started it, ends it.
+also the end of whoever started it, ends it; with `beats` so does silence there, because the end of a connection that
+was cut is never heard.
 """
 
 import asyncio
 import json
 import os
+import select
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from velodrome.model.errors import CoordinatorError, PlainTcpError
+from velodrome.run.cluster import keys
 from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import own_process, python, scratch
 
 MODULE = "velodrome.run.cluster.coordinator"
 START_S = 30.0
 """For one of these processes to listen: it imports Dask, which takes a second."""
+BEAT_S = 2.0
+SILENCE_S = 10.0
+"""Without a beat for so long, whoever started this process over a network is lost."""
 
 
 @contextmanager
 def coordinating(
-    host: str, port: int, agents: int, *, scheme: str = "tcp", folder: Path | None = None
+    host: str,
+    port: int,
+    agents: int,
+    *,
+    scheme: str = "tcp",
+    folder: Path | None = None,
+    policy: Mapping[str, Any] | None = None,
 ) -> Iterator[str]:
     """Run a coordinator and so many agents of this machine; yield its address, with all agents there.
 
-    `scheme` is `tls`, with the keys of `folder`, or `tcp`. Raises CoordinatorError, ClusterKeysError.
+    `scheme` is `tls`, with the keys of `folder`, or `tcp`; `policy` has fields of theirs. Raises
+    CoordinatorError, ClusterKeysError.
     """
     from velodrome.run.cluster import talking  # noqa: PLC0415 - brings Dask
 
     talking.security(scheme, folder)  # raises what is wrong with the keys, before anything is started
-    keys = str(folder or "")
+    kept = str(folder or "")
     with ExitStack() as stack:
-        begun = {"host": host, "port": port, "scheme": scheme, "keys": keys}
+        begun = {"host": host, "port": port, "scheme": scheme, "keys": kept}
         address = _first_line(_begun(stack, "scheduler", begun), f"{scheme}://{host}:{port}")
         children = [
             _begun(
                 stack,
                 "agent",
-                {"address": address, "keys": keys, "policy": {"name": f"local-{number}", "cpus": cpus}},
+                {
+                    "address": address,
+                    "keys": kept,
+                    "policy": {**(policy or {}), "name": f"local-{number}", "cpus": cpus},
+                },
             )
             for number, cpus in enumerate(_shares(usable_cpus(), agents))
         ]
@@ -69,7 +88,9 @@ def _first_line(child: python.Child, address: str) -> str:
     except (TimeoutError, EOFError) as error:
         raise CoordinatorError(address, f"{error} {' '.join(child.last_lines())}".strip()) from error
     if line.startswith("error "):
-        raise CoordinatorError(address, line.removeprefix("error "))
+        raise CoordinatorError(
+            address, line.removeprefix("error ").removesuffix("."), "Nothing was left running"
+        )
     return line
 
 
@@ -96,7 +117,14 @@ async def schedule(
         local_directory=str(scratch.made("coordinator")),
     )
     try:
-        await scheduler
+        try:
+            await scheduler
+        except Exception as error:  # of Dask, around that of the system
+            raise CoordinatorError(
+                f"{scheme}://{host}:{port}",
+                talking.in_words(error),
+                "Name another port with --port, and an address that this host has with --host",
+            ) from error
         on_ready(scheduler.address)
         await ended.wait()
     finally:
@@ -114,9 +142,8 @@ def refuse_plain(address: str, *, plain: bool) -> None:
 
 def main() -> int:
     """Be what the command line says until standard input ends."""
-    what, said = own_process.pinned()
-    how = json.loads(said)
     try:
+        what, how = _said(own_process.pinned())
         asyncio.run(_served(what, how))
     except Exception as error:
         print(f"error {own_process.in_words(error)}".replace("\n", " "), flush=True)
@@ -124,14 +151,29 @@ def main() -> int:
     return 0
 
 
+def _said(words: list[str]) -> tuple[str, dict[str, Any]]:
+    if words != ["-"]:
+        return words[0], json.loads(words[1])
+    line = b""
+    while not line.endswith(b"\n"):  # nothing follows it but beats, and those when this has answered
+        if not (chunk := os.read(0, 1 << 16)):
+            raise EOFError("nobody said what to do")
+        line += chunk
+    what, how = json.loads(line)
+    return what, how
+
+
 async def _served(what: str, how: dict[str, Any]) -> None:
     from velodrome.run.cluster import agent, talking  # noqa: PLC0415 - in the child only
 
-    folder = Path(how["keys"]) if how["keys"] else None
+    folder = Path(how["keys"]) if how.get("keys") else None
+    if sent := how.get("key_files"):
+        folder = keys.written(scratch.made("keys"), sent).folder
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    silence_s = SILENCE_S if how.get("beats") else None
 
     def watch() -> None:
-        while os.read(0, 4096):
+        while select.select([0], [], [], silence_s)[0] and os.read(0, 4096):
             pass
         loop.call_soon_threadsafe(ended.set)
         threading.Event().wait(3.0)
@@ -141,14 +183,13 @@ async def _served(what: str, how: dict[str, Any]) -> None:
     if what == "scheduler":
         await schedule(how["host"], how["port"], how["scheme"], folder, on_ready=_say, ended=ended)
         return
-    policy = agent.Policy(name=how["policy"]["name"], cpus=tuple(how["policy"]["cpus"]))
+    policy = agent.Policy.read(how["policy"])
     address = talking.Address.read(how["address"])
     serving = asyncio.ensure_future(
         agent.serve(
             str(address),
             policy,
             talking.security(address.scheme, folder),
-            host="127.0.0.1" if talking.is_loopback(address.host) else None,
             on_ready=lambda one: _say(one.address),
         )
     )

@@ -6,6 +6,7 @@ act as any host of the cluster, and can run code on its agents.
 
 import datetime
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,29 @@ def usual_folder() -> Path:
         return Path(named)
     home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(home) / "velodrome" / "cluster"
+
+
+def contents(keys: Keys) -> dict[str, str]:
+    """Return what a host needs, by the names of the files. Raises ClusterKeysError."""
+    try:
+        return {file.name: file.read_text() for file in (keys.authority, keys.certificate, keys.key)}
+    except (OSError, ValueError) as error:
+        raise ClusterKeysError(str(keys.folder), str(error)) from error
+
+
+def written(folder: Path, files: Mapping[str, bytes | str]) -> Keys:
+    """Write files of keys that are not there yet into a folder, for its owner alone. Raises ClusterKeysError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in files.items():
+            number = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(number, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+    except FileExistsError as error:
+        raise ClusterKeysError(str(error.filename), "it is there already, and is not written over") from error
+    except OSError as error:
+        raise ClusterKeysError(str(folder), error.strerror or str(error)) from error
+    return Keys(folder)
 
 
 def found(folder: Path | None = None) -> Keys:
@@ -134,20 +158,12 @@ def make(folder: Path | None = None, days: int = DAYS) -> Keys:
         return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
     pem = serialization.Encoding.PEM
-    files = {
-        keys.folder / "ca.key": plain(of_authority),
-        keys.authority: authority.public_bytes(pem),
-        keys.key: plain(of_hosts),
-        keys.certificate: host.public_bytes(pem),
-    }
-    try:
-        keys.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path, content in files.items():
-            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(number, "wb") as file:
-                file.write(content)
-    except FileExistsError as error:
-        raise ClusterKeysError(str(error.filename), "it is there already, and is not written over") from error
-    except OSError as error:
-        raise ClusterKeysError(str(keys.folder), error.strerror or str(error)) from error
-    return keys
+    return written(
+        keys.folder,
+        {
+            "ca.key": plain(of_authority),
+            keys.authority.name: authority.public_bytes(pem),
+            keys.key.name: plain(of_hosts),
+            keys.certificate.name: host.public_bytes(pem),
+        },
+    )

@@ -6,6 +6,7 @@ Dask carries the bytes. What is sent are numbers, text and bytes, so that nothin
 import asyncio
 import ipaddress
 import logging
+import socket
 from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -38,6 +39,7 @@ __all__ = [
     "Worker",
     "in_words",
     "is_loopback",
+    "own_address",
     "run",
     "security",
     "workers",
@@ -97,6 +99,20 @@ def is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
+
+
+def own_address(towards: Address) -> str:
+    """Return the address of this host on the way to a coordinator, which others there reach it by.
+
+    Nothing is sent. Raises CoordinatorError where there is no way.
+    """
+    try:
+        kind, _, _, _, place = socket.getaddrinfo(towards.host, towards.port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(kind, socket.SOCK_DGRAM) as way:
+            way.connect(place)
+            return str(way.getsockname()[0])
+    except OSError as error:
+        raise CoordinatorError(str(towards), error.strerror or str(error)) from error
 
 
 def security(scheme: str, folder: Path | None = None) -> Security:
