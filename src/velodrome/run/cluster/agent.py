@@ -28,7 +28,7 @@ import psutil
 
 from velodrome.model.errors import AgentEndedError, VelodromeError
 from velodrome.run import engine
-from velodrome.run.cluster import talking
+from velodrome.run.cluster import blocks, talking
 from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import python, scratch
 
@@ -88,6 +88,7 @@ class Agent(talking.Worker):
     def __init__(self, address: str, policy: Policy, **how: Any) -> None:
         self.policy = policy
         self.part: Part | None = None
+        self.races = blocks.Races(lambda: self.part is not None)
         name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
         super().__init__(
             address,
@@ -107,6 +108,7 @@ class Agent(talking.Worker):
             "velodrome_poll": self.poll,
             "velodrome_take": self.take,
             "velodrome_end": self.end,
+            **self.races.handlers(),
         }
 
     async def facts(self) -> str:
@@ -124,7 +126,7 @@ class Agent(talking.Worker):
                 "user": psutil.Process().username(),
                 **asdict(self.policy),
                 "cpus": list(self.policy.cpus or usable_cpus()),
-                "busy": self.part is not None,
+                "busy": self.part is not None or self.races.busy,
             }
         )
 
@@ -134,8 +136,8 @@ class Agent(talking.Worker):
 
     async def prepare(self, load: str, spec: str, body: bytes, expected: bytes | None) -> str:
         """Have an engine get ready for a part; return once it is, as JSON."""
-        if self.part is not None:
-            return _refused("UsageError", "it carries another load")
+        if self.part is not None or self.races.busy:
+            return _refused("UsageError", "it carries another load, or runs a part of a race")
         fields = json.loads(spec)
         asked = set(fields.get("allow_target") or ())
         fields["allow_target"] = sorted(asked & set(self.policy.allow_target))
@@ -221,7 +223,8 @@ class Agent(talking.Worker):
                 self.part = None
 
     async def close(self, *arguments: Any, **named: Any) -> Any:
-        """End the load, and leave the cluster."""
+        """End the load or race, and leave the cluster."""
+        self.races.close()
         if self.part is not None:
             self.part.end()
         return await super().close(*arguments, **named)
