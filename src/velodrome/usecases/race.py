@@ -252,6 +252,8 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             lambda one: matrix.session_s(one, race.lab.stacks),
             warnings.append,
         )
+        if not ended.done:
+            _refuse_gone(race, ended)
         if not race.resume and race.elsewhere is None:  # whose first blocks may have taught already
             _learn(where, race.lab.stacks)
         raced = Raced(race, where, "" if race.partial else ended.how)
