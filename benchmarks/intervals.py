@@ -4,6 +4,7 @@ python benchmarks/intervals.py                  # 2,000 worlds a cell, about hal
 python benchmarks/intervals.py --worlds 200 --kind pair --kind diff
 python benchmarks/intervals.py --table looks     # diffs that are looked at until they are settled
 python benchmarks/intervals.py --table settling  # races that are run until they are settled
+python benchmarks/intervals.py --table hosts     # races whose blocks ran on several hosts
 
 In each world a server is started anew in every block. Its figure is the true one, times what this start of it is faster
 or slower by (two starts differ by 5 %, standard deviation of the log ratio), times what the machine does to this block,
@@ -32,6 +33,7 @@ from velodrome.judge.statistics import (
     LAST_LOOK,
     LOOKED_AT,
     Comparison,
+    Hosts,
     Restlessness,
     Sample,
     Series,
@@ -331,6 +333,82 @@ def looks(worlds: int) -> Iterator[str]:
         yield f"| ×{level:g} | {' | '.join(f'{100 * one:.1f}' for one in found)} |"
 
 
+# --- Races whose blocks ran on several hosts. A host does something to all its contestants (its level), and to each
+# something of its own (by how much one is faster there); both are drawn once for all blocks of a host.
+
+
+@dataclass(frozen=True)
+class Several:
+    """Hosts, and by how much they truly differ: standard deviations of logarithms."""
+
+    hosts: int
+    blocks: int
+    """On each."""
+    level: float = 0.0
+    ratio: float = 0.0
+    """Of the ratio of two contestants."""
+    alike: bool = True
+    """Whether the judge sees hosts of one kind."""
+
+    def samples(self, draw: Draw, contestants: int, drift: float = DRIFT) -> list[Sample]:
+        """Return what a field of equals does, of busy servers as noisy as presumed."""
+        noise, many = SHARES["throughput busy"].share, self.hosts * self.blocks
+        where = np.arange(many) % self.hosts
+        logs = draw.normal(0, noise / math.sqrt(2), (contestants, many)) + draw.normal(0, drift, many)
+        logs += draw.normal(0, self.level, self.hosts)[where]
+        logs += draw.normal(0, self.ratio / math.sqrt(2), (contestants, self.hosts))[:, where]
+        ran = Hosts({block: f"host {host}" for block, host in enumerate(where)}, self.alike)
+        return [
+            Sample(f"{i}", dict(enumerate(np.exp(row))), noise=noise, noise_df=DF, hosts=ran)
+            for i, row in enumerate(logs)
+        ]
+
+
+def hosts_hold(several: Several, contestants: int, worlds: int, seed: int = 20_071) -> tuple[float, float]:
+    """Return in which shares all ratios to the best hold the truth, and a level, beside which nothing drifts."""
+    draw = np.random.default_rng(seed)
+    ratios = levels = 0
+    for _ in range(worlds):
+        comparison = Comparison(several.samples(draw, contestants))
+        own = {one.label: comparison.alone(one.label) for one in comparison.samples}
+        best = max(own, key=lambda label: own[label].mid)
+        pairs = [comparison.pair(label, best) for label in own if label != best]
+        ratios += all(one is not None and holds(one.ratio) for one in pairs)
+        levels += holds(Comparison(several.samples(draw, 1, 0.0)).alone("0"))
+    return ratios / worlds, levels / worlds
+
+
+SEVERAL = {
+    "equal": (0.0, 0.0, True),
+    "of one kind, 1 % and 5 %": (0.01, 0.05, True),
+    "of one kind, 2 % and 5 %": (0.02, 0.05, True),
+    "of two kinds, 5 % and 30 %": (0.05, 0.3, False),
+    "of two kinds, 10 % and 30 %": (0.1, 0.3, False),
+}
+"""Hosts, and by how much ratios and levels truly differ over them."""
+
+
+def several_rows(worlds: int) -> Iterator[str]:
+    """Yield the table line by line."""
+    yield (
+        "| hosts | | "
+        + " | ".join(f"{c} contestants, {b} blocks each" for c in (2, 6) for b in (1, 3, 6))
+        + " |"
+    )
+    yield "|" + "--|" * 8
+    for what, (ratio, level, alike) in SEVERAL.items():
+        for hosts in (2, 4):
+            cells = []
+            for contestants in (2, 6):
+                for blocks in (1, 3, 6):
+                    found = hosts_hold(Several(hosts, blocks, level, ratio, alike), contestants, worlds)
+                    cells.append(" · ".join(f"{100 * one:.1f}" for one in found))
+            yield f"| {what} | {hosts} | " + " | ".join(cells) + " |"
+
+
+TABLES = ("coverage", "winners", "looks", "settling", "hosts")
+
+
 def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(
@@ -339,9 +417,9 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, default=2000)
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--machine", choices=("known", "shipped"), action="append")
-    parser.add_argument("--table", choices=("coverage", "winners", "looks", "settling"), action="append")
+    parser.add_argument("--table", choices=TABLES, action="append")
     asked = parser.parse_args()
-    tables = asked.table or ("coverage", "winners", "looks", "settling")
+    tables = asked.table or TABLES
     for machine in asked.machine or ("known", "shipped"):
         known = machine == "known"
         if "coverage" in tables:
@@ -359,6 +437,10 @@ def main() -> int:
     if "looks" in tables:
         print(f"\nof {asked.worlds} diffs of equals, looked at five times, a change is named in (%)\n")
         for row in looks(asked.worlds):
+            print(row, flush=True)
+    if "hosts" in tables:
+        print(f"\nof {asked.worlds} races on several hosts, ratios · levels hold the truth in (%)\n")
+        for row in several_rows(asked.worlds):
             print(row, flush=True)
     return 0
 

@@ -29,7 +29,6 @@ from tests.judge.made import (
 
 from velodrome.judge.verdict import judge
 from velodrome.model.app import App
-from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
@@ -110,13 +109,6 @@ def test_results_of_stacks_nobody_knows_any_more_are_judged_all_the_same() -> No
     )
     assert found.answers[0].best == ("gone",)
     assert (found.answers[0].standings[0].title, found.answers[0].standings[0].ceiling) == ("gone", "")
-
-
-def test_files_of_different_machines_are_refused() -> None:
-    here, there = results(SLOW), results(SLOW, machine={**MACHINE, "cpu": "another", "cpus": 4})
-    with pytest.raises(DifferentMachinesError, match="cpu made up and another; cpus 2 and 4") as caught:
-        judge([here, there], STACKS)
-    assert caught.value.exit_code == 2
 
 
 def test_blocks_of_several_files_of_one_machine_add_up() -> None:

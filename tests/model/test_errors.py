@@ -209,6 +209,8 @@ CLUSTER: Sequence[VelodromeError] = (
     cluster.AgentsDifferError("version", {"eu-1": "0.1.0", "us-1": "0.2.0"}),
     cluster.NoAgentsError("tls://10.0.0.1:8786"),
     cluster.TooFewCpusError(200_000.0, 3, 8.4, 2),
+    cluster.AgentsRefuseRaceError("eu-1", "there is no folder /srv/shop. Copy the app there"),
+    cluster.AgentsGoneError("runs/x/results.jsonl", 12, 24, "eu-1: silent for 5 s"),
 )
 
 FAMILIES: Mapping[str, tuple[ModuleType, Sequence[VelodromeError]]] = {

@@ -13,6 +13,7 @@ from velodrome.model.study import Baseline, Look, Question
 from velodrome.run.environments import guest_tree
 from velodrome.run.lab import Lab
 from velodrome.run.racing import plan
+from velodrome.run.racing.race import serving
 from velodrome.usecases import workers
 from velodrome.usecases.compare import laid_out
 from velodrome.usecases.terms import Terms
@@ -192,5 +193,5 @@ def test_only_questions_of_their_own_have_leaders_to_check() -> None:
     assert workers.seconds(both, LAB.stacks) == workers.seconds(study, LAB.stacks) > 5
     asked: list[str] = []
     results = parse(dump_header(Header(both, 1, {}, "0", "")).encode() + b"\n")
-    assert not list(workers.Leaders(both)((), results, LAB, asked.append))
+    assert not list(workers.Leaders(both)((), results, LAB, asked.append, serving(LAB)))
     assert not asked

@@ -13,6 +13,7 @@ from velodrome.model.trial import Contestant
 from velodrome.model.workers import WorkerCheck
 from velodrome.run.racing import store
 from velodrome.run.racing.opening import opened
+from velodrome.run.racing.race import serving
 from velodrome.usecases import workers
 from velodrome.usecases.apps import AppSpec, ServedSpec, served
 from velodrome.usecases.bench import UNLIMITED, trial_of
@@ -56,7 +57,9 @@ def settled(folder: Path, fault: str, at: int, counts: tuple[int, ...]) -> Worke
         trial = trial_of("planted", one.recipe, Contestant("planted"), UNLIMITED, app=one.app)
         results: list[Result] = []
         with opened([trial], one.lab, "planted", Quiet()) as lab:
-            results += workers.settle(trial, workers.loads(3000.0, fresh=True, connections=40), counts, lab)
+            results += workers.settle(
+                trial, workers.loads(3000.0, fresh=True, connections=40), counts, serving(lab)
+            )
         found = checked(trial.contestant, one.lab.stacks["planted"], counts, results)
     assert found is not None
     return found

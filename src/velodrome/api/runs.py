@@ -138,14 +138,17 @@ def race(
     python: str = "",
     wait: bool = False,
     trust: bool = False,
+    agents: str | int | None = None,
+    keys: str | Path | None = None,
 ) -> Run:
     """Race every contestant of a study: one that ships (`"first-lap"`), a TOML file, or a `Study`.
 
     Results go into `out`; without it into a temporary folder that is gone when this process ends. `only` are patterns
     of `question/contestant`; `budget` is the time to measure for (`"10m"`); `wait` waits while another velodrome
-    measures; `trust` allows what a file names: executables and packages. Raises StudyFileError, UntrustedError,
-    UnknownNameError, NothingSelectedError, BusyError and what else keeps a race from being run; a contestant that
-    fails is a result.
+    measures; `trust` allows what a file names: executables and packages; `agents` run whole blocks each: those of a
+    coordinator (`"tls://host:8786"`, with its certificates in the folder `keys`), or so many of this machine. Raises
+    StudyFileError, UntrustedError, UnknownNameError, NothingSelectedError, BusyError and what else keeps a race from
+    being run; a contestant that fails is a result.
     """
     spec = RaceSpec(
         study if isinstance(study, Study) else str(study),
@@ -156,6 +159,8 @@ def race(
         python,
         wait=wait,
         budget_s=None if budget is None else seconds_of(budget),
+        agents="" if agents is None else str(agents),
+        keys=None if keys is None else Path(keys),
     )
     return read(racing.race(spec, trusting(trust), folder_of(out), Quiet()).folder)
 
@@ -180,6 +185,8 @@ def compare(
     seed: int = DEFAULTS.seed,
     out: str | Path | None = None,
     wait: bool = False,
+    agents: str | int | None = None,
+    keys: str | Path | None = None,
     **of_app: Any,
 ) -> Run:
     """Race one app, or several, on every stack that can serve it: its import path, or the object itself.
@@ -187,7 +194,7 @@ def compare(
     `requests` are such as `"GET /cart?id=7"`, or those of `velodrome.requests`; `stacks` names some instead of all, or
     yours in `./mine.py`; `cpus` and `memory` (`"1g"`) limit the server, `link` (`"rtt=40ms"`) is the network between;
     `arrivals` are those at the `rate`; without `blocks` it goes on until it is settled or the `budget` is spent
-    (`"10m"`), by default what three blocks of all take;
+    (`"10m"`), by default what three blocks of all take; `agents` and `keys` are those of `race`;
     `of_app` says how it is found and asked: what `asked_of` takes. Each app is a question of the run.
 
     Raises what is wrong with the app, NoStackFitsError, BusyError and what else keeps it from being run.
@@ -209,5 +216,12 @@ def compare(
         arrivals=arrivals,
         budget_s=None if budget is None else seconds_of(budget),
     )
-    spec = CompareSpec(tuple(asked), terms, extra, wait=wait)
+    spec = CompareSpec(
+        tuple(asked),
+        terms,
+        extra,
+        wait=wait,
+        agents="" if agents is None else str(agents),
+        keys=None if keys is None else Path(keys),
+    )
     return read(comparing.compare(spec, folder_of(out), Quiet()).folder)

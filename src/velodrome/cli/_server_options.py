@@ -76,6 +76,15 @@ DryRun = Annotated[
         "--dry-run", help="Print what would be started, on which CPUs and for how long; start nothing."
     ),
 ]
+Agents = Annotated[
+    str,
+    of_results(
+        help="Have the agents of a coordinator (tls://host:8786), or N of this machine, run whole blocks each."
+    ),
+]
+Keys = Annotated[
+    str, of_results(metavar="FOLDER", help="The cluster's certificates, of velodrome cluster keys.")
+]
 AsJson = Annotated[bool, of_results("--json", help="Print one JSON document.")]
 
 

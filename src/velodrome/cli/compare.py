@@ -73,6 +73,8 @@ def command(
     paste: server.Paste = False,
     wait: server.Wait = False,
     dry_run: server.DryRun = False,
+    agents: server.Agents = "",
+    keys: server.Keys = "",
 ) -> None:
     """Serve APP on every stack that can, with its own interpreter and packages, and rank the stacks."""
     with heavy:
@@ -96,7 +98,7 @@ def command(
         arrivals=arrivals,
         budget_s=server.seconds("--budget", budget) if budget else None,
     )
-    spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait)
+    spec = compare.CompareSpec(tuple(asked), terms, extra, resume, wait, agents, Path(keys) if keys else None)
     if dry_run:
         server.show_plan(compare.dry_run(spec, out, Quiet()))
         return

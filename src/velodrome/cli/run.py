@@ -74,6 +74,8 @@ def command(
     stack: Extra = None,
     trust: apps.TrustGiven = False,
     dry_run: server.DryRun = False,
+    agents: server.Agents = "",
+    keys: server.Keys = "",
 ) -> None:
     """Race every contestant of STUDY on every question and say which to deploy, with the evidence."""
     with heavy:
@@ -101,6 +103,9 @@ def command(
         redo,
         wait,
         server.seconds("--budget", budget) if budget else None,
+        agents,
+        Path(keys) if keys else None,
+        user,
     )
     decides = apps.trust(trust)
     with served_as(user, "", tell):

@@ -27,7 +27,7 @@ from velodrome.judge.statistics import (
     block_s,
     wilson,
 )
-from velodrome.judge.verdict import same_machine, set_aside
+from velodrome.judge.verdict import same_hosts, same_machine, set_aside
 from velodrome.judge.words import listed, sentence
 from velodrome.model.difference import Side
 from velodrome.model.errors import NotTwoSidesError, OtherArrivalsError
@@ -320,6 +320,8 @@ def runs(
     Raises DifferentMachinesError, NotTwoSidesError when they have none, OtherArrivalsError.
     """
     same_machine([before.header, after.header])
+    for run in (before, after):
+        same_hosts(run)
     ours, theirs = _cells(before, stacks), _cells(after, stacks)
     shared = [cell for cell in ours if cell in theirs]
     if not shared:

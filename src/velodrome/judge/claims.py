@@ -186,6 +186,8 @@ def measure(check: Check, evidence: Evidence) -> Measured | Missing:
         number: Number = TAKING[figure.metric].take(*place)
         if isinstance(number, Missing):
             return number
+        if isinstance(number, Series):
+            number = replace(number, hosts=place[0].runner.hosts)
         places.append(place)
         numbers.append(number)
     found = _combined(numbers)
@@ -265,7 +267,7 @@ def _quotient(number: Series | Known, other: Series | Known) -> Series | Known |
         return limit
     noise = math.sqrt(number.noise**2 + other.noise**2)
     df = min(number.noise_df, other.noise_df)
-    return Series(values, math.hypot(number.grain, other.grain), noise, limit, df)
+    return Series(values, math.hypot(number.grain, other.grain), noise, limit, df, number.hosts)
 
 
 def _limit(one: Series | Measured, other: Series | Measured) -> Limit | Missing | None:

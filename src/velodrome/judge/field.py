@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from statistics import median
 
 from velodrome.guest.stack import Stack
-from velodrome.judge.statistics import Sample, Side
+from velodrome.judge.statistics import Hosts, Sample, Side
 from velodrome.model.littles_law import Ceiling, ceiling
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, FailureKind, FlagKind, Measurement
 from velodrome.model.noise import SHIPPED, Noise, Spread
+from velodrome.model.results import COMPARABLE
 from velodrome.model.study import Question
 from velodrome.model.trial import Contestant
 
@@ -93,6 +94,8 @@ class Runner:
     failed: tuple[Failed, ...]
     noise: Noise = SHIPPED
     """What its figures are presumed to vary by."""
+    hosts: Hosts | None = None
+    """Where the blocks of its question ran; None: all on one machine."""
 
     def under(self, load: Load) -> list[Measurement]:
         """Return what was measured under a load, by block."""
@@ -172,6 +175,7 @@ def runners(
         if result.trial.question == question.name:
             by_label.setdefault(result.trial.label, []).append(result)
     found = []
+    hosts = hosts_of([one for own in by_label.values() for one in own])
     for label, own in sorted(by_label.items()):
         contestant = own[0].trial.contestant
         stack = stacks.get(contestant.stack)
@@ -187,9 +191,21 @@ def runners(
                 tuple(one for one in own if isinstance(one, Measurement)),
                 tuple(one for one in own if isinstance(one, Failed)),
                 noise,
+                hosts,
             )
         )
     return found
+
+
+def hosts_of(results: Sequence[Measurement | Failed]) -> Hosts | None:
+    """Return on which hosts blocks ran; None: all on one. Each block is whole on one of them (`verdict.untorn`)."""
+    of = {one.trial.block: one.machine.name if one.machine else "" for one in results}
+    if len(set(of.values())) < 2:
+        return None
+    kinds = {
+        tuple(one.machine.facts.get(name) for name in COMPARABLE) if one.machine else () for one in results
+    }
+    return Hosts(of, alike=len(kinds) == 1)
 
 
 def ranking_load(question: Question) -> Load:
@@ -209,7 +225,7 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
     if not runner.enough_under(load):
         return None
     if not any(one.load.answers for one in counted):
-        return Sample(runner.label, {})
+        return Sample(runner.label, {}, hosts=runner.hosts)
     side = runner.bound_under(load)
     if not isinstance(load.pace, Closed):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
@@ -226,7 +242,9 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
         if not values:
             return None
         known = latency_noise(runner.noise, question, "mean", median(means.values()))
-        return Sample(runner.label, values, noise=known.share, noise_df=known.df, side=side)
+        return Sample(
+            runner.label, values, noise=known.share, noise_df=known.df, side=side, hosts=runner.hosts
+        )
     return rates(runner, counted, question, load, side)
 
 
@@ -237,7 +255,9 @@ def cpu_cost(runner: Runner, load: Load) -> Sample | None:
         one.trial.block: cost for one in shown if (cost := one.cpu_us_per_request) is not None and cost > 0
     }
     known = runner.noise.cpu(cpus_of(shown)) if values else None
-    return Sample(runner.label, values, noise=known.share, noise_df=known.df) if known else None
+    if known is None:
+        return None
+    return Sample(runner.label, values, noise=known.share, noise_df=known.df, hosts=runner.hosts)
 
 
 def memory_use(runner: Runner, load: Load) -> Sample | None:
@@ -246,7 +266,9 @@ def memory_use(runner: Runner, load: Load) -> Sample | None:
         one.trial.block: float(one.memory_bytes) for one in runner.shown_under(load) if one.memory_bytes > 0
     }
     known = runner.noise.memory
-    return Sample(runner.label, values, noise=known.share, noise_df=known.df) if values else None
+    if not values:
+        return None
+    return Sample(runner.label, values, noise=known.share, noise_df=known.df, hosts=runner.hosts)
 
 
 def throughput(runner: Runner, question: Question, load: Load) -> Sample | None:
@@ -261,7 +283,8 @@ def rates(
     """Return right answers a second of just these measurements."""
     values = {one.trial.block: _rps(one) for one in measured}
     known = rate_noise(runner.noise, measured, question, load)
-    return Sample(runner.label, values, _grain(measured, question, load), known.share, known.df, side)
+    grain = _grain(measured, question, load)
+    return Sample(runner.label, values, grain, known.share, known.df, side, runner.hosts)
 
 
 # --- What is presumed of a figure, by what the server did while it was taken.

@@ -20,7 +20,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from velodrome.judge.field import cpus_of
+from velodrome.judge.field import cpus_of, hosts_of
 from velodrome.judge.statistics import Comparison, Sample
 from velodrome.model.load import Closed, Open
 from velodrome.model.measurement import Failed, FlagKind, Measurement
@@ -110,20 +110,21 @@ def _cpu_us(measured: Iterable[Measurement], noise: Noise) -> Sample | None:
         one.trial.block: cost for one in closed if (cost := one.cpu_us_per_request) is not None and cost > 0
     }
     known = noise.cpu(cpus_of(closed)) if values else None
-    return Sample("", values, noise=known.share, noise_df=known.df) if known else None
+    return Sample("", values, noise=known.share, noise_df=known.df, hosts=hosts_of(closed)) if known else None
 
 
 def _median_ms(measured: Iterable[Measurement], noise: Noise) -> Sample | None:
+    every = list(measured)
     values = {
         one.trial.block: middle
-        for one in measured
+        for one in every
         if not isinstance(one.trial.load.pace, Closed)
         and one.valid
         and (middle := one.load.due.p50) is not None
         and middle > 0
     }
     known = noise.latency("p50", statistics.median(values.values())) if values else None
-    return Sample("", values, noise=known.share, noise_df=known.df) if known else None
+    return Sample("", values, noise=known.share, noise_df=known.df, hosts=hosts_of(every)) if known else None
 
 
 def _of_the_server(one: Measurement) -> bool:

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import log
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.noise import DF, SHARES
 from velodrome.model.quantity import Interval, duration
+
+Key = TypeVar("Key")
 
 CONFIDENCE = 0.95
 _LARGEST = 300 * math.log(10)
@@ -151,6 +153,22 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True)
+class Hosts:
+    """On which host each block ran, where several ran those of one race."""
+
+    of: Mapping[int, str]
+    alike: bool = True
+    """Whether they are of one kind: CPU, number of CPUs, kernel, memory, system, virtualisation."""
+
+    def grouped(self, values: Mapping[int, float]) -> list[NDArray[np.float64]]:
+        """Return the values of blocks by host."""
+        found: dict[str, list[float]] = {}
+        for block, value in values.items():
+            found.setdefault(self.of.get(block, ""), []).append(value)
+        return [np.array(one) for _, one in sorted(found.items())]
+
+
+@dataclass(frozen=True)
 class Sample:
     """One contestant: its value in each block that counts, all above 0."""
 
@@ -164,6 +182,8 @@ class Sample:
     """How well that is known."""
     side: Side | None = None
     """Where the true values lie if these are bounds: at least these, or at most."""
+    hosts: Hosts | None = None
+    """Where its blocks ran; None: all on one machine."""
 
     @property
     def presumed(self) -> float:
@@ -181,6 +201,10 @@ class Pair:
     blocks: int
     prior_df: float = NOISE_DF + SHARED_DF
     """Degrees of freedom of what was known of the spread beside these blocks; 0: these blocks alone tell it."""
+    hosts: int = 1
+    """On how many these blocks ran."""
+    between: float = 0.0
+    """Variance of the log ratio's mean that comes of the hosts, and that further blocks on them do not lower."""
 
     @property
     def settled(self) -> bool:
@@ -205,10 +229,23 @@ class Comparison:
             for sample in self.samples
         }
         self._of = {sample.label: sample for sample in self.samples}
-        residuals = _residuals(self._logs, {label: one.presumed for label, one in self._of.items()})
+        residuals = self._within_hosts()
         # Over the presumed variance: so contestants of different regimes lend each other how restless this run was.
         self._own = {label: float(np.mean(found**2)) for label, found in residuals.items() if found.size > 1}
         self._shape = shape(residuals.values())
+
+    def _within_hosts(self) -> dict[str, NDArray[np.float64]]:
+        """Return what is left of each contestant's values (`_residuals`); on several hosts it has a level on each."""
+        apart: dict[tuple[str, str], dict[int, float]] = {}
+        for label, logs in self._logs.items():
+            hosts = self._of[label].hosts
+            for block, value in logs.items():
+                apart.setdefault((label, hosts.of.get(block, "") if hosts else ""), {})[block] = value
+        left = _residuals(apart, {(label, host): self._of[label].presumed for label, host in apart})
+        return {
+            label: np.concatenate([found for (one, _), found in left.items() if one == label])
+            for label in self._logs
+        }
 
     @property
     def restless(self) -> Mapping[str, tuple[float, float]]:
@@ -223,6 +260,13 @@ class Comparison:
         """Return the value of one contestant over its blocks, with the interval its own spread deserves."""
         sample = self._of[label]
         logs = np.array(list(self._logs[label].values()))
+        groups = sample.hosts.grouped(self._logs[label]) if sample.hosts else []
+        if sample.hosts and len(groups) > 1:
+            share = LEVEL_ALIKE if sample.hosts.alike else LEVEL_UNLIKE
+            known = _Known(sample.presumed, sample.noise_df, (share * sample.noise) ** 2)
+            found = _over_hosts(groups, known)
+            width = critical_of_field(1, len(groups), found.prior_df)
+            return of_logs(float(logs.mean()), width * math.sqrt(found.variance / logs.size))
         df, variance = _believed(sample.presumed, sample.noise_df, logs.size - 1.0, _variance(logs))
         half = critical_of_field(1, logs.size, df) * math.sqrt(variance / logs.size)
         return of_logs(float(logs.mean()), half)
@@ -230,13 +274,34 @@ class Comparison:
     def pair(self, label: str, other: str) -> Pair | None:
         """Return `label` over `other`, over the blocks both have; None when they share none."""
         mine, theirs = self._logs[label], self._logs[other]
-        ratios = np.array([mine[block] - theirs[block] for block in mine if block in theirs])
+        by_block = {block: mine[block] - theirs[block] for block in mine if block in theirs}
+        ratios = np.array([*by_block.values()])
         if not ratios.size:
             return None
         a, b = self._of[label], self._of[other]
         presumed, known_df = a.presumed + b.presumed, min(a.noise_df, b.noise_df)
         shared_df, factor = self._shared(label, other)
         prior = _moderated([(known_df, presumed), (shared_df, factor * presumed)])
+        groups = a.hosts.grouped(by_block) if a.hosts else []
+        if a.hosts and len(groups) > 1:
+            share = RATIO_ALIKE if a.hosts.alike else RATIO_UNLIKE
+            lent_df, lent = self._lent_of_hosts(label, other, a.hosts)
+            found = _over_hosts(
+                groups,
+                _Known(prior, known_df + shared_df, share**2 * presumed, lent_df, lent * presumed),
+            )
+            width = critical_of_field(
+                len(self.samples), len(groups), found.prior_df, confidence=self.confidence
+            )
+            half = width * math.sqrt(found.variance / ratios.size)
+            return Pair(
+                of_logs(float(ratios.mean()), half),
+                math.sqrt(found.within),
+                ratios.size,
+                found.prior_df,
+                len(groups),
+                max(0.0, found.variance - found.within) / ratios.size,
+            )
         df, variance = _believed(prior, known_df + shared_df, ratios.size - 1.0, _variance(ratios))
         width = critical_of_field(len(self.samples), ratios.size, df, self._shape, self.confidence)
         half = width * math.sqrt(variance / ratios.size)
@@ -244,6 +309,11 @@ class Comparison:
 
     def half_width(self, pair: Pair, blocks: int) -> float:
         """Return what half the interval of a pair, as a log ratio, would be with that many blocks."""
+        if pair.hosts > 1:
+            width = critical_of_field(
+                len(self.samples), pair.hosts, pair.prior_df, confidence=self.confidence
+            )
+            return width * math.sqrt(pair.spread**2 / blocks + pair.between)
         if pair.prior_df + blocks <= 1:
             return math.inf
         width = critical_of_field(len(self.samples), blocks, pair.prior_df, confidence=self.confidence)
@@ -258,10 +328,143 @@ class Comparison:
         rest = [own for name, own in self._own.items() if name not in (label, other)]
         if len(rest) < 3:
             return 0.0, 0.0
-        df = float(np.median([len(logs) for logs in self._logs.values()])) - 1
+        df = float(np.median([self._own_df(name) for name in self._logs]))
         if df < 1:
             return 0.0, 0.0
         return min(SHARED_DF, df * len(rest)), float(np.median(rest)) * df / median_of_chi2(df)
+
+    def _own_df(self, label: str) -> int:
+        """Return the degrees of freedom of a contestant's values: it has a level on each host."""
+        hosts, logs = self._of[label].hosts, self._logs[label]
+        return len(logs) - (len({hosts.of.get(block, "") for block in logs}) if hosts else 1)
+
+    def _lent_of_hosts(self, label: str, other: str, hosts: Hosts) -> tuple[float, float]:
+        """Return what the rest of the field says of how hosts differ in who is faster by how much.
+
+        Degrees of freedom, and the mean square between hosts over the presumed variance; its median, as in `_shared`.
+        """
+        every = set().union(*(logs.keys() for logs in self._logs.values()))
+        whole = [name for name, logs in self._logs.items() if logs.keys() == every]
+        rest = [name for name in whole if name not in (label, other)]
+        if len(rest) < 3:
+            return 0.0, 0.0
+        weights = {name: 1 / self._of[name].presumed for name in whole}
+        sum_of = sum(weights.values())
+        middle = {
+            block: sum(weights[name] * self._logs[name][block] for name in whole) / sum_of for block in every
+        }
+        squares = []
+        for name in rest:
+            groups = hosts.grouped({block: self._logs[name][block] - middle[block] for block in every})
+            squares.append(_between(groups) * weights[name] / (1 - weights[name] / sum_of))
+        df = len({hosts.of.get(block, "") for block in every}) - 1.0
+        return min(SHARED_DF, df * len(rest)), float(np.median(squares)) * df / median_of_chi2(df)
+
+
+# --- Blocks of several hosts: what a host does to a figure is drawn once for all of its blocks, so these do not average
+# it away. It is a random effect: a level has that of the host, a ratio that of host and contestant together (what the
+# host does to both cancels).
+#
+# By mean squares, as in a nested analysis of variance (Box, Hunter and Hunter, chapter 9): blocks within hosts have the
+# variance s², means of hosts (over n blocks) s² + n t². Both are moderated as all variances here, because two hosts
+# have one degree of freedom. The presumed t is a share of the presumed noise.
+
+RATIO_ALIKE, RATIO_UNLIKE = 0.2, 1.8
+"""Presumed standard deviation of a ratio's logarithm over hosts, by the noise of a pair: 1 % or 9 % where busy servers
+differ by 5 %. An assumption: hosts of several kinds were not there to measure it."""
+LEVEL_ALIKE, LEVEL_UNLIKE = 1.0, 6.0
+"""The same of a level, by the noise of a pair: 5 % or 30 %."""
+HOSTS_DF = 4.0
+"""Degrees of freedom that this is given."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of figures of several hosts beside them."""
+
+    within: float
+    within_df: float
+    between: float
+    """Presumed variance over hosts."""
+    lent_df: float = 0.0
+    lent: float = 0.0
+    """What others show of the mean square between hosts."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The variances of figures of several hosts."""
+
+    within: float
+    variance: float
+    """That of the mean of all blocks, times their number."""
+    prior_df: float
+    """Degrees of freedom of it that the hosts do not give themselves."""
+
+
+def _over_hosts(groups: Sequence[NDArray[np.float64]], known: _Known) -> _Found:
+    """Return the variances of figures, by host; there are at least two."""
+    sizes = np.array([one.size for one in groups], float)
+    blocks, hosts = float(sizes.sum()), len(groups)
+    own_df = blocks - hosts
+    own = sum(float(((one - one.mean()) ** 2).sum()) for one in groups) / own_df if own_df else 0.0
+    prior_df, within = _believed(known.within, known.within_df, own_df, own)
+    # Of the mean of all blocks, a host counts by its share of them; its mean square has it in full.
+    each = float((sizes**2).sum()) / blocks
+    shows = (blocks - each) / (hosts - 1)
+    part = each * known.between
+    presumed = within + part
+    # Satterthwaite: degrees of freedom of a sum of two variances.
+    df = presumed**2 / (within**2 / max(prior_df + own_df, 1.0) + part**2 / HOSTS_DF)
+    prior = _moderated([(df, presumed), (known.lent_df, known.lent)])
+    seen = max(0.0, within + each / shows * (_between(groups) - within))
+    left, variance = _believed(prior, df + known.lent_df, hosts - 1.0, seen)
+    # Whole tenths, or whole ones: the worlds of an interval are drawn once for each.
+    return _Found(within, variance, math.floor(10 * left) / 10 if left < 10 else float(math.floor(left)))
+
+
+def _between(groups: Sequence[NDArray[np.float64]]) -> float:
+    """Return the mean square between hosts."""
+    if len(groups) < 2:
+        return 0.0
+    middle = float(np.concatenate(groups).mean())
+    return sum(one.size * (float(one.mean()) - middle) ** 2 for one in groups) / (len(groups) - 1)
+
+
+def host_levels(samples: Sequence[Sample]) -> list[tuple[str, str, Interval]]:
+    """Return which hosts did more or less than the first by name, beyond chance: host, that first one, and the ratio.
+
+    By the contestants that ran in every block: of each the block's value over its mean. All ratios hold together
+    (Bonferroni).
+    """
+    every = set().union(*(one.values.keys() for one in samples), set())
+    whole = [one for one in samples if one.values.keys() == every and one.hosts is not None]
+    if not whole or whole[0].hosts is None:
+        return []
+    logs = {one.label: {block: math.log(value) for block, value in one.values.items()} for one in whole}
+    middle = {label: sum(own.values()) / len(own) for label, own in logs.items()}
+    of_block = {
+        block: float(np.mean([logs[label][block] - middle[label] for label in logs])) for block in every
+    }
+    hosts = whole[0].hosts
+    names = sorted({hosts.of.get(block, "") for block in every})
+    groups = dict(zip(names, hosts.grouped(of_block), strict=True))
+    if len(names) < 2:
+        return []
+    own_df = float(len(every) - len(names))
+    own = sum(float(((one - one.mean()) ** 2).sum()) for one in groups.values()) / own_df if own_df else 0.0
+    noise = max(one.presumed for one in whole)
+    df, variance = _believed(noise, min(one.noise_df for one in whole), own_df, own)
+    width = student_t(df + own_df, 1 - (1 - CONFIDENCE) / (len(names) - 1))
+    first = groups[names[0]]
+    found = []
+    for name in names[1:]:
+        other = groups[name]
+        half = width * math.sqrt(variance * (1 / first.size + 1 / other.size))
+        ratio = of_logs(float(other.mean() - first.mean()), half)
+        if ratio.low > 1 or ratio.high < 1:
+            found.append((name, names[0], ratio))
+    return found
 
 
 def _believed(prior: float, prior_df: float, own_df: float, own: float) -> tuple[float, float]:
@@ -321,8 +524,8 @@ def _true_noise(draw: np.random.Generator, df: float, size: int | tuple[int, ...
 
 
 def _residuals(
-    logs: Mapping[str, Mapping[int, float]], presumed: Mapping[str, float]
-) -> dict[str, NDArray[np.float64]]:
+    logs: Mapping[Key, Mapping[int, float]], presumed: Mapping[Key, float]
+) -> dict[Key, NDArray[np.float64]]:
     """Return what is left of each value after its contestant's level and its block's, over what was presumed of it.
 
     A two-way fit by least squares, each value weighted by its presumed variance: a contestant that merely waits must
@@ -413,11 +616,13 @@ class Series:
     limit: Limit | None = None
     noise_df: float = NOISE_DF
     """How well that is known."""
+    hosts: Hosts | None = None
+    """Where the blocks ran; None: all on one machine."""
 
     def sample(self, label: str) -> Sample:
         """Return it as a contestant."""
         side = self.limit.side if self.limit else None
-        return Sample(label, self.values, self.grain, self.noise, self.noise_df, side)
+        return Sample(label, self.values, self.grain, self.noise, self.noise_df, side, self.hosts)
 
 
 @dataclass(frozen=True)

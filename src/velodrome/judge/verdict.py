@@ -8,12 +8,15 @@ from velodrome.guest.stack import Stack
 from velodrome.judge import settling
 from velodrome.judge.answering import answer
 from velodrome.judge.claims import Evidence, judge_claims, tabulate
+from velodrome.judge.field import ranking_load, runners, throughput
 from velodrome.judge.own_share import own_share
+from velodrome.judge.statistics import host_levels
 from velodrome.judge.words import blocks, listed, sentence
 from velodrome.model.claim import Finding
 from velodrome.model.errors import DifferentMachinesError
 from velodrome.model.load import Open
-from velodrome.model.measurement import SHARED_NOTED, Failed, Measurement, Severity
+from velodrome.model.measurement import SHARED_NOTED, Failed, Measurement, RanOn, Severity
+from velodrome.model.noise import Noise
 from velodrome.model.profile import Profile
 from velodrome.model.quantity import percent
 from velodrome.model.results import COMPARABLE, Header, Result, Results
@@ -56,14 +59,13 @@ def profile_view(profile: Profile, study: Study | None = None) -> ProfileView:
 def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = "") -> Verdict:
     """Return the verdict on one results file, or on several of one study, whose blocks then add up.
 
-    `finished` says how the race ended where that is known; else it follows from what is there. Raises
-    DifferentMachinesError when the files come from machines that differ, ValueError when there is no file.
+    `finished` says how the race ended where that is known; else it follows from what is there. Files of machines that
+    differ are judged as blocks of several hosts, each whole on one of them. Raises ValueError when there is no file.
     """
     if not runs:
         raise ValueError("a verdict needs at least one file of results")
     header = runs[0].header
-    same_machine([run.header for run in runs])
-    results = _joined(runs)
+    results, torn = untorn(_joined(runs))
     study = header.study
     findings = _findings(runs)
     checks = [one for run in runs for one in run.checks]
@@ -93,6 +95,8 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
             *_left_out(study, stacks),
             *_without_baselines(study, results),
             *_notes(results),
+            *torn,
+            *_hosts(study, results, stacks, noise),
             *_theirs(results, stacks),
             *_unknown(study, results),
         ),
@@ -166,16 +170,89 @@ def same_machine(headers: Sequence[Header]) -> None:
         raise DifferentMachinesError(list(differences))
 
 
+def same_hosts(run: Results) -> None:
+    """Refuse a run of several hosts, where figures are compared that no block holds both of.
+
+    Raises DifferentMachinesError.
+    """
+    names = sorted({one.machine.name for one in run.trials if one.machine is not None})
+    if len(names) > 1:
+        raise DifferentMachinesError([f"blocks of {run.header.study.name} on {listed(names)}"])
+
+
+def untorn(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Return results whose blocks are each whole on one host, and a sentence for each that was not.
+
+    A host that was lost in the middle of a block leaves a part of it, which another then ran anew: of a block the host
+    of its last line counts.
+    """
+    last = {one.trial.block: one.machine.name if one.machine else "" for one in results}
+    kept, left = [], dict[int, set[str]]()
+    for one in results:
+        name = one.machine.name if one.machine else ""
+        if name == last[one.trial.block]:
+            kept.append(one)
+        else:
+            left.setdefault(one.trial.block, set()).add(name)
+    return kept, [
+        f"Block {block + 1} was begun on {listed(sorted(names))} and run anew on {last[block]}: of what was begun "
+        "nothing counts."
+        for block, names in sorted(left.items())
+    ]
+
+
+def _hosts(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack], noise: Noise) -> list[str]:
+    """Return on which hosts blocks ran, and which of them did more or less than another beyond chance."""
+    blocks_of: dict[str, set[int]] = {}
+    for one in results:
+        blocks_of.setdefault(one.machine.name if one.machine else HERE, set()).add(one.trial.block)
+    if len(blocks_of) < 2:
+        return []
+    counts = [f"{name} ({len(numbers)})" for name, numbers in sorted(blocks_of.items())]
+    found = [
+        f"Blocks ran on {len(blocks_of)} hosts: {listed(counts)}. Contestants are compared within blocks, each of "
+        "one host."
+    ]
+    for question in study.answered:
+        load = ranking_load(question)
+        samples = [throughput(one, question, load) for one in runners(question, results, stacks, noise)]
+        found += [
+            f"In {question.name}, {host or HERE} did {ratio.mid:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times what "
+            f"{other or HERE} did."
+            for host, other, ratio in host_levels([one for one in samples if one is not None])
+        ]
+    return found
+
+
+HERE = "the machine that the race began on"
+
+
 def _joined(runs: Sequence[Results]) -> list[Result]:
-    """Return all results; the blocks of a later file count on from those of the one before it."""
+    """Return all results; the blocks of a later file count on from those of the one before it.
+
+    Where the files are of machines that differ, what names no host of its own gets one by its machine.
+    """
+    kinds = list(dict.fromkeys(_kind(run.header) for run in runs))
     joined: list[Result] = []
     offset = 0
     for run in runs:
+        own = None
+        if len(kinds) > 1:
+            own = RanOn(f"machine {kinds.index(_kind(run.header)) + 1}", run.header.machine)
         joined += [
-            replace(one, trial=replace(one.trial, block=one.trial.block + offset)) for one in run.trials
+            replace(
+                one,
+                trial=replace(one.trial, block=one.trial.block + offset),
+                machine=one.machine or own,
+            )
+            for one in run.trials
         ]
         offset = max((one.trial.block + 1 for one in joined), default=0)
     return joined
+
+
+def _kind(header: Header) -> tuple[str, ...]:
+    return tuple(str(header.machine.get(name)) for name in COMPARABLE)
 
 
 def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:

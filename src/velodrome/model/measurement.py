@@ -608,6 +608,16 @@ class FailureKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class RanOn:
+    """A host that ran a trial, where several ran those of one file."""
+
+    name: str
+    """Of the host; agents of one host share it."""
+    facts: Mapping[str, str | int | float | list[int] | None] = field(default_factory=dict)
+    """Of the machine, by name, as in a header (`run/machine/facts.py`)."""
+
+
+@dataclass(frozen=True)
 class Failed:
     """A trial that could not be measured: a result too."""
 
@@ -620,6 +630,8 @@ class Failed:
     """The end of the server's output; escape before showing."""
     step: Step | None = None
     """Of a search; None: of a race."""
+    machine: RanOn | None = None
+    """Of several; None: that of the header."""
 
 
 @dataclass(frozen=True)
@@ -653,6 +665,8 @@ class Measurement:
     """None: not looked at, as the answer is not a body over HTTP/1.1."""
     step: Step | None = None
     """Of a search; None: of a race."""
+    machine: RanOn | None = None
+    """Of several; None: that of the header."""
 
     @property
     def doubts(self) -> frozenset[FlagKind]:

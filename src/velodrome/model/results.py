@@ -30,6 +30,7 @@ from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.noise import SHIPPED, Noise
 from velodrome.model.profile import Profile
 from velodrome.model.study import Study
+from velodrome.model.trial import Trial
 from velodrome.model.tuning import Candidate
 
 SCHEMA = "velodrome/results/1"
@@ -165,6 +166,23 @@ def dump(entry: Entry, study: Study | None = None) -> str:
         if study is not None and app is not None and app.packages == _packages(study, entry.trial.question):
             del plain["trial"]["app"]["packages"]
     return _line({"kind": kind, **plain})
+
+
+def load(line: bytes | str, study: Study, path: str = "a line") -> Entry:
+    """Return the entry of one line. Raises ResultsError, in which `path` is where it came from."""
+    data = line.encode() if isinstance(line, str) else line
+    return _entry(_object(data, path, 1), study, path, 1)
+
+
+def plain_trial(trial: Trial) -> dict[str, Any]:
+    """Return a trial as JSON-ready values."""
+    plain: dict[str, Any] = adapter(Trial).dump_python(trial, mode="json")
+    return plain | {"recipe": recipes.to_plain(trial.recipe)}
+
+
+def read_trial(plain: Mapping[str, Any]) -> Trial:
+    """Return a trial from what `plain_trial` made of it."""
+    return adapter(Trial).validate_python({**plain, "recipe": _recipe(plain["recipe"])})
 
 
 def _packages(study: Study, question: object) -> Mapping[str, str] | None:

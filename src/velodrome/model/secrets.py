@@ -108,6 +108,11 @@ def mark(names: Iterable[str]) -> None:
     _asked_names.clear()
 
 
+def marked_names() -> tuple[str, ...]:
+    """Return the names that are marked, for another process of this run."""
+    return tuple(sorted(_marked_names))
+
+
 def later(what: Callable[[], None]) -> None:
     """Have secrets made known when a text is masked for the first time from now on, and not before."""
     _later.append(what)

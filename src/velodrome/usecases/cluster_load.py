@@ -124,7 +124,7 @@ def _more(spec: LoadSpec, document: Mapping[str, Any]) -> str | None:
 @contextmanager
 def by_agents(agents: str, folder: Path | None = None) -> Iterator[Callable[[LoadSpec, OnEvent], Document]]:
     """Yield what carries loads, one after the other, by the same agents; it and this raise what `load` does."""
-    with _coordinator(agents, folder) as (text, keys_folder):
+    with reached(agents, folder) as (text, keys_folder):
         address = talking.Address.read(text)
         way = talking.security(address.scheme, keys_folder)
 
@@ -164,8 +164,10 @@ def _row(player: Player) -> dict[str, Any]:
 
 
 @contextmanager
-def _coordinator(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None]]:
+def reached(agents: str, folder: Path | None) -> Iterator[tuple[str, Path | None]]:
     """Yield the address of a coordinator and its keys: that which is named, or one that is started for this.
+
+    Raises ClusterAddressError, ClusterKeysError, CoordinatorError.
 
     Also on loopback with keys, made for this load alone: who reaches an agent can run code as this user, and others may
     use this machine.

@@ -18,6 +18,7 @@ from velodrome.model.errors import (
     AppNotServedError,
     ResultsError,
     ResultsExistError,
+    UsageError,
 )
 from velodrome.model.load import Closed, Load, Open
 from velodrome.model.measurement import Failed, Measurement
@@ -32,11 +33,13 @@ from velodrome.run.lab import Lab
 from velodrome.run.profiling.taking import take
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
+from velodrome.run.racing.race import Elsewhere
 from velodrome.usecases import race, workers
 from velodrome.usecases.apps import (
     AppSpec,
     as_user_of,
     commands_around,
+    folder,
     lab_for,
     look,
     stacks_for,
@@ -59,6 +62,10 @@ class CompareSpec:
     resume: bool = False
     wait: bool = False
     """Wait while another velodrome measures."""
+    agents: str = ""
+    """Address of a coordinator, or a number of agents of this machine, that run its blocks; empty: nobody else."""
+    keys: Path | None = None
+    """Folder of the certificates for that; None: the usual one."""
 
 
 LOOK = "look"
@@ -71,13 +78,24 @@ LOOK_WARMUP_S = 0.5
 def compare(spec: CompareSpec, out: Path | None, follower: Quiet) -> Raced:
     """Look at each app and race all stacks that can serve it into `out`, or a folder of `runs/`.
 
-    Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError, and what `race.run` does.
+    Raises what is wrong with an app, UnknownNameError, NoStackFitsError, BusyError, and what `race.hosts_of` and
+    `race.run` do.
     """
-    with commands_around(spec.apps[0], follower.said):
+    first = spec.apps[0]
+    if spec.agents and (first.setup or first.teardown):
+        raise UsageError(
+            "--setup and --teardown run on this machine, and with --agents the servers do not; run them on each host "
+            "beforehand, and leave them out"
+        )
+    with commands_around(first, follower.said):
         field = _field(spec, follower)
         where = _folder(field, out)
-        looks = _looks(field, where, follower)
-        return race.run(_race(field, looks), where, follower)
+        with race.hosts_of(
+            spec.agents, spec.keys, user=first.user, cwd=folder(first.cwd), allow_sdist=first.allow_sdist
+        ) as elsewhere:
+            field = replace(field, elsewhere=elsewhere)
+            looks = _looks(field, where, follower)
+            return race.run(_race(field, looks), where, follower)
 
 
 def dry_run(spec: CompareSpec, out: Path | None, follower: Quiet) -> RunPlan:
@@ -109,6 +127,8 @@ class _Field:
     lab: Lab
     version: str
     """Of the apps' interpreter."""
+    elsewhere: Elsewhere | None = None
+    """Hosts that run it; None: this machine does."""
 
 
 def _field(spec: CompareSpec, follower: Quiet) -> _Field:
@@ -138,6 +158,7 @@ def _race(field: _Field, looks: Mapping[str, Look]) -> race.Race:
         field.spec.resume,
         wait=field.spec.wait or bool(looks),  # what waited for the look to end may be measuring now
         must_answer=True,
+        elsewhere=field.elsewhere,
     )
 
 
@@ -196,7 +217,15 @@ def _look(field: _Field, resume: bool) -> race.Race:
     )
     laid = matrix.lay_out(study, field.lab.stacks)
     return race.Race(
-        study, laid, field.lab, field.version, resume, wait=field.spec.wait, must_answer=True, partial=True
+        study,
+        laid,
+        field.lab,
+        field.version,
+        resume,
+        wait=field.spec.wait,
+        must_answer=True,
+        partial=True,
+        elsewhere=field.elsewhere,
     )
 
 

@@ -39,8 +39,7 @@ def judge(
     """Judge runs of one study together: each a folder or its results.jsonl.
 
     The claims and published tables of `now` are judged instead of those that were known when it was run; `finished`
-    says how the race ended; `paste` gives what to paste although nothing is settled. Raises ResultsError or
-    DifferentMachinesError.
+    says how the race ended; `paste` gives what to paste although nothing is settled. Raises ResultsError.
     """
     found = [store.read(one) for one in runs]
     if now is not None:

@@ -9,7 +9,8 @@
 
 import platform
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -18,7 +19,8 @@ from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import settling
 from velodrome.judge.learning import learned
-from velodrome.model.errors import BadOptionError, ResultsError
+from velodrome.model import secrets
+from velodrome.model.errors import AgentsGoneError, BadOptionError, ResultsError
 from velodrome.model.load import Link
 from velodrome.model.measurement import Placement
 from velodrome.model.results import Result, Results
@@ -36,6 +38,7 @@ from velodrome.run.profiling.taking import take
 from velodrome.run.racing import race as racing
 from velodrome.run.racing import store
 from velodrome.run.racing.plan import RunPlan, seat
+from velodrome.run.racing.race import Elsewhere
 from velodrome.usecases import workers
 from velodrome.usecases.quiet import Quiet
 from velodrome.usecases.studies import Trust, known
@@ -72,6 +75,12 @@ class RaceSpec:
     """Wait while another velodrome measures."""
     budget_s: float | None = None
     """How long it may take, instead of what the study says."""
+    agents: str = ""
+    """Address of a coordinator, or a number of agents of this machine, that run its blocks; empty: nobody else."""
+    keys: Path | None = None
+    """Folder of the certificates for that; None: the usual one."""
+    user: str = ""
+    """Whom servers run as on the agents' hosts, where these are root."""
 
     def __post_init__(self) -> None:
         refuse_count("blocks", self.blocks)
@@ -92,6 +101,8 @@ class Race:
     """Whether a race ends early where one of its apps answers on no stack."""
     partial: bool = False
     """Whether a race that is gone on with is only continued in part: it says nothing of the rest then."""
+    elsewhere: Elsewhere | None = None
+    """Hosts that run its blocks; None: this machine does."""
 
     @property
     def trials(self) -> int:
@@ -172,8 +183,47 @@ def planned(spec: RaceSpec, trust: Trust) -> Race:
 
 
 def race(spec: RaceSpec, trust: Trust, out: Path | None, follower: Quiet) -> Raced:
-    """Race a study into `out`, or a folder of `runs/`. Raises what `planned` and `run` do."""
-    return run(*_placed(spec, trust, out), follower)
+    """Race a study into `out`, or a folder of `runs/`. Raises what `planned`, `hosts_of` and `run` do."""
+    found, where = _placed(spec, trust, out)
+    with hosts_of(spec.agents, spec.keys, user=spec.user) as elsewhere:
+        return run(replace(found, elsewhere=elsewhere), where, follower)
+
+
+@contextmanager
+def hosts_of(
+    agents: str, keys: Path | None, *, user: str = "", cwd: str = "", allow_sdist: bool = False
+) -> Iterator[Elsewhere | None]:
+    """Yield the agents that run a race block by block; None: none are named.
+
+    Raises ClusterAddressError, ClusterKeysError, ClusterMissingError, CoordinatorError.
+    """
+    if not agents:
+        yield None
+        return
+    from velodrome.run.cluster import handing, talking  # noqa: PLC0415 - brings Dask
+    from velodrome.run.cluster.blocks import Ground, print_of  # noqa: PLC0415
+    from velodrome.usecases import cluster_load  # noqa: PLC0415
+
+    def ground(lab: Lab, study: Study) -> Ground:
+        paths = [str(Path(one).resolve()) for one in lab.extra]
+        return Ground(
+            user,
+            cwd,
+            allow_sdist,
+            {path: print_of(path) for path in paths},
+            lab.databases,
+            lab.variables,
+            lab.requests,
+            lab.third_parties,
+            lab.start_seconds,
+            secrets.marked_names(),
+            tuple(dict.fromkeys(one.app for one in study.answered if one.app is not None)),
+        )
+
+    with cluster_load.reached(agents, keys) as (text, folder):
+        address = talking.Address.read(text)
+        with handing.hosts(address, talking.security(address.scheme, folder), ground) as found:
+            yield found
 
 
 def dry_run(spec: RaceSpec, trust: Trust, out: Path | None) -> RunPlan:
@@ -202,13 +252,22 @@ def run(race: Race, where: Path, follower: Quiet) -> Raced:
             lambda one: matrix.session_s(one, race.lab.stacks),
             warnings.append,
         )
-        if not race.resume:  # whose first blocks may have taught already
+        if not ended.done:
+            _refuse_gone(race, ended)
+        if not race.resume and race.elsewhere is None:  # whose first blocks may have taught already
             _learn(where, race.lab.stacks)
         raced = Raced(race, where, "" if race.partial else ended.how)
         follower.ended(raced)
         for sentence in warnings:  # where nothing is drawn over it any more
             follower.said(sentence)
+        _refuse_gone(race, ended)
     return raced
+
+
+def _refuse_gone(race: Race, ended: racing.Finished) -> None:
+    """Raise AgentsGoneError where a race ended because no agent was left."""
+    if race.elsewhere is not None and ended.how == racing.AGENTS_GONE:
+        raise AgentsGoneError(str(ended.path), ended.done, ended.total, race.elsewhere.gone)
 
 
 def _learn(where: Path, stacks: Mapping[str, Stack]) -> None:
@@ -220,13 +279,14 @@ def _learn(where: Path, stacks: Mapping[str, Stack]) -> None:
 def aside(race: Race, where: Path, follower: Quiet) -> Results:
     """Race into a folder what no verdict is given of, and return all of it. Raises what `racing.run` does."""
     with giving(where):
-        racing.run(
+        ended = racing.run(
             _sessions(race, where),
             race.lab,
             follower,
             lambda one: matrix.session_s(one, race.lab.stacks),
             lambda _: None,  # what is wrong is said of the race that comes after it
         )
+        _refuse_gone(race, ended)
         return store.read(where)
 
 
@@ -256,6 +316,7 @@ def _sessions(race: Race, where: Path) -> racing.Race:
         workers.Leaders(race.study) if race.study.worker_counts else None,
         _Settling(race) if race.study.until_settled else None,
         race.must_answer,
+        race.elsewhere,
     )
 
 
@@ -265,6 +326,7 @@ class _Settling:
 
     race: Race
     most_blocks: int = settling.MOST_BLOCKS
+    looks: Sequence[int] = settling.LOOKS
 
     def still_open(
         self, results: Sequence[Result], before: Results, lab: Lab, blocks: int

@@ -65,7 +65,7 @@ from velodrome.plan.matrix import grid, refined
 from velodrome.run.lab import Lab
 from velodrome.run.racing.opening import Preparing, opened
 from velodrome.run.racing.plan import RunPlan, plan_of, seat
-from velodrome.run.racing.race import MOST_WRONG
+from velodrome.run.racing.race import MOST_WRONG, serving
 from velodrome.run.racing.session import Refused, most_telling
 from velodrome.usecases import apps, workers
 from velodrome.usecases import race as races
@@ -645,7 +645,7 @@ def _check_best(
     trial = replace(template, contestant=best.candidate.contestant)
     follower.preparing(f"checking {best.candidate.label} with more workers before it is recommended")
     every = workers.loads(replayed.field.wanted.rate or best.reported.mid, fresh=workers.closes(stack, trial))
-    for result in workers.settle(trial, every, numbers, lab, record.checks):
+    for result in workers.settle(trial, every, numbers, serving(lab), record.checks):
         record.keep_check(result)
     record.leave_out(time.monotonic() - began)
 

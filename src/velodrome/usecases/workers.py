@@ -26,9 +26,7 @@ from velodrome.model.verdict import Answer
 from velodrome.model.workers import PART
 from velodrome.plan.matrix import session_s
 from velodrome.run.lab import Lab
-from velodrome.run.racing.opening import host_beside
-from velodrome.run.racing.plan import planned
-from velodrome.run.racing.session import run_session
+from velodrome.run.racing.race import Serve
 
 WARMUP_S, CLOSED_S, OPEN_S = 0.3, 1.0, 1.5
 LONGEST_S = 4.0
@@ -90,11 +88,15 @@ def closes(stack: Stack, trial: Trial) -> bool:
 
 
 def settle(
-    template: Trial, every: Sequence[Load], numbers: Sequence[int], lab: Lab, before: Sequence[Result] = ()
+    template: Trial,
+    every: Sequence[Load],
+    numbers: Sequence[int],
+    serve: Serve,
+    before: Sequence[Result] = (),
 ) -> Iterator[Result]:
     """Yield what is measured of one setting until its check is settled; its trials are made from `template`.
 
-    `before` is there already.
+    `serve` runs sessions, `before` is there already.
     """
     own = [*before]
     while (step := next_step(template.contestant, numbers, every, own)) is not None:
@@ -103,8 +105,7 @@ def settle(
             replace(template, contestant=contestant, load=load, block=step.again, link=None, part=PART)
             for load in step.loads
         )
-        plan = planned(Session(trials), lab)
-        with closing(run_session(plan, lab)) as results, host_beside(plan.seat.placement):
+        with closing(serve(Session(trials))) as results:
             for result in results:
                 own.append(result)
                 yield result
@@ -116,16 +117,25 @@ class Leaders:
 
     study: Study
 
-    def __call__(self, results: Sequence[Result], before: Results, lab: Lab, tell: Tell) -> Iterator[Result]:
+    def __call__(
+        self, results: Sequence[Result], before: Results, lab: Lab, tell: Tell, serve: Serve
+    ) -> Iterator[Result]:
         """Yield what is measured; `before` is there already, with the noise that is judged by.
 
         `tell` hears who is checked, and who is out and why.
         """
         for question in self.study.answered:
-            yield from self._of(question, results, before, lab, tell)
+            yield from self._of(question, results, before, lab, tell=tell, serve=serve)
 
     def _of(
-        self, question: Question, results: Sequence[Result], before: Results, lab: Lab, tell: Tell
+        self,
+        question: Question,
+        results: Sequence[Result],
+        before: Results,
+        lab: Lab,
+        *,
+        tell: Tell,
+        serve: Serve,
     ) -> Iterator[Result]:
         numbers = self.study.worker_counts
         checks = [one for one in before.checks if one.trial.question == question.name]
@@ -151,7 +161,7 @@ class Leaders:
             called = template.contestant.called(stack)
             tell(f"checking {called} with {_words(numbers)} workers before it is recommended")
             every = _loads_like(question, leader, fresh=closes(stack, template))
-            for result in settle(template, every, numbers, lab, tuple(checks)):
+            for result in settle(template, every, numbers, serve, tuple(checks)):
                 checks.append(result)
                 yield result
             found = checked(template.contestant, stack, numbers, checks)

@@ -114,6 +114,7 @@ class Chooses:
     """Leaves open, after so many blocks, the cells that it was given for it."""
 
     most_blocks = 6
+    looks = (2, 4)
 
     def __init__(self, left: Mapping[int, set[str]]) -> None:
         self.left, self.seen = left, list[int]()

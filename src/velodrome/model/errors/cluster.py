@@ -122,3 +122,24 @@ class NoAgentsError(UsageError):
             f"the coordinator {address} has no agents that carry loads. Start one on each host: velodrome agent "
             f"--coordinator {address}"
         )
+
+
+class AgentsRefuseRaceError(UsageError):
+    """Raised before anything is started for a race that an agent's host cannot run as it is."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        super().__init__(f"agent {name} cannot run this: {why}")
+
+
+class AgentsGoneError(VelodromeError):
+    """Raised at the end of a race whose agents were all lost before it was done; what they measured is kept."""
+
+    exit_code = 3
+
+    def __init__(self, path: str, done: int, total: int, why: str) -> None:
+        self.path, self.done, self.total = path, done, total
+        super().__init__(
+            f"no agent was left ({why}), so the race ended early: {done} of {total} trials are in {path}. Start agents "
+            "again and go on with --resume"
+        )

@@ -28,7 +28,7 @@ import psutil
 
 from velodrome.model.errors import AgentEndedError, UsageError, VelodromeError
 from velodrome.run import engine
-from velodrome.run.cluster import talking
+from velodrome.run.cluster import blocks, talking
 from velodrome.run.cluster.clocks import Clock
 from velodrome.run.machine.facts import usable_cpus
 from velodrome.run.supervision import python, scratch
@@ -109,6 +109,7 @@ class Agent(talking.Worker):
         self.policy = policy
         self.time = clock or Clock()
         self.part: Part | None = None
+        self.races = blocks.Races(self._carries)
         name = policy.name or f"{socket.gethostname()}-{os.getpid()}"
         super().__init__(
             address,
@@ -128,6 +129,7 @@ class Agent(talking.Worker):
             "velodrome_poll": self.poll,
             "velodrome_take": self.take,
             "velodrome_end": self.end,
+            **self.races.handlers(),
         }
 
     async def facts(self) -> str:
@@ -145,7 +147,7 @@ class Agent(talking.Worker):
                 "user": psutil.Process().username(),
                 **asdict(self.policy),
                 "cpus": list(self.policy.cpus or usable_cpus()),
-                "busy": self.part is not None and not self.part.done.is_set(),
+                "busy": self._carries() or self.races.busy,
             }
         )
 
@@ -155,8 +157,8 @@ class Agent(talking.Worker):
 
     async def prepare(self, load: str, spec: str, body: bytes, expected: bytes | None) -> str:
         """Have an engine get ready for a part; return once it is, as JSON."""
-        if self.part is not None and not self.part.done.is_set():
-            return _refused("UsageError", "it carries another load")
+        if self._carries() or self.races.busy:
+            return _refused("UsageError", "it carries another load, or runs a part of a race")
         fields = json.loads(spec)
         asked = set(fields.get("allow_target") or ())
         fields["allow_target"] = sorted(asked & set(self.policy.allow_target))
@@ -224,6 +226,10 @@ class Agent(talking.Worker):
         part.end()
         return True
 
+    def _carries(self) -> bool:
+        """Whether a part of a load is in progress here."""
+        return self.part is not None and not self.part.done.is_set()
+
     def _of(self, load: str) -> Part | None:
         return self.part if self.part is not None and self.part.number == load else None
 
@@ -243,7 +249,8 @@ class Agent(talking.Worker):
                 self.part = None
 
     async def close(self, *arguments: Any, **named: Any) -> Any:
-        """End the load, and leave the cluster."""
+        """End the load or race, and leave the cluster."""
+        self.races.close()
         if self.part is not None:
             self.part.end()
         return await super().close(*arguments, **named)

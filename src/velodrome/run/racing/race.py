@@ -5,8 +5,8 @@ finished = run(race, lab, follower)      # Ctrl-C: RaceInterruptedError; what wa
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,28 +15,100 @@ from pathlib import Path
 from typing import Protocol
 
 from velodrome import _native
-from velodrome.model.claim import Experiment
-from velodrome.model.errors import AppAnswersWrongError, AppNotServedError, RaceInterruptedError
+from velodrome.model.claim import Experiment, Finding
+from velodrome.model.errors import (
+    AgentsDifferError,
+    AgentsRefuseRaceError,
+    AppAnswersWrongError,
+    AppNotServedError,
+    CoordinatorError,
+    NoAgentsError,
+    RaceInterruptedError,
+    StudyChangedError,
+)
 from velodrome.model.measurement import Failed, FailureKind, Measurement
-from velodrome.model.results import Header, Result, Results, Sought
+from velodrome.model.profile import Profile
+from velodrome.model.results import Entry, Header, Result, Results, Sought
 from velodrome.model.study import Study
 from velodrome.model.trial import Session, Trial
 from velodrome.run.experiments.running import run_experiment
 from velodrome.run.lab import Lab
 from velodrome.run.machine import facts, known_noise
 from velodrome.run.racing.opening import Follower, held, host_beside, prepared, proven
-from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of, rough_s
+from velodrome.run.racing.plan import PlannedSession, RunPlan, plan_of, planned, rough_s
 from velodrome.run.racing.session import Refused, most_telling, refused, run_session
-from velodrome.run.racing.store import Store
+from velodrome.run.racing.store import NAME, Store
+from velodrome.run.supervision.undisturbed import stoppable
 
 
 class Check(Protocol):
     """Further measurements, chosen by what the race came to."""
 
     def __call__(
-        self, results: Sequence[Result], before: Results, lab: Lab, tell: Callable[[str], None]
+        self,
+        results: Sequence[Result],
+        before: Results,
+        lab: Lab,
+        tell: Callable[[str], None],
+        serve: "Serve",
     ) -> Iterator[Result]:
         """Yield each as it ends; `results` are the race's, `before` what its file held already, with its header."""
+
+
+Serve = Callable[[Session], Generator[Result]]
+"""Runs a server session and yields its results."""
+
+
+def serving(lab: Lab) -> Serve:
+    """Return what runs sessions one by one on this machine, for which all is there already."""
+
+    def serve(session: Session) -> Generator[Result]:
+        plan = planned(session, lab)
+        with closing(run_session(plan, lab)) as results, host_beside(plan.seat.placement):
+            yield from results
+
+    return serve
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What one host does as a whole: a block, or one session, experiment or profile."""
+
+    name: str
+    """For whoever follows: `block 3`."""
+    sessions: tuple[Session, ...] = ()
+    experiment: Experiment | None = None
+    profile: Trial | None = None
+    again: bool = False
+    """Whether sessions that the machine disturbed are run again at its end."""
+
+
+class Elsewhere(Protocol):
+    """Other hosts, which run a race block by block (`run/cluster/handing.py`)."""
+
+    @property
+    def gone(self) -> str:
+        """Why there is no host left; empty: there is."""
+
+    @property
+    def hosts(self) -> int:
+        """How many there are now."""
+
+    def begin(self, plan: RunPlan, study: Study, lab: Lab, follower: Follower) -> None:
+        """Have every host see that it can run this. Raises what one of them refuses, before anything is loaded."""
+
+    def entries(
+        self,
+        upcoming: Callable[[], Errand | None],
+        follower: Follower,
+        out: Path,
+        left_s: Callable[[], float | None],
+    ) -> Iterator[Entry]:
+        """Yield what errands come to, as it arrives, until `upcoming` has no more and all are done, or `gone`.
+
+        A host gets its next errand when it is free. One that is lost gives its errand back: another begins it anew, and
+        what it yields then takes the place of what came before. Profiles write into `out`.
+        """
 
 
 class Settling(Protocol):
@@ -45,6 +117,10 @@ class Settling(Protocol):
     @property
     def most_blocks(self) -> int:
         """After so many the race ends, whatever is open."""
+
+    @property
+    def looks(self) -> Sequence[int]:
+        """After how many blocks it is looked at."""
 
     def still_open(
         self, results: Sequence[Result], before: Results, lab: Lab, blocks: int
@@ -80,6 +156,8 @@ class Race:
     """Chooses where blocks go; None: every cell has all of them."""
     must_answer: bool = False
     """Whether the race ends early where one of its apps answers on no stack, so that nothing is measured in vain."""
+    elsewhere: Elsewhere | None = None
+    """Hosts that run it; None: this machine does."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +168,7 @@ class Finished:
     done: int
     total: int
     how: str
-    """`complete`, `settled` or `budget spent`."""
+    """`complete`, `settled`, `budget spent` or `agents gone`."""
 
 
 def plan_of_race(
@@ -127,23 +205,26 @@ def run(
 ) -> Finished:
     """Run all that the file does not hold yet. `estimate_s`: how long a session should take, if known.
 
-    `warn` hears once of each app what of its requests is answered wrongly; None: the follower does.
+    `warn` hears once of each app what of its requests is answered wrongly; None: the follower does. With
+    `race.elsewhere` other hosts run it, and this machine measures nothing.
     Raises RaceInterruptedError on Ctrl-C, SIGTERM or SIGHUP, BusyError, LimitError, OutputError, and for a resume
     ResultsError or StudyChangedError. A stack's failure is a result and raises nothing, but where an app must answer:
     AppAnswersWrongError or AppNotServedError.
     """
     whole = plan_of_race(race, lab, estimate_s)
     total = len(whole.trials)
-    with held(whole, follower, race.wait_s):
+    place = _There(race.elsewhere, race, follower) if race.elsewhere else _Here(race, lab, follower)
+    with place.taken(whole):
         store, before = _open(race)
         done = len(before.trials)
         with store:
             try:
                 _retell(before, follower)
-                lab = proven(whole, lab)
                 plan = plan_of_race(race, lab, estimate_s, before)
-                lab = prepared(plan, lab, follower)
-                _experiment(plan, store, lab, follower)
+                place.prepare(plan, before, lab)
+                for finding in place.findings(plan):
+                    store.append(finding)
+                    follower.found(finding)
                 answers = Answers(plan, before, {one.name for one in race.study.answered})
                 every = {one.trial.key: one for one in before.trials}
                 further = None
@@ -151,25 +232,35 @@ def run(
                 if race.settling is not None and before.header.study.until_settled:
                     estimate_s = estimate_s or rough_s
                     further = _Further(race.settling, before, every, lab, whole=whole, estimate_s=estimate_s)
-                schedule = Scheduler(plan, warn, further)
-                for result in schedule.results(lab, follower):
+                schedule = place.schedule(plan, further, Shares(whole, every), warn)
+                for result in schedule.results(place.lab, follower):
                     if race.must_answer:
                         answers.see(result)
                     store.append(result)
                     every[result.trial.key] = result  # the later of two, as whoever reads the file takes it
                     done = len(every)
                     follower.finished(result)
-                if race.check is not None:
-                    for result in race.check([*every.values()], before, lab, follower.preparing):
+                if race.check is not None and not place.gone:
+                    found = race.check([*every.values()], before, place.lab, follower.preparing, place.serve)
+                    for result in found:
                         store.append(result)
-                _profile(plan, store, lab, race.out, follower)
+                for profile in place.profiles(plan):
+                    store.append(profile)
+                    follower.profiled(profile)
             except KeyboardInterrupt:
                 raise RaceInterruptedError(str(store.path), done, total) from None
             except (AppAnswersWrongError, AppNotServedError):
                 if not answers.measured:
                     store.discard()
                 raise
-    return Finished(store.path, done, total, schedule.how)
+            except (AgentsRefuseRaceError, AgentsDifferError, NoAgentsError, CoordinatorError):
+                if not before.whole_bytes:  # begun by this run, and nothing is in it
+                    store.discard()
+                raise
+    return Finished(store.path, done, total, AGENTS_GONE if place.gone else schedule.how)
+
+
+AGENTS_GONE = "agents gone"
 
 
 def _retell(before: Results, follower: Follower) -> None:
@@ -182,21 +273,97 @@ def _retell(before: Results, follower: Follower) -> None:
         follower.profiled(profile)
 
 
-def _experiment(plan: RunPlan, store: Store, lab: Lab, follower: Follower) -> None:
-    for experiment in plan.experiments:
-        follower.experiment_started(experiment)
-        finding = run_experiment(experiment, lab)
-        store.append(finding)
-        follower.found(finding)
+class _Here:
+    """This machine, as what runs a race."""
+
+    gone = False
+
+    def __init__(self, race: Race, lab: Lab, follower: Follower) -> None:
+        self.race, self.lab, self.follower = race, lab, follower
+
+    def taken(self, whole: RunPlan) -> AbstractContextManager[None]:
+        """Hold the machine."""
+        self._whole = whole
+        return held(whole, self.follower, self.race.wait_s)
+
+    def prepare(self, plan: RunPlan, before: Results, lab: Lab) -> None:
+        """Make what a plan needs. Raises StudyChangedError where other hosts began it: a block would be torn."""
+        if any(one.machine is not None for one in before.trials):
+            path = str(self.race.out / NAME)
+            raise StudyChangedError(path, ["agents ran its blocks, and now there are none: give --agents"])
+        self.lab = prepared(plan, proven(self._whole, lab), self.follower)
+
+    def findings(self, plan: RunPlan) -> Iterator[Finding]:
+        """Yield what the experiments come to."""
+        for experiment in plan.experiments:
+            self.follower.experiment_started(experiment)
+            yield run_experiment(experiment, self.lab)
+
+    def schedule(
+        self, plan: RunPlan, further: "_Further | None", _shares: "Shares", warn: Callable[[str], None] | None
+    ) -> "Scheduler":
+        """Return what runs the sessions."""
+        return Scheduler(plan, warn, further)
+
+    def serve(self, session: Session) -> Generator[Result]:
+        """Run one session."""
+        return serving(self.lab)(session)
+
+    def profiles(self, plan: RunPlan) -> Iterator[Profile]:
+        """Yield the profiles."""
+        for trial in plan.profiles:
+            if self.lab.profile is not None:
+                self.follower.profile_started(trial)
+                yield self.lab.profile(trial, self.lab, self.race.out)
 
 
-def _profile(plan: RunPlan, store: Store, lab: Lab, out: Path, follower: Follower) -> None:
-    for trial in plan.profiles:
-        if lab.profile is not None:
-            follower.profile_started(trial)
-            profile = lab.profile(trial, lab, out)
-            store.append(profile)
-            follower.profiled(profile)
+class _There:
+    """Other hosts, as what runs a race; this machine is free meanwhile."""
+
+    def __init__(self, elsewhere: Elsewhere, race: Race, follower: Follower) -> None:
+        self.elsewhere, self.race, self.follower = elsewhere, race, follower
+
+    @property
+    def gone(self) -> bool:
+        """Whether no host is left."""
+        return bool(self.elsewhere.gone)
+
+    def taken(self, _whole: RunPlan) -> AbstractContextManager[None]:
+        """Hold nothing: each host is held while it runs a block."""
+        return stoppable()
+
+    def prepare(self, plan: RunPlan, _before: Results, lab: Lab) -> None:
+        """Have the hosts look whether they can run it; each makes its environments before its first block."""
+        self.lab = lab
+        self.elsewhere.begin(plan, self.race.study, lab, self.follower)
+
+    def findings(self, plan: RunPlan) -> Iterator[Finding]:
+        """Yield what the experiments come to, on whoever is free."""
+        for entry in self._each(Errand(f"experiment {one.name}", experiment=one) for one in plan.experiments):
+            assert isinstance(entry, Finding)
+            yield entry
+
+    def schedule(
+        self, plan: RunPlan, further: "_Further | None", shares: "Shares", _warn: object
+    ) -> "SharedScheduler":
+        """Return what gives the blocks out."""
+        return SharedScheduler(plan, further, shares, self.elsewhere, self.race.out)
+
+    def serve(self, session: Session) -> Generator[Result]:
+        """Have whoever is free run one session."""
+        for entry in self._each([Errand(f"check of {session.trials[0].cell}", (session,))]):
+            assert isinstance(entry, Measurement | Failed)
+            yield entry
+
+    def profiles(self, plan: RunPlan) -> Iterator[Profile]:
+        """Yield the profiles, by whoever is free."""
+        for entry in self._each(Errand(f"profile of {one.cell}", profile=one) for one in plan.profiles):
+            assert isinstance(entry, Profile)
+            yield entry
+
+    def _each(self, errands: Iterable[Errand]) -> Iterator[Entry]:
+        left = iter(errands)
+        return self.elsewhere.entries(lambda: next(left, None), self.follower, self.race.out, lambda: None)
 
 
 def _open(race: Race) -> tuple[Store, Results]:
@@ -256,7 +423,7 @@ class _Further:
     ) -> None:
         """`every` are the results so far, and grows; `whole` is the plan of all blocks planned, run before or not."""
         self._settling, self._before, self._every, self._lab = settling, before, every, lab
-        self._what, self._estimate_s = whole.what, estimate_s
+        self._what, self._estimate_s, self._whole = whole.what, estimate_s, whole
         servers: dict[tuple[str, int], list[Trial]] = {}
         for one in before.trials:
             servers.setdefault((one.trial.cell, one.trial.block), []).append(one.trial)
@@ -285,6 +452,22 @@ class _Further:
         ]
         left = [one for one in every if one.trials]
         return self.going(plan_of(self._what, left, self._lab, self._estimate_s).sessions)
+
+    @property
+    def looks(self) -> Sequence[int]:
+        """After how many blocks it is looked at."""
+        return self._settling.looks
+
+    @property
+    def most_blocks(self) -> int:
+        """After so many it ends."""
+        return self._settling.most_blocks
+
+    def whole_block(self, number: int) -> list[PlannedSession]:
+        """Return what of a block is open, planned or beyond, whether there are results of it or not."""
+        planned = [one for one in self._whole.sessions if one.block == number]
+        beyond = () if planned else self._settling.sessions(number)
+        return self.going(planned or plan_of(self._what, beyond, self._lab, self._estimate_s).sessions)
 
 
 class Scheduler:
@@ -408,6 +591,100 @@ class Scheduler:
         if self.plan.budget_s is None:
             return False
         return time.monotonic() - self._began + self._seconds(block) > self.plan.budget_s
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What blocks are given out whole by."""
+
+    whole: RunPlan
+    """Of all blocks, run before or not."""
+    every: Mapping[str, Result]
+    """The results so far; it grows."""
+
+
+class SharedScheduler:
+    """Gives the blocks of a plan to several hosts, each as a whole, as long as the budget allows another one.
+
+    Of a block that is there in part, all is run again: by whom its first part was measured may be gone.
+    """
+
+    def __init__(
+        self, plan: RunPlan, further: _Further | None, shares: Shares, elsewhere: Elsewhere, out: Path
+    ) -> None:
+        self.plan, self._further, self._shares = plan, further, shares
+        self._elsewhere, self._out = elsewhere, out
+        self.how = "complete"
+        self._began = time.monotonic()
+        self._left_s = 0.0
+        self._given = False
+        self._stopped = False
+
+    def results(self, _lab: Lab, follower: Follower) -> Iterator[Result]:
+        """Yield the result of each trial as it arrives, until the budget is spent or no host is left."""
+        if self._further is None:
+            numbers = list(dict.fromkeys(one.block for one in self._shares.whole.sessions))
+            yield from self._blocks(numbers, follower)
+            return
+        begin = 0
+        while begin < self._further.most_blocks and not self._elsewhere.gone:
+            # What is up to the next look may run at once: it rests on nothing that is still to come.
+            end = min(
+                (look for look in self._further.looks if look > begin), default=self._further.most_blocks
+            )
+            end = min(end, self._further.most_blocks)
+            yield from self._blocks(range(begin, end), follower)
+            if self._elsewhere.gone or self._stopped:
+                return
+            for blocks in range(begin + 1, end + 1):
+                if not self._further.look(blocks):
+                    self.how = "settled"
+                    return
+            begin = end
+
+    def _blocks(self, numbers: Iterable[int], follower: Follower) -> Iterator[Result]:
+        waiting = [*numbers]
+        self._left_s = sum(one.seconds for number in waiting for one in self._sessions(number))
+
+        def upcoming() -> Errand | None:
+            while waiting and not self._stopped:
+                number = waiting.pop(0)
+                sessions = self._sessions(number)
+                seconds = sum(one.seconds for one in sessions)
+                self._left_s -= seconds
+                if not sessions:
+                    continue
+                if self._given and self._spent(seconds):
+                    self.how, self._stopped = "budget spent", True
+                    return None
+                if self._further is not None:
+                    self._further.left_s -= seconds
+                self._given = True
+                own = tuple(Session(one.trials) for one in sessions)
+                return Errand(f"block {number + 1}", own, again=True)
+            return None
+
+        def left_s() -> float | None:
+            return self._left_s / max(1, self._elsewhere.hosts)
+
+        for entry in self._elsewhere.entries(upcoming, follower, self._out, left_s):
+            assert isinstance(entry, Measurement | Failed)
+            yield entry
+
+    def _sessions(self, number: int) -> list[PlannedSession]:
+        """Return all of a block that is open, if any of that is not there yet."""
+        if self._further is None:
+            every = [one for one in self._shares.whole.sessions if one.block == number]
+        else:
+            every = self._further.whole_block(number)
+        there = all(trial.key in self._shares.every for one in every for trial in one.trials)
+        return [] if there else every
+
+    def _spent(self, seconds: float) -> bool:
+        """Return whether a block that takes so long would end after the budget."""
+        if self.plan.budget_s is not None:
+            return time.monotonic() - self._began + seconds > self.plan.budget_s
+        return self._further is not None and seconds > self._further.left_s + 1e-6
 
 
 MOST_WRONG = 2

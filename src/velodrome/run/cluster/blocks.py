@@ -1,0 +1,490 @@
+"""A race on an agent's host, block by block: what the agent holds, and the process of its own that runs the blocks.
+
+    begin  -> a process looks whether this host can run the race: its app, interpreters, stacks
+    errand -> a block (or one session, experiment or profile), run by the code that runs races everywhere
+    poll   -> what has happened since; without a poll for eight seconds the race ends here
+    end    -> what runs is stopped in order
+
+`python -m velodrome.run.cluster.blocks` is that process. It reads lines of JSON: first what is raced, then errands; and
+writes a line for each thing that happens. It makes its environments itself, before its first errand. The end of its
+standard input, which is also the end of its agent, stops what it runs as Ctrl-C does.
+
+It holds the machine by the measuring lock for one errand at a time, and waits for it as long as it takes: agents of one
+host take turns, each with all CPUs.
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from velodrome.guest import catalog
+from velodrome.model import results, secrets
+from velodrome.model.app import App, Request, ThirdParty, known
+from velodrome.model.claim import Experiment
+from velodrome.model.errors import UsageError, VelodromeError
+from velodrome.model.results import adapter
+from velodrome.model.trial import Session, Trial
+from velodrome.run.account import account_for, acting_as
+from velodrome.run.apps import fingerprints, inspect
+from velodrome.run.environments import guest_tree
+from velodrome.run.environments.environment import overlay_for
+from velodrome.run.environments.interpreter import find_interpreter
+from velodrome.run.experiments.running import run_experiment
+from velodrome.run.lab import Lab
+from velodrome.run.machine import facts
+from velodrome.run.profiling.taking import take
+from velodrome.run.racing.opening import held, prepared, proven
+from velodrome.run.racing.plan import plan_of
+from velodrome.run.racing.race import Errand, Scheduler, serving
+from velodrome.run.supervision import own_process, python, scratch
+from velodrome.run.supervision.undisturbed import stoppable_to_the_end
+
+MODULE = "velodrome.run.cluster.blocks"
+SILENT_S = 8.0
+"""Without a poll for so long, a race has lost its command, which gives a block to another host two seconds later."""
+LOOK_S = 0.5
+NOBODY = "http://127.0.0.1:9"
+"""Where a third party would be while an app is only looked at: the port of `discard`."""
+
+
+# --- What is sent: the race as a whole, and errands, as JSON.
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a race needs of a host beside its trials: plain data. It may hold secrets."""
+
+    user: str = ""
+    """Whom servers and apps run as where the agent is root."""
+    cwd: str = ""
+    """Folder of the app, whose owner they run as where no user is named."""
+    allow_sdist: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Paths of stacks of the user's own, with the fingerprint of each file."""
+    databases: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    requests: tuple[Request, ...] = ()
+    third_parties: tuple[ThirdParty, ...] = ()
+    start_seconds: float = 10.0
+    marked: tuple[str, ...] = ()
+    """Names whose values the user marked as secrets."""
+    apps: tuple[App, ...] = ()
+    """That are to be there, as the command found them."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether it may hold any."""
+        sealed = any(one.fingerprint for app in self.apps for one in app.requests)
+        return bool(self.variables or self.databases or self.third_parties or sealed)
+
+
+def print_of(path: str) -> str:
+    """Return the fingerprint of a file; empty: there is none."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def race_line(
+    what: str,
+    ground: Ground,
+    sessions: Sequence[Session],
+    experiments: Sequence[Experiment],
+    profiles: Sequence[Trial],
+) -> str:
+    """Return what is raced as one line; sessions, experiments and profiles say which environments it needs."""
+    return json.dumps(
+        {
+            "what": what,
+            "ground": adapter(Ground).dump_python(ground, mode="json"),
+            "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in sessions],
+            "experiments": [adapter(Experiment).dump_python(one, mode="json") for one in experiments],
+            "profiles": [results.plain_trial(one) for one in profiles],
+        }
+    )
+
+
+def errand_line(errand: Errand) -> str:
+    """Return an errand as one line."""
+    return json.dumps(
+        {
+            "name": errand.name,
+            "again": errand.again,
+            "sessions": [[results.plain_trial(trial) for trial in one.trials] for one in errand.sessions],
+            "experiment": errand.experiment
+            and adapter(Experiment).dump_python(errand.experiment, mode="json"),
+            "profile": errand.profile and results.plain_trial(errand.profile),
+        }
+    )
+
+
+def _sessions(plain: Sequence[Sequence[Mapping[str, Any]]]) -> list[Session]:
+    return [Session(tuple(map(results.read_trial, trials))) for trials in plain]
+
+
+# --- The agent's part: starts the process, hands errands to it, keeps what it says until it is fetched.
+
+
+class _Race:
+    """The race that an agent runs a part of."""
+
+    def __init__(self, number: str, child: python.Child) -> None:
+        self.number, self.child = number, child
+        self.events: list[str] = []
+        self.first = 0
+        """Number of the first event that is kept."""
+        self.polled = time.monotonic()
+        self.over = False
+        self._writing = threading.Lock()
+
+    def write(self, line: str) -> None:
+        """Hand the process a line; a thread's work, because pipes block."""
+        with self._writing, suppress(OSError, ValueError):
+            self.child.send(line.encode() + b"\n")
+
+    def listen(self) -> None:
+        """Keep what the process says until it has ended; a thread of its own."""
+        with self.child as child:
+            rest = b""
+            while chunk := child.output.read(1 << 16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                self.events += [line.decode() for line in lines]
+            how = f"its process ended ({child.ending()})"
+            last = " ".join(child.last_lines())
+            self.events.append(json.dumps({"event": "over", "why": f"{how}. {last}".strip()}))
+        self.over = True
+
+    def since(self, after: int) -> list[str]:
+        """Return the events from a number on, and forget those before."""
+        del self.events[: max(0, after - self.first)]
+        self.first = max(self.first, after)
+        return self.events[:]
+
+
+class Races:
+    """The races of one agent, one at a time."""
+
+    def __init__(self, taken: Callable[[], bool]) -> None:
+        """`taken` says whether the agent does something else."""
+        self._taken = taken
+        self._race: _Race | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is one."""
+        return self._race is not None
+
+    def handlers(self) -> dict[str, Callable[..., Any]]:
+        """Return what an agent answers for them."""
+        return {
+            "velodrome_race_begin": self.begin,
+            "velodrome_race_errand": self.errand,
+            "velodrome_race_poll": self.poll,
+            "velodrome_race_end": self.end,
+        }
+
+    async def begin(self, race: str, said: str) -> str:
+        """Start the process of a race. Returns why it is refused; empty: it is begun, and says so itself."""
+        if self._taken() or self.busy:
+            return "it does something else for another command; wait until that has ended"
+        try:
+            child = python.start_own(MODULE)
+        except VelodromeError as error:
+            return str(error)
+        one = self._race = _Race(race, child)
+        threading.Thread(target=one.listen, daemon=True).start()
+        await self._write(one, said)
+        self._watching = asyncio.ensure_future(self._watch(one))
+        return ""
+
+    async def errand(self, race: str, said: str) -> bool:
+        """Hand an errand to the process. Returns whether there is such a race."""
+        one = self._of(race)
+        if one is None or one.over:
+            return False
+        one.polled = time.monotonic()
+        await self._write(one, said)
+        return True
+
+    async def poll(self, race: str, after: int) -> str:
+        """Return what has happened from event number `after` on, as JSON; null: there is no such race."""
+        one = self._of(race)
+        if one is None:
+            return json.dumps(None)
+        one.polled = time.monotonic()
+        return json.dumps(one.since(after))
+
+    async def end(self, race: str) -> bool:
+        """End a race: what runs is stopped in order. Returns whether there was one."""
+        one = self._of(race)
+        if one is None:
+            return False
+        await asyncio.get_running_loop().run_in_executor(None, _ended, one)
+        if self._race is one:
+            self._race = None
+        return True
+
+    def close(self) -> None:
+        """End what there is, as the agent ends."""
+        if self._race is not None:
+            with suppress(OSError, ValueError):
+                self._race.child.input.close()
+
+    def _of(self, race: str) -> _Race | None:
+        return self._race if self._race is not None and self._race.number == race else None
+
+    async def _write(self, one: _Race, said: str) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, one.write, said)
+
+    async def _watch(self, one: _Race) -> None:
+        """End a race that nobody asks for any more."""
+        while self._race is one:
+            await asyncio.sleep(LOOK_S)
+            if time.monotonic() - one.polled > SILENT_S:
+                await self.end(one.number)
+
+
+def _ended(one: _Race) -> None:
+    with suppress(OSError, ValueError):
+        one.child.end()
+
+
+# --- The process: sees what this host can run, then runs errand after errand.
+
+
+class _Crew:
+    """A race on this host."""
+
+    def __init__(self, said: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
+        """Raises what is wrong with the race here."""
+        ground = adapter(Ground).validate_python(said["ground"])
+        self._what, self._say = str(said["what"]), say
+        secrets.mark(ground.marked)
+        for name, value in ground.variables.items():
+            secrets.of_variable(name, value)
+        names = tuple({name for app in ground.apps for name in app.headers})
+        known(ground.requests, names)
+        self._names, self._ground = names, ground
+        for path, wanted in ground.extra.items():
+            if print_of(path) != wanted:
+                raise UsageError(
+                    f"the stack {path} is not there, or is another; copy it to the same place on every host"
+                )
+        extra = tuple(ground.extra)
+        self.lab = Lab(
+            catalog.stacks(extra),
+            guest_tree.export(extra),
+            extra=extra,
+            databases=ground.databases,
+            variables=ground.variables,
+            requests=ground.requests,
+            third_parties=ground.third_parties,
+            start_seconds=ground.start_seconds,
+            overlay=partial(overlay_for, allow_sdist=ground.allow_sdist),
+            profile=take,
+        )
+        sessions = [Session(tuple(map(self._here, one.trials))) for one in _sessions(said["sessions"])]
+        experiments = [adapter(Experiment).validate_python(one) for one in said["experiments"]]
+        profiles = [self._here(results.read_trial(one)) for one in said["profiles"]]
+        self._refuse_unknown([*(one.trials[0] for one in sessions), *profiles])
+        self.pythons = self._pythons([one.trials[0] for one in sessions])
+        for app in ground.apps:
+            self._refuse_other(app)
+        self._plan = plan_of(
+            self._what, sessions, self.lab, experiments=experiments, profiles=profiles
+        )  # raises for limits that cannot be held here
+        self._prepared = False
+
+    def _here(self, trial: Trial) -> Trial:
+        """Return a trial as this host can send it: what is withheld of requests is known again by a key of its own."""
+        app, full = trial.app, self._ground.requests
+        if app is None or len(full) != len(app.requests) or not any(one.fingerprint for one in app.requests):
+            return trial
+        sealed = tuple(fingerprints.sealed(one, self._names) for one in full)
+        return replace(trial, app=replace(app, requests=sealed))
+
+    def _refuse_unknown(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            if trial.contestant.stack not in self.lab.stacks:
+                raise UsageError(
+                    f"it does not know the stack {trial.contestant.stack}; install what brings it there, too"
+                )
+
+    def _pythons(self, trials: Sequence[Trial]) -> dict[str, str]:
+        """Return the version of each interpreter that is named; of velodrome's own, by no name."""
+        named = {trial.app.python if trial.app else trial.interpreter for trial in trials}
+        return {name: find_interpreter(name or None).version for name in sorted(named)}
+
+    def _refuse_other(self, app: App) -> None:
+        """Refuse an app that is not here, or is another here."""
+        variables = {**self._ground.variables, **{one.variable: NOBODY for one in app.third_parties}}
+        here = inspect.look(replace(app, interface=app.named_interface), variables)
+        for what in ("path", "interface", "form", "framework"):
+            theirs, ours = getattr(app, what), getattr(here, what)
+            if theirs != ours:
+                raise UsageError(
+                    f"{app.path} is another app there: its {what} is {ours}, and {theirs} where the command runs. "
+                    f"Copy the same app to {app.cwd} on every host"
+                )
+        names = sorted(app.packages.keys() | here.packages.keys())
+        differing = [name for name in names if app.packages.get(name) != here.packages.get(name)]
+        if differing:
+            first = differing[0]
+            raise UsageError(
+                f"beside {app.path} is {first} {here.packages.get(first, '(none)')} there, and "
+                f"{app.packages.get(first, '(none)')} where the command runs ({len(differing)} packages differ). "
+                "Install the same on every host"
+            )
+
+    def run(self, said: Mapping[str, Any]) -> None:
+        """Run an errand, and say what it comes to as it comes."""
+        sent = _sessions(said["sessions"])
+        sessions = [Session(tuple(map(self._here, one.trials))) for one in sent]
+        original = {trial.key: trial for one in sent for trial in one.trials}
+        experiments = [adapter(Experiment).validate_python(said["experiment"])] if said["experiment"] else []
+        profiles = [self._here(results.read_trial(said["profile"]))] if said["profile"] else []
+        plan = plan_of(self._what, sessions, self.lab, experiments=experiments, profiles=profiles)
+        with held(plan, self, None):
+            if not self._prepared:
+                self.lab = prepared(self._plan, proven(self._plan, self.lab), self)
+                self._prepared = True
+            plan = plan_of(self._what, sessions, self.lab, experiments=experiments, profiles=profiles)
+            for experiment in plan.experiments:
+                self._say({"event": "heat", "label": f"experiment {experiment.name}"})
+                self._entry(run_experiment(experiment, self.lab))
+            for profile in plan.profiles:
+                self._say({"event": "heat", "label": f"profile of {profile.cell}"})
+                self._profiled(profile, results.read_trial(said["profile"]))
+            every = (
+                Scheduler(plan, self.warned).results(self.lab, self)
+                if said["again"]
+                else (one for session in sessions for one in self._served(session))
+            )
+            for result in every:
+                self._entry(replace(result, trial=original[result.trial.key]))
+
+    def _served(self, session: Session) -> Iterator[results.Result]:
+        self._say({"event": "heat", "label": session.trials[0].cell})
+        with closing(serving(self.lab)(session)) as found:
+            yield from found
+
+    def _profiled(self, trial: Trial, original: Trial) -> None:
+        with scratch.held("profile") as folder:
+            found = replace(take(trial, self.lab, folder), trial=original)
+            files = {
+                name: base64.b64encode((folder / name).read_bytes()).decode()
+                for name in (found.collapsed, found.speedscope)
+                if name and (folder / name).is_file()
+            }
+        self._entry(found, files=files)
+
+    def _entry(self, entry: results.Entry, **more: Any) -> None:
+        self._say({"event": "entry", "line": results.dump(secrets.masked(entry)), **more})
+
+    def warned(self, sentence: str) -> None:
+        """Hand on what a use of an app is warned of."""
+        self._say({"event": "warning", "text": secrets.mask(sentence)})
+
+    # What the code that runs races tells whoever follows it; the rest is not called here.
+
+    def preparing(self, text: str) -> None:
+        """Hand it on."""
+        self._say({"event": "preparing", "text": secrets.mask(text)})
+
+    def heat_started(self, label: str, _seconds_left: float | None) -> None:
+        """Hand it on: how long the rest takes is known where the blocks are given out."""
+        self._say({"event": "heat", "label": label})
+
+    def experiment_started(self, experiment: Experiment) -> None:
+        """Said already."""
+
+    def found(self, finding: Any) -> None:
+        """Said already."""
+
+    def profile_started(self, trial: Trial) -> None:
+        """Said already."""
+
+    def profiled(self, profile: Any) -> None:
+        """Said already."""
+
+    def finished(self, result: Any) -> None:
+        """Said already."""
+
+
+def main() -> int:
+    """Run a race's errands until standard input ends."""
+    own_process.pinned()
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # whoever started the agent may have had it ignored
+    stoppable_to_the_end()
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what else is printed is no event
+    saying = threading.Lock()
+
+    def say(event: dict[str, Any]) -> None:
+        with saying, suppress(BrokenPipeError):
+            left = memoryview(json.dumps(event).encode() + b"\n")
+            while left:
+                left = left[output.write(left) :]
+
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    try:
+        return _serve(lines, say)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _read(lines: "queue.SimpleQueue[bytes]") -> None:
+    rest = b""
+    while chunk := os.read(0, 1 << 16):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            lines.put(line)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _serve(lines: "queue.SimpleQueue[bytes]", say: Callable[[dict[str, Any]], None]) -> int:
+    said = json.loads(lines.get())
+    try:
+        account = account_for(said["ground"]["user"], said["ground"]["cwd"])
+    except VelodromeError as error:
+        say({"event": "refused", "why": str(error)})
+        return 2
+    with acting_as(account):
+        try:
+            crew = _Crew(said, say)
+        except Exception as error:
+            say({"event": "refused", "why": secrets.mask(own_process.in_words(error))})
+            return 2
+        say({"event": "ready", "facts": dict(facts.facts()), "pythons": crew.pythons})
+        while True:
+            errand = json.loads(lines.get())
+            try:
+                crew.run(errand)
+            except Exception as error:  # this host refuses it, or it is a bug: another may do it
+                say({"event": "failed", "why": secrets.mask(own_process.in_words(error))})
+                return 3
+            say({"event": "whole"})
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.exit(status)

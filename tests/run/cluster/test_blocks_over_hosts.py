@@ -1,0 +1,252 @@
+"""A race over agents: each block whole on one host, what lost hosts had is run again, and what cannot be is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from velodrome.guest import catalog
+from velodrome.judge.verdict import judge
+from velodrome.model.errors import (
+    AgentsDifferError,
+    AgentsGoneError,
+    AgentsRefuseRaceError,
+    NoAgentsError,
+    StudyChangedError,
+)
+from velodrome.model.load import Closed, Load
+from velodrome.model.results import Result
+from velodrome.model.study import Question, Study
+from velodrome.model.trial import Contestant
+from velodrome.run.cluster import coordinator
+from velodrome.run.racing import store
+from velodrome.usecases import race
+from velodrome.usecases.apps import AppSpec
+from velodrome.usecases.compare import CompareSpec, compare
+from velodrome.usecases.quiet import Quiet
+from velodrome.usecases.race import RaceSpec
+from velodrome.usecases.studies import Trust
+from velodrome.usecases.terms import Terms
+
+HOST = "127.0.0.1"
+AGENT = """
+import asyncio, socket, sys
+from velodrome.run.cluster import agent, talking
+name = sys.argv[2]
+socket.gethostname = lambda: f"host-of-{{name}}"
+{change}
+asyncio.run(agent.serve(sys.argv[1], agent.Policy(name), talking.security("tcp"), host="127.0.0.1",
+                        on_ready=lambda one: print("here", flush=True)))
+"""
+ODD = "agent.VERSION = '9.9.9'"
+HELLO = catalog.recipes()["hello"]
+CONTESTANTS = (Contestant("socketserver-single"), Contestant("asyncio-streams"))
+TRUST = Trust(given=True, ask=None, say=lambda _: None)
+
+
+def study(blocks: int = 2, seconds: float = 0.2) -> Study:
+    question = Question("hello", HELLO, (Load(Closed(2), seconds, 0.05),))
+    return Study("over-hosts", "A race over hosts", (question,), CONTESTANTS, blocks=blocks)
+
+
+@contextmanager
+def agent(address: str, name: str, change: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """Run an agent that takes itself for the only one of its host."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", AGENT.format(change=change), address, name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"here\n"
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+        for pipe in (started.stdin, started.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Seen(Quiet):
+    """Keeps what is said, and does something at the first result."""
+
+    def __init__(self, at_first: Callable[[Result], None] = lambda _: None) -> None:
+        self.results: list[Result] = []
+        self.said_so: list[str] = []
+        self.labels: list[str] = []
+        self._at_first = at_first
+
+    def preparing(self, text: str) -> None:
+        self.said_so.append(text)
+
+    def heat_started(self, label: str, seconds_left: float | None) -> None:
+        self.labels.append(label)
+
+    def finished(self, result: Result) -> None:
+        self.results.append(result)
+        if len(self.results) == 1:
+            self._at_first(result)
+
+
+def hosts_by_block(out: Path) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for one in store.read(out).trials:
+        assert one.machine is not None
+        assert one.machine.facts["cpus"] == os.cpu_count()
+        found.setdefault(one.trial.block, set()).add(one.machine.name)
+    return found
+
+
+def races_of(agent_pid: int) -> list[psutil.Process]:
+    return psutil.Process(agent_pid).children(recursive=True)
+
+
+def test_whole_blocks_run_on_each_host_and_are_judged_together(tmp_path: Path) -> None:
+    seen = Seen()
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        with pytest.raises(NoAgentsError):
+            race.race(RaceSpec(study(), agents=address), TRUST, tmp_path / "none", seen)
+        assert not (tmp_path / "none").exists()
+        for name in ("a", "b"):
+            stack.enter_context(agent(address, name))
+        raced = race.race(RaceSpec(study(), agents=address), TRUST, tmp_path / "run", seen)
+    run = store.read(raced.folder)
+    assert raced.how == "complete"
+    assert sorted(hosts_by_block(raced.folder).values(), key=str) == [{"host-of-a"}, {"host-of-b"}]
+    assert {one.trial.key for one in run.trials} == {
+        f"hello/{one.label}/closed-2/{block}" for one in CONTESTANTS for block in (0, 1)
+    }
+    assert {label.rpartition(" on ")[2] for label in seen.labels} == {"a", "b"}
+    verdict = judge([run], catalog.stacks())
+    assert "2 hosts" in " ".join(verdict.notes)
+    assert verdict.answers[0].standings[0].blocks_done == 2
+    with pytest.raises(StudyChangedError, match="--agents"):
+        race.race(RaceSpec(study(3), resume=True), TRUST, raced.folder, Quiet())
+
+
+@pytest.mark.exhaustive
+def test_what_one_host_cannot_run_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 1))
+        (tmp_path / "shop.py").write_text(
+            "def app(environ, start):\n    start('200 OK', [])\n    return [b'x']\n"
+        )
+        app = AppSpec("shop:app", cwd=str(tmp_path), requests=())
+        terms = Terms(seconds=0.2, blocks=1, stacks=("waitress",))
+
+        class Moves(Quiet):
+            """Takes the app away once the command has looked at it."""
+
+            def said(self, sentence: str) -> None:
+                (tmp_path / "shop.py").unlink(missing_ok=True)
+
+        with pytest.raises(AgentsRefuseRaceError, match="shop"):
+            compare(CompareSpec((app,), terms, agents=address), tmp_path / "app", Moves())
+        assert not (tmp_path / "app" / store.NAME).exists()
+        with pytest.raises(AgentsRefuseRaceError, match=r"3\.99"):
+            race.race(RaceSpec(study(), python="3.99", agents=address), TRUST, tmp_path / "old", Quiet())
+        stack.enter_context(agent(address, "odd", ODD))
+        with pytest.raises(AgentsDifferError, match=r"9\.9\.9"):
+            race.race(RaceSpec(study(), agents=address), TRUST, tmp_path / "odd", Quiet())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("what", ["agent", "its race"])
+def test_what_a_killed_host_had_is_run_anew_by_another_and_nothing_is_torn(tmp_path: Path, what: str) -> None:
+    killed: list[str] = []
+    left: list[psutil.Process] = []
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        agents = {f"host-of-{name}": stack.enter_context(agent(address, name)) for name in ("a", "b")}
+
+        def kill(result: Result) -> None:
+            assert result.machine is not None
+            killed.append(result.machine.name)
+            victim = agents[result.machine.name]
+            left.extend(races_of(victim.pid))
+            pid = victim.pid if what == "agent" else psutil.Process(victim.pid).children()[0].pid
+            os.kill(pid, signal.SIGKILL)
+
+        raced = race.race(RaceSpec(study(4), agents=address), TRUST, tmp_path / "run", Seen(kill))
+        assert raced.how == "complete"
+    hosts = hosts_by_block(tmp_path / "run")
+    assert sorted(hosts) == [0, 1, 2, 3]
+    assert all(len(names) == 1 for names in hosts.values())
+    assert hosts[0] | hosts[1] >= {next(iter({"host-of-a", "host-of-b"} - set(killed)))}
+    _, gone = psutil.wait_procs(left, timeout=10)
+    assert gone == []
+
+
+@pytest.mark.exhaustive
+def test_with_nobody_left_what_is_known_is_kept_and_resume_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        only = stack.enter_context(agent(address, "a"))
+        with pytest.raises(AgentsGoneError, match="of 6 trials"):
+            race.race(
+                RaceSpec(study(3), agents=address),
+                TRUST,
+                out,
+                Seen(lambda _: os.kill(only.pid, signal.SIGKILL)),
+            )
+        kept = store.read(out)
+        assert 0 < len(kept.trials) < 6
+        stack.enter_context(agent(address, "c"))
+        raced = race.race(RaceSpec(study(3), agents=address, resume=True), TRUST, out, Quiet())
+        assert raced.how == "complete"
+    hosts = hosts_by_block(out)
+    assert sorted(hosts) == [0, 1, 2]
+    assert all(len(names) == 1 for names in hosts.values())
+
+
+@pytest.mark.exhaustive
+def test_a_host_that_comes_while_a_race_runs_is_given_blocks(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        stack.enter_context(agent(address, "a"))
+
+        def come(_result: Result) -> None:
+            stack.enter_context(agent(address, "late"))
+
+        race.race(RaceSpec(study(8, 0.5), agents=address), TRUST, tmp_path / "run", Seen(come))
+    assert set().union(*hosts_by_block(tmp_path / "run").values()) == {"host-of-a", "host-of-late"}
+
+
+@pytest.mark.exhaustive
+def test_an_agent_whose_command_is_gone_stops_its_block(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        address = stack.enter_context(coordinator.coordinating(HOST, 0, 0))
+        one = stack.enter_context(agent(address, "a"))
+        code = (
+            "import sys; from tests.run.cluster.test_blocks_over_hosts import *;"
+            f"race.race(RaceSpec(study(5, 20.0), agents={address!r}), TRUST, Path({str(tmp_path / 'run')!r}), Quiet())"
+        )
+        command = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
+        assert eventually(lambda: len(races_of(one.pid)) > 2)
+        running = races_of(one.pid)
+        command.kill()
+        command.wait()
+        _, left = psutil.wait_procs(running, timeout=30)
+        assert left == []
+        assert one.poll() is None
+
+
+def eventually(true: Callable[[], bool], within_s: float = 60.0) -> bool:
+    until = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > until:
+            return False
+        threading.Event().wait(0.1)
+    return True
