@@ -376,6 +376,13 @@ def test_calls_that_nothing_but_the_load_bounds_hold_no_session() -> None:
     assert isinstance(catalogue()["session-held"].screen(seen), Absent)
 
 
+def test_a_pool_that_cannot_be_treated_is_neither_accused_nor_cleared() -> None:
+    seen = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, libraries=frozenset({"asyncpg"})))
+    assert isinstance(catalogue()["session-held"].screen(seen), Unknown)
+    none = replace(SUSPICIOUS["session-held"], watched=QUIET)
+    assert isinstance(catalogue()["session-held"].screen(none), Absent)
+
+
 def test_a_session_that_is_held_is_likelier_than_a_pool_that_is_small() -> None:
     seen = SUSPICIOUS["session-held"]
     held_, small = (catalogue()[name].screen(seen) for name in ("session-held", "pool-exhausted"))

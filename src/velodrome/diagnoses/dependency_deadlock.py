@@ -1,6 +1,7 @@
 """Threads that wait for a connection hold all tokens, and who has a connection needs a token to give it back."""
 
 from velodrome.diagnoses.fault import ASYNC, Absent, Counting, Fault, Screened, counting
+from velodrome.diagnoses.pool_exhausted import SIZE
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -43,9 +44,10 @@ def screen(seen: Symptoms) -> Screened:
         "create_engine(…, pool_size=40), or anyio.to_thread.current_default_thread_limiter().total_tokens below the "
         "pool's size",
     )
-    more = Treatment(f"{TOKENS} AnyIO tokens", {"anyio-tokens": TOKENS})
-    experiment = found.cured(more, cure)
-    return found.suspect(0.8, experiment, loss=0.95)
+    pools = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
+    tokens = Treatment(f"{TOKENS} AnyIO tokens", {"anyio-tokens": TOKENS})
+    experiments = (found.cured(pools, cure), found.cured(tokens, cure))
+    return found.suspect(0.8, *experiments, loss=0.95)
 
 
 fault = Fault(
@@ -53,7 +55,7 @@ fault = Fault(
     "hangs without CPU above some requests in flight: a yield dependency needs a thread that all waiters hold",
     ("fastapi#3205", "fastapi#15372"),
     "Requests that wait for a connection hold all of AnyIO's threads, and those that have one need a thread to go on.",
-    "With more threads than requests none hangs. Where nothing runs in AnyIO's threads, what hangs is something else.",
+    "With more connections in the pool than requests (SQLAlchemy's), none hangs; of other pools, with more threads.",
     screen,
     look=look,
 )

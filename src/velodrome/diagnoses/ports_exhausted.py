@@ -37,7 +37,7 @@ def screen(seen: Symptoms) -> Screened:
     ports = max(SPARE * connections, FEWEST)
     probe = Probe(
         "crowd",
-        f"a closed loop of {connections} connections",
+        f"a closed loop of {connections} connections, with {ports} local ports in place of {watched.ports}",
         "failed",
         {"connections": connections, "seconds": SECONDS},
         seconds=SECONDS + 0.5,

@@ -5,6 +5,8 @@ from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE
 from velodrome.model.diagnosis import Cure, Treatment
 from velodrome.model.symptoms import Stepped, Symptoms
 
+POOLS = frozenset({"asyncpg", "psycopg_pool"})
+"""Packages with pools of their own, which no treatment makes larger."""
 BOUND = 0.7
 """Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
 IDLE = 0.85
@@ -22,6 +24,11 @@ def screen(seen: Symptoms) -> Screened:
         return Absent(why, evidence)
     if seen.watched is None:
         return Unknown("what it imports could not be seen")
+    if "sqlalchemy" not in seen.watched.libraries and (others := POOLS & seen.watched.libraries):
+        return Unknown(
+            f"throughput follows the latency of third parties, and the pool of {', '.join(sorted(others))} cannot be "
+            "treated"
+        )
     if "sqlalchemy" not in seen.watched.libraries:
         return Absent("no SQLAlchemy is imported, whose pool is the one that can be treated", evidence)
     longest = next((one for one in seen.watched.waits if one.inner), None)

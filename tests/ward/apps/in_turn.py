@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from aiohttp import ClientSession
+from aiohttp import ClientSession, TCPConnector
 from answering import answering
 
 URL = os.environ["PAYMENTS_URL"]
@@ -12,7 +12,7 @@ sessions = []
 
 async def get(what, after=""):
     if not sessions:
-        sessions.append(ClientSession())
+        sessions.append(ClientSession(connector=TCPConnector(limit=2000)))
     async with sessions[0].get(f"{URL}/{what}?{after}") as answer:
         return await answer.text()
 
