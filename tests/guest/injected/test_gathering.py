@@ -105,11 +105,12 @@ def test_an_await_is_found_in_its_run_by_where_it_stands() -> None:
     tree = function(STATEMENTS)
     second = [node for node in ast.walk(tree) if isinstance(node, ast.Await)][1]
     place = Place(second.lineno, second.end_lineno or 0, second.col_offset, second.end_col_offset)
-    run = find(tree, place)
+    every = runs(tree)
+    run = find(every, place)
     assert run is not None
     assert (len(run.awaits), run.loops) == (2, False)
-    assert find(tree, Place(1, 1, 0, 5)) is None
-    by_line = find(tree, Place(second.lineno, second.lineno))
+    assert find(every, Place(1, 1, 0, 5)) is None
+    by_line = find(every, Place(second.lineno, second.lineno))
     assert by_line == run
 
 

@@ -1,8 +1,8 @@
 """Awaits that follow each other and do not need each other, found in source, and made to run at once.
 
-    run = find(ast.parse(source), Awaited("/srv/shop/cart.py", 12, 12, 12, 31))
+    run = find(runs(ast.parse(source)), Place(12, 12, 12, 31))
     run.after                                        -> "price, stock = await asyncio.gather(…)"
-    Gathered([("/srv/shop/cart.py", 12, 13)], "__gather").visit(tree)
+    Gathered([(run.line, run.end_line)], "__gather").visit(tree)
 
 Two forms are known. Statements one after the other, each of which binds the result of an await: an awaited call that
 reads what an earlier one has bound ends the run. And a loop, or a comprehension, whose turns each await once: a call
@@ -13,7 +13,7 @@ that reads what the loop's body binds or works on needs the turn before it. An a
 from __future__ import annotations
 
 import ast
-from typing import Any, List, NamedTuple, Optional, Set, Tuple, Union, cast
+from typing import Any, List, NamedTuple, Optional, Sequence, Set, Tuple, Union, cast
 
 Block = List[ast.stmt]
 FOUND, ITEMS = "__velodrome_found_%d_%d", "__velodrome_items_%d"
@@ -52,12 +52,9 @@ class Run(NamedTuple):
     after: str
 
 
-def find(tree: ast.AST, place: Place) -> Optional[Run]:
+def find(every: Sequence[Run], place: Place) -> Optional[Run]:
     """Return the run that an await is part of; None: it needs what comes before it, or nothing is beside it."""
-    for run in runs(tree):
-        if any(place.is_at(one) for one in run.awaits):
-            return run
-    return None
+    return next((run for run in every if any(place.is_at(one) for one in run.awaits)), None)
 
 
 def runs(tree: ast.AST) -> List[Run]:

@@ -474,7 +474,8 @@ def waits_of(task: Any) -> Tuple[List[Await], Set[str]]:
     """Return the awaits of the app's own in which a task waits, the outermost first, and the marks of all of them."""
     awaits: List[Await] = []
     names: Set[str] = set()
-    inner, depth = task.get_coro(), 0
+    get_coro = getattr(task, "get_coro", None)  # Python 3.8
+    inner, depth = get_coro() if get_coro is not None else task._coro, 0
     while inner is not None and depth < DEPTH:
         frame = _first(inner, FRAMES)
         if frame is not None:
@@ -520,15 +521,17 @@ def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
 
 
 _known: Dict[Await, Dict[str, Any]] = {}
+_runs: Dict[str, List[gathering.Run]] = {}
 
 
 def run_of(file: str, place: gathering.Place) -> Optional[Dict[str, Any]]:
     """Return the awaits that an await could run beside, as plain data; None: it cannot."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    run = gathering.find(tree, place)
+    if file not in _runs:
+        try:
+            _runs[file] = gathering.runs(ast.parse("".join(linecache.getlines(file))))
+        except (SyntaxError, ValueError, RecursionError):
+            _runs[file] = []
+    run = gathering.find(_runs[file], place)
     if run is None:
         return None
     return {
