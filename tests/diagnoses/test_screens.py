@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.ward.made import (
+    AWAITS,
+    CART,
     COMPUTING,
     FETCH,
     HANDLER,
@@ -19,6 +21,7 @@ from tests.ward.made import (
     held,
     meeting,
     rising,
+    slower,
     with_threads,
 )
 
@@ -26,10 +29,10 @@ import velodrome.diagnoses
 from velodrome.diagnoses.blocking_call import in_a_thread
 from velodrome.diagnoses.fault import Absent, Suspect, Unknown, catalogue
 from velodrome.guest.injected.heartbeat import NATIVE
-from velodrome.guest.injected.marks import NAMES
+from velodrome.guest.injected.marks import NAMES, WAITS
 from velodrome.guest.injected.treating import TREATMENTS
 from velodrome.model.diagnosis import Met, Probe
-from velodrome.model.symptoms import Frame, HeldUp, Reused, Symptoms
+from velodrome.model.symptoms import Frame, HeldUp, Reused, Stepped, Symptoms
 from velodrome.run.instruments.situations import SITUATIONS
 
 HASHING = replace(
@@ -83,6 +86,16 @@ SUSPICIOUS = {
         slope=rising(1, cpus=1.0),
         watched=replace(QUIET, libraries=frozenset({"numpy"}), threads={NATIVE: 15}),
     ),
+    "dependency-deadlock": meeting("dependency-deadlock", 118, 128),
+    "session-held": replace(with_threads("-", 0, "sqlalchemy", k=15), stepped=slower(110.0, 50.0)),
+    "serial-awaits": replace(SEEN, watched_alone=replace(QUIET, waits=AWAITS)),
+    "serial-gather": replace(SEEN, watched_alone=replace(QUIET, waiting={"async-session": 4})),
+    "one-grpc-connection": with_threads("-", 0, "grpc", k=100),
+    "ports-exhausted": replace(
+        SEEN,
+        slope=replace(rising(40), points=tuple(replace(one, rps=1000.0) for one in rising(40).points)),
+        watched=replace(QUIET, rps=900.0, connects={"10.0.0.7:443": 2650, "10.0.0.8:5432": 20}),
+    ),
     **{
         name: replace(SEEN, watched=replace(QUIET, shares={mark: 0.3}))
         for name, mark in {
@@ -102,6 +115,8 @@ BLIND = replace(
     SEEN,
     slope=None,
     watched=None,
+    watched_alone=None,
+    stepped=None,
     reused=None,
     server_cpus=2,
     met={},
@@ -328,6 +343,92 @@ def test_requests_that_fail_alone_do_not_fail_because_of_others(name: str) -> No
 def test_a_screen_looks_for_marks_that_the_heartbeat_sets() -> None:
     seen = {mark for one in SUSPICIOUS.values() if one.watched for mark in one.watched.shares}
     assert seen == set(NAMES)
+
+
+def test_a_screen_looks_for_waits_that_the_heartbeat_knows() -> None:
+    suspicious = [one.watched_alone for one in SUSPICIOUS.values() if one.watched_alone]
+    assert {name for one in suspicious for name in one.waiting} <= {one.name for one in WAITS}
+    queued = with_threads("-", 0, "aiohttp", k=60)
+    assert queued.watched is not None
+    found = [
+        catalogue()["connector-limit"].screen(
+            replace(queued, watched=replace(queued.watched, waiting=waiting))
+        )
+        for waiting in ({}, {next(one.name for one in WAITS if "aiohttp" in one.file): 64})
+    ]
+    first, second = (one.likelihood for one in found if isinstance(one, Suspect))
+    assert second > first
+
+
+@pytest.mark.parametrize(
+    "stepped",
+    [slower(60.0, 100.0), slower(110.0, 98.0), slower(110.0, 90.0), slower(110.0, 50.0, cpus=0.95)],
+    ids=["calls nobody", "throughput stays", "hardly follows", "computes"],
+)
+def test_no_session_is_held_where_throughput_does_not_follow_third_parties(stepped: Stepped) -> None:
+    seen = replace(SUSPICIOUS["session-held"], stepped=stepped)
+    assert isinstance(catalogue()["session-held"].screen(seen), Absent)
+
+
+def test_calls_that_nothing_but_the_load_bounds_hold_no_session() -> None:
+    """Of 5 connections each is in a call: throughput follows, as 5 requests can be in flight."""
+    seen = replace(SUSPICIOUS["session-held"], stepped=slower(110.0, 50.0, connections=5))
+    assert isinstance(catalogue()["session-held"].screen(seen), Absent)
+
+
+def test_a_pool_that_cannot_be_treated_is_neither_accused_nor_cleared() -> None:
+    seen = replace(SUSPICIOUS["session-held"], watched=replace(QUIET, libraries=frozenset({"asyncpg"})))
+    assert isinstance(catalogue()["session-held"].screen(seen), Unknown)
+    none = replace(SUSPICIOUS["session-held"], watched=QUIET)
+    assert isinstance(catalogue()["session-held"].screen(none), Absent)
+
+
+def test_a_session_that_is_held_is_likelier_than_a_pool_that_is_small() -> None:
+    seen = SUSPICIOUS["session-held"]
+    held_, small = (catalogue()[name].screen(seen) for name in ("session-held", "pool-exhausted"))
+    assert isinstance(held_, Suspect)
+    assert isinstance(small, Suspect)
+    assert held_.likelihood * held_.loss > small.likelihood * small.loss
+
+
+def test_awaits_in_turn_are_awaited_at_once_in_the_treated_arm() -> None:
+    found = catalogue()["serial-awaits"].screen(SUSPICIOUS["serial-awaits"])
+    assert isinstance(found, Suspect)
+    (one,) = found.experiments
+    assert one.treatment.give["gathered"] == [CART.document()]
+    assert one.cure.after == CART.after
+
+
+def test_one_await_of_two_that_takes_all_the_time_is_not_worth_a_gather() -> None:
+    slow, quick = replace(AWAITS[0], seconds=2.8), replace(AWAITS[1], seconds=0.02)
+    seen = replace(SEEN, watched_alone=replace(QUIET, waits=(slow, quick)))
+    assert isinstance(catalogue()["serial-awaits"].screen(seen), Absent)
+    loop = replace(slow, run=replace(CART, loops=True, awaits=1))
+    looping = replace(SEEN, watched_alone=replace(QUIET, waits=(loop,)))
+    assert isinstance(catalogue()["serial-awaits"].screen(looping), Suspect)
+
+
+def test_calls_in_turn_that_may_need_each_other_cannot_be_told() -> None:
+    seen = replace(SEEN, stepped=slower(210.0, 50.0))
+    assert isinstance(catalogue()["serial-awaits"].screen(seen), Unknown)
+
+
+def test_ports_that_come_back_as_fast_as_they_are_taken_are_not_exhausted() -> None:
+    seen = SUSPICIOUS["ports-exhausted"]
+    assert seen.watched is not None
+    few = replace(seen, watched=replace(seen.watched, connects={"10.0.0.7:443": 900}))
+    assert isinstance(catalogue()["ports-exhausted"].screen(few), Absent)
+    untold = replace(seen, watched=replace(seen.watched, ports=0))
+    assert isinstance(catalogue()["ports-exhausted"].screen(untold), Unknown)
+
+
+def test_of_ports_the_dose_is_more_than_connections_that_are_kept_ever_need() -> None:
+    found = catalogue()["ports-exhausted"].screen(SUSPICIOUS["ports-exhausted"])
+    assert isinstance(found, Suspect)
+    (one,) = found.experiments
+    assert one.proof == "dose"
+    assert one.probe is not None
+    assert one.treatment.give["few-ports"] >= 2 * one.probe.settings["connections"]
 
 
 def test_what_computes_in_python_on_the_loop_hashes_no_password() -> None:

@@ -33,6 +33,7 @@ from velodrome.model.symptoms import Symptoms
 from velodrome.model.trial import Contestant
 from velodrome.report import diagnosis_page, schema
 from velodrome.run.instruments import arms as instruments
+from velodrome.run.instruments import stepped
 from velodrome.run.instruments.arms import Arm, NotMeasuredError, ProbedArm
 from velodrome.run.lab import Lab
 from velodrome.usecases import diagnose as doctor
@@ -463,3 +464,24 @@ def test_a_server_that_cannot_be_had_for_the_search_leaves_the_rate_open(
     assert case.slo is not None
     assert (case.slo.as_it_is.holds, case.slo.as_it_is.rate) == (None, None)
     assert "it did not start" in case.slo.as_it_is.because
+
+
+def test_third_parties_take_longer_only_where_a_fault_looks_at_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[int] = []
+
+    def step(_trial: object, _lab: object, _treatment: object, connections: int) -> None:
+        loads.append(connections)
+        if len(loads) > 2:
+            raise NoServerError("shop", "died of it")
+
+    monkeypatch.setattr(stepped, "step", step)
+    failed: list[str] = []
+    Scripted([suspected("a")], {})._stepped(None, failed)
+    assert loads == []
+    case = Scripted([replace(suspected("a"), steps=True)], {})
+    case._stepped(None, failed)
+    case._stepped(SEEN.slope, failed)
+    assert SEEN.slope is not None
+    assert loads == [doctor.MANY_CONNECTIONS, 2 * SEEN.slope.knee]
+    assert case._stepped(None, failed) is None
+    assert "died of it" in failed[0]

@@ -6,7 +6,20 @@ from dataclasses import replace
 from velodrome.diagnoses.fault import catalogue
 from velodrome.model.diagnosis import AS_IT_IS, Arms, Counts, Figures, Met, Probe, Treatment
 from velodrome.model.quantity import Interval
-from velodrome.model.symptoms import Frame, HeldUp, Point, Reused, Setting, Slope, Symptoms, Watched
+from velodrome.model.symptoms import (
+    Frame,
+    HeldUp,
+    Point,
+    Reused,
+    Run,
+    Setting,
+    Slope,
+    Step,
+    Stepped,
+    Symptoms,
+    Waits,
+    Watched,
+)
 
 HANDLER = Frame("/srv/shop/views.py", 12, "price", True, True, 12, 4, 19, "    fetch(order, 2)")
 FETCH = Frame("/srv/shop/client.py", 7, "fetch", False, True, 7, 11, 40, "    return requests.get(url)")
@@ -14,7 +27,17 @@ LOOP = Frame("/usr/lib/python3.12/asyncio/events.py", 88, "_run")
 WAITING = HeldUp((FETCH, HANDLER, LOOP), seconds=0.6, ran_s=0.01, blocked_s=0.58, times=30)
 COMPUTING = HeldUp((FETCH, HANDLER, LOOP), seconds=0.6, ran_s=0.57, blocked_s=0.01, times=30)
 
-QUIET = Watched(3.0, "asyncio.unix_events", 0.0, (), 0.0, 0.0)
+QUIET = Watched(3.0, "asyncio.unix_events", 0.0, (), 0.0, 0.0, rps=100.0, ports=28_000)
+CART = Run(
+    "/srv/shop/cart.py",
+    12,
+    13,
+    2,
+    False,
+    "a = await f(); b = await g()",
+    "a, b = await asyncio.gather(f(), g())",
+)
+AWAITS = tuple(Waits(f"/srv/shop/cart.py:{line}", "cart", "await …", 1.4, 1, run=CART) for line in (12, 13))
 
 
 def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
@@ -25,9 +48,21 @@ def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
     return Slope(points, Interval(0.97 * k, k, 1.03 * k), knee, rises=k >= most)
 
 
+def slower(alone_ms: float, rps: float, connections: int = 64, cpus: float = 0.2) -> Stepped:
+    """Return what third parties change that take 100 ms in place of 50 ms, of an app that takes 60 ms and did 100/s."""
+    before = Step(1.0, 50.0, 60.0, 1.0, 100.0, cpus)
+    return Stepped(connections, before, Step(2.0, 100.0, alone_ms, 1.0, rps, cpus))
+
+
 CALM = Met(0, 16, {"ok": 16})
 SETTING = Setting(
-    "uvicorn", {"workers": 2, "backlog": 2048, "keepalive": 75}, 2, 4, keeps_idle_s=75.0, has_body=True
+    "uvicorn",
+    {"workers": 2, "backlog": 2048, "keepalive": 75},
+    2,
+    4,
+    keeps_idle_s=75.0,
+    has_body=True,
+    interface="asgi",
 )
 """Of a server on which every look can be tried."""
 SEEN = Symptoms(
@@ -38,10 +73,12 @@ SEEN = Symptoms(
     (3, 12),
     1,
     1,
+    QUIET,
     setting=SETTING,
     met={name: CALM for name, one in catalogue().items() if one.look is not None},
     memory=tuple((1000 * number, 5e7) for number in range(8)),
     descriptors=tuple((1000 * number, 40.0) for number in range(8)),
+    stepped=slower(60.0, 100.0),
 )
 
 

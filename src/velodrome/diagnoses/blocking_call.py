@@ -28,7 +28,7 @@ def screen(seen: Symptoms) -> Screened:
         return Unknown("no heartbeat came out of its processes")
     if not watched.loop:
         return Absent("no asyncio event loop runs in its processes")
-    if watched.late_s and not watched.blocked_s + watched.ran_s:
+    if watched.late_s >= LEAST * watched.seconds and not watched.blocked_s + watched.ran_s:
         return Unknown(
             "the loop was late, and this system does not say whether its thread computed meanwhile"
         )

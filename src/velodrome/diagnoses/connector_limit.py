@@ -9,6 +9,7 @@ from velodrome.diagnoses.fault import (
     Unknown,
     no_plateau,
     plateau,
+    stepped,
     stops_at,
 )
 from velodrome.model.diagnosis import Cure, Treatment
@@ -29,6 +30,7 @@ def screen(seen: Symptoms) -> Screened:
     if "aiohttp" not in seen.watched.libraries:
         return Absent("aiohttp is not imported")
     k = seen.slope.in_work
+    queued = seen.watched.waiting.get("connector", 0)
     cure = Cure(
         "let the client open as many connections as the third party bears",
         "where the client session is made",
@@ -39,10 +41,11 @@ def screen(seen: Symptoms) -> Screened:
     connections = min(max(2 * seen.slope.plateau.connections, 2 * LIMIT), MOST_CONNECTIONS)
     default = k.low <= LIMIT * 1.1 and k.high >= LIMIT * 0.9
     return Suspect(
-        0.7 if default else 0.3,
-        f"{k.mid:.3g} requests in work, and a client of aiohttp",
+        0.9 if queued > 1 else 0.7 if default else 0.3,
+        f"{k.mid:.3g} requests in work, and a client of aiohttp"
+        + (f" for whose connections up to {queued} tasks wait" if queued > 1 else ""),
         (Experiment(treatment, connections, cure, takes="aiohttp-connections"),),
-        plateau(seen),
+        (*plateau(seen), *stepped(seen)),
         loss=0.4,
     )
 
@@ -61,4 +64,5 @@ fault = Fault(
     "With a higher limit throughput goes on rising.",
     screen,
     glance=glance,
+    steps=True,
 )

@@ -97,6 +97,8 @@ class Fault:
     healthy app that it names costs a user five minutes. None: such figures cannot show it."""
     look: Callable[[Setting], Probe | None] | None = None
     """Returns what is tried once on the server of the screens, whose outcome is `Symptoms.met[name]`; None: nothing."""
+    steps: bool = False
+    """Whether its screen looks at what the app does when its third parties take longer (`Symptoms.stepped`)."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Stacks on which an experiment serves the app, each by the stack in whose place it is."""
 
@@ -191,6 +193,28 @@ def plateau(seen: Symptoms) -> tuple[Evidence, ...]:
     )
     points = [[one.connections, one.rps, one.cpus] for one in seen.slope.points]
     return (Evidence("slope", said, {"in_work": [k.low, k.mid, k.high], "points": points}),)
+
+
+def stepped(seen: Symptoms) -> tuple[Evidence, ...]:
+    """Return what third parties that take longer change, as evidence."""
+    found = seen.stepped
+    if found is None:
+        return ()
+    before, after = found.before, found.after
+    slots = found.slots
+    said = (
+        f"with third parties that take {after.waited_ms:.3g} ms in place of {before.waited_ms:.3g} ms, a request alone "
+        f"takes {after.alone_ms:.4g} ms in place of {before.alone_ms:.4g} ms, and throughput of {found.connections} "
+        f"connections is {after.rps:.4g}/s in place of {before.rps:.4g}/s"
+    )
+    data = {
+        "connections": found.connections,
+        "in_sequence": found.in_sequence,
+        "slots": slots,
+        "calls": before.calls,
+        "steps": [vars(before), vars(after)],
+    }
+    return (Evidence("stepped", said, data),)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,12 @@ class Treatment:
     """Another stack in its place, which the fault names in `elsewhere`; empty: the one it is on."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the server's processes."""
+    third_parties: float = 1.0
+    """How many times as long the simulated third parties of the app take."""
 
     def __bool__(self) -> bool:
-        return bool(self.give or self.knobs or self.stack or self.environment)
+        otherwise = self.give or self.knobs or self.stack or self.environment
+        return bool(otherwise) or self.third_parties != 1
 
     def plus(self, other: "Treatment") -> "Treatment":
         """Return both together; of lists (call sites) all, of other values the other's."""
@@ -41,7 +44,14 @@ class Treatment:
             give[name] = [*there, *value] if isinstance(there, list) and isinstance(value, list) else value
         about = f"{self.about}, {other.about}" if self and other else other.about if other else self.about
         environment = {**self.environment, **other.environment}
-        return Treatment(about, give, {**self.knobs, **other.knobs}, other.stack or self.stack, environment)
+        return Treatment(
+            about,
+            give,
+            {**self.knobs, **other.knobs},
+            other.stack or self.stack,
+            environment,
+            self.third_parties * other.third_parties,
+        )
 
 
 AS_IT_IS = Treatment()
@@ -195,7 +205,8 @@ class Evidence:
     """One thing that speaks for or against a diagnosis."""
 
     kind: str
-    """`stack`, `slope`, `threads`, `counter`, `latency`, `arms`, `counts` (both arms of a probe)."""
+    """`stack`, `slope`, `threads`, `counter`, `latency`, `stepped` (third parties take longer), `arms`, `counts` (both
+    arms of a probe)."""
     said: str
     data: Mapping[str, Any] = field(default_factory=dict)
 

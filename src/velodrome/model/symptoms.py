@@ -107,6 +107,50 @@ class HeldUp:
 
 
 @dataclass(frozen=True)
+class Run:
+    """Awaits that follow each other and do not need each other, as their source has it."""
+
+    file: str
+    line: int
+    end_line: int
+    awaits: int
+    """How many; of a loop one."""
+    loops: bool
+    """Whether it is one await in a loop."""
+    before: str
+    after: str
+    """The line that awaits them at once."""
+
+    @property
+    def place(self) -> str:
+        """`/srv/shop/cart.py:12`."""
+        return f"{self.file}:{self.line}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it as `guest/injected/treating.py` reads it."""
+        return {"file": self.file, "line": self.line, "end_line": self.end_line}
+
+
+@dataclass(frozen=True)
+class Waits:
+    """An await of the app's own code that tasks wait in."""
+
+    place: str
+    """`/srv/shop/cart.py:12`."""
+    function: str
+    text: str
+    """The line of source."""
+    seconds: float
+    """Of all tasks together."""
+    most: int
+    """Tasks at once."""
+    inner: bool = True
+    """Whether nothing of the app's own is awaited inside of it."""
+    run: Run | None = None
+    """What could be awaited at the same time; None: nothing."""
+
+
+@dataclass(frozen=True)
 class Watched:
     """What a heartbeat beside the event loop saw during a load."""
 
@@ -130,6 +174,14 @@ class Watched:
     """Of the load meanwhile."""
     others_s: float = 0.0
     """CPU time of other threads of the process while the loop was late."""
+    waits: tuple[Waits, ...] = ()
+    """Where tasks of asyncio wait, the longest first; looked at every 60 ms, at no more than 64 tasks."""
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """Most tasks at once that wait in what one of `guest/injected/marks.py` stands for."""
+    connects: Mapping[str, int] = field(default_factory=dict)
+    """Connections that its processes opened, by host and port."""
+    ports: int = 0
+    """Local ports that there are for these; 0: not known."""
     timeline: Timeline | None = None
     """What happened when; None: it is not known when the load began."""
 
@@ -150,6 +202,54 @@ class Reused:
 
     first_ms: float
     later_ms: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an app does while its third parties take so many times as long as they do."""
+
+    times: float
+    waited_ms: float
+    """For which a third party keeps one call, in the middle."""
+    alone_ms: float
+    """The p50 of a request that is alone."""
+    calls: float
+    """Of third parties, a request."""
+    rps: float
+    """Of a closed loop."""
+    cpus: float
+    """That the server kept busy in it."""
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What it changes that third parties take longer."""
+
+    connections: int
+    """Of the closed loop of each step."""
+    before: Step
+    after: Step
+
+    @property
+    def in_sequence(self) -> float:
+        """How many calls follow each other in one request: by how much it takes longer, over that of a call."""
+        return (self.after.alone_ms - self.before.alone_ms) / (self.after.waited_ms - self.before.waited_ms)
+
+    @property
+    def slots(self) -> float | None:
+        """How many requests can be in their calls at once; None: throughput does not depend on third parties.
+
+        Each takes longer by what a call does, and over all slots together that is what throughput shows.
+        """
+        longer = 1000 / self.after.rps - 1000 / self.before.rps
+        added = self.after.alone_ms - self.before.alone_ms
+        if longer <= 0 or added <= 0 or self.after.rps > FOLLOWS * self.before.rps:
+            return None
+        return added / longer
+
+
+FOLLOWS = 0.85
+"""Throughput over that of before, above which it does not follow third parties."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +287,8 @@ class Setting:
     """Whether a probe can speak to it: HTTP/1.1, and a request that is the same each time."""
     has_body: bool = False
     """Whether what it is asked has a body."""
+    interface: str = ""
+    """How it calls Python."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +314,8 @@ class Symptoms:
     """Requests that were answered so far and bytes in use, after each load of the slope."""
     descriptors: tuple[tuple[int, float], ...] = ()
     """The same with open descriptors."""
+    stepped: Stepped | None = None
+    """With third parties that take longer; None: it has none that velodrome simulates, or it was not tried."""
     counted: Counted | None = None
     """Of loads that were measured for another purpose; the doctor's own screens have none."""
 

@@ -8,9 +8,12 @@ with start(cpus=(1,), latency="200ms") as upstream:
 """
 
 import json
+import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -37,6 +40,36 @@ def answering(third: ThirdParty) -> dict[str, Any]:
         "body": body,
         "type": third.content_type,
     }
+
+
+_SPAN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(\s*)(us|ms|s|m|h)\b")
+"""A number with a unit of time."""
+
+
+def slower(latency: str, times: float, folder: Path) -> str:
+    """Return a latency that is so many times as long; one that is a file of them is written anew in `folder`.
+
+    A distribution keeps its shape, as its relative spread (`sigma`) has no unit. Raises UpstreamError for a file that
+    cannot be read or written.
+    """
+    text = latency.strip()
+    if text.endswith(")") or text[:1].isdecimal() or text[:1] in {".", "+"}:
+        return _times(text, times)
+    file = Path(text)
+    made = folder / f"latencies-{zlib.crc32(text.encode()):08x}"
+    try:
+        lines = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
+        # A number without a unit is milliseconds.
+        longer = [_times(f"{line}ms" if line[-1].isdecimal() else line, times) for line in lines if line]
+        made.write_text("\n".join(longer) + "\n")
+        made.chmod(0o644)  # who serves as the third party may be another user
+    except (OSError, ValueError) as error:
+        raise UpstreamError(f"its latencies in {file} cannot be made longer: {error}") from error
+    return str(made)
+
+
+def _times(text: str, times: float) -> str:
+    return _SPAN.sub(lambda one: f"{float(one[1]) * times:.9g}{one[2]}{one[3]}", text)
 
 
 class Upstream:

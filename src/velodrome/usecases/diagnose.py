@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from threading import Timer
 
 from velodrome.diagnoses.fault import Absent, Experiment, Fault, Suspect, Unknown, catalogue, plateau
+from velodrome.diagnoses.fault import stepped as steps_of
 from velodrome.guest import catalog
 from velodrome.guest.stack import Stack
 from velodrome.judge import diagnosis as judge
@@ -44,10 +45,10 @@ from velodrome.model.errors import (
 )
 from velodrome.model.load import Limits, Link
 from velodrome.model.search import Ending, RateCapacity, RateFound
-from velodrome.model.symptoms import Point, Reused, Setting, Slope, Symptoms, Watched
+from velodrome.model.symptoms import Point, Reused, Setting, Slope, Stepped, Symptoms, Watched
 from velodrome.model.timeline import Timeline
 from velodrome.model.trial import Contestant, Trial
-from velodrome.run.instruments import arms, heartbeat, reuse, situations, slope
+from velodrome.run.instruments import arms, heartbeat, reuse, situations, slope, stepped
 from velodrome.run.instruments.lacking import lacking
 from velodrome.run.instruments.standing import Standing, contestant_of, say_warm, standing, treated
 from velodrome.run.lab import Lab
@@ -67,6 +68,10 @@ WATCHED_S, ALONE_S = 3.0, 1.5
 """Of the load with a heartbeat in the server, and of one connection alone before it."""
 LEAST_CONNECTIONS, MOST_CONNECTIONS = 8, 256
 """Of that load: those of the plateau, within these."""
+MANY_CONNECTIONS = 32
+"""With third parties that take longer, at least: what bounds the calls is to be fewer."""
+STEPPED_S = 6.0
+"""Of both steps, beside the starts of their servers."""
 AROUND_S = 1.2
 """Of warming up and settling, around each load of an arm, beside the start of its server."""
 WAVES = 3.0
@@ -332,7 +337,11 @@ class Case:
 
     def _screens_s(self) -> float:
         """Return about how long all screens take."""
-        return 2 * self._boot_s + 15 + (SLOW_SCREENS * self._each_s if self._each_s > SLOW_S else 0.0)
+        slow = SLOW_SCREENS * self._each_s if self._each_s > SLOW_S else 0.0
+        steps = any(one.steps for one in self._faults.values())
+        has_third_parties = self._trial.app is not None and bool(self._trial.app.third_parties)
+        stepping = 2 * self._boot_s + STEPPED_S if steps and has_third_parties else 0.0
+        return 2 * self._boot_s + 15 + slow + stepping
 
     # --- Screens.
 
@@ -365,6 +374,7 @@ class Case:
         except NOT_SERVED as error:
             failed.append(str(error).splitlines()[0])
             version = ""
+        steps = self._stepped(found[0] if found else None, failed)
         self._follower.preparing(f"screened in {quantity.duration(time.monotonic() - began)}")
         return Symptoms(
             found[0] if found else None,
@@ -379,7 +389,20 @@ class Case:
             self._setting(),
             dict(self._met),
             *self._in_use,
+            steps,
         )
+
+    def _stepped(self, found: Slope | None, failed: list[str]) -> Stepped | None:
+        """Have third parties take longer, where a fault is looked for that this shows."""
+        if not any(one.steps for one in self._faults.values()):
+            return None
+        knee = found.knee if found else LEAST_CONNECTIONS
+        connections = min(max(2 * knee, MANY_CONNECTIONS), MOST_CONNECTIONS)
+        try:
+            return stepped.step(self._trial, self._lab, self._base, connections)
+        except NOT_SERVED as error:
+            failed.append(f"third parties that take longer: {str(error).splitlines()[0]}")
+            return None
 
     def _climbed(self, failed: list[str]) -> tuple[Slope, Reused | None]:
         """Return the slope, and what reused connections do; a server that dies of it is followed by a fresh one."""
@@ -416,6 +439,8 @@ class Case:
             except NoServerError as error:
                 failed.append(f"once more, with the most throughput: {error.reason}")
                 pairs = ((alone.rps, max(one.rps for one in points)),)
+            else:
+                self._look(server, failed)
             return judge.slope(points, pairs), reused
 
     def _look(self, server: Standing, failed: list[str]) -> None:
@@ -451,6 +476,7 @@ class Case:
             stack.server.keeps_idle_s(knobs) if stack.server else None,
             plain,
             any(bodies),
+            stack.interface,
         )
 
     # --- Experiments.
@@ -660,6 +686,7 @@ def _said(seen: Symptoms) -> Iterator[Evidence]:
         loop = f"event loop late for {late:.1%} of the time, blocked for {blocked:.1%}"
         said = loop if watched.loop else "no asyncio event loop"
         yield Evidence("counter", said, {"late_share": late, "blocked_share": blocked, "loop": watched.loop})
+    yield from steps_of(seen)
     if (reused := seen.reused) is not None:
         said = f"p50 {reused.first_ms:.3g} ms on fresh connections, {reused.later_ms:.3g} ms on a reused one"
         yield Evidence("latency", said, {"first_ms": reused.first_ms, "later_ms": reused.later_ms})

@@ -71,6 +71,54 @@ def test_a_loop_that_computes_is_late_and_not_blocked(injected: Injected) -> Non
     assert sum(place["ran_s"] for place in places) > sum(place["blocked_s"] for place in places)
 
 
+WAITING = """
+import asyncio
+
+async def get(what):
+    await asyncio.sleep(0.1)
+    return what
+
+async def view():
+    price = await get("price")
+    stock = await get("stock")
+    return price, stock
+"""
+CONNECTING = """
+    import asyncio, shop
+    async def main():
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        for _ in range(3):
+            print(await shop.view())
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            print(61_000 - writer.get_extra_info("sockname")[1] <= 32)
+            writer.close()
+            await writer.wait_closed()
+        await asyncio.sleep(0.5)
+    asyncio.run(main())
+"""
+
+
+def test_a_heartbeat_tells_where_tasks_wait_and_how_often_they_connect(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(WAITING)
+    injected.run(CONNECTING, {"heartbeat": {"late_s": 0.5}})
+    seen = [line for line in injected.lines("heart") if "seen" in line]
+    waits = {one["text"]: one for line in seen for one in line["waits"]}
+    assert waits["await asyncio.sleep(0.1)"]["inner"]
+    outer = waits['price = await get("price")']
+    assert not outer["inner"]
+    assert (outer["run"]["line"], outer["run"]["end_line"], outer["run"]["awaits"]) == (9, 10, 2)
+    assert sum(sum(line["connects"].values()) for line in seen) == 3
+
+
+def test_awaits_in_turn_run_at_once_and_connections_choose_among_few_ports(injected: Injected) -> None:
+    (injected.app / "shop.py").write_text(WAITING)
+    run = {"file": str(injected.app / "shop.py"), "line": 9, "end_line": 10}
+    said = injected.run(CONNECTING, {"gathered": [run], "few-ports": 32})
+    assert said == "('price', 'stock')\nTrue\n" * 3
+    assert injected.took() == {"gathered", "few-ports"}
+
+
 def test_the_default_executor_gets_more_threads_and_an_own_one_is_left(injected: Injected) -> None:
     program = """
         import asyncio, threading

@@ -3,7 +3,18 @@
 import pytest
 from tests.guest.injected.conftest import Injected
 from tests.ward import cells
-from tests.ward.cells import ASGIREF, FASTAPI, HTTPX, NUMPY, OTEL, REQUESTS, SQLALCHEMY, STARLETTE
+from tests.ward.cells import (
+    ASGIREF,
+    ASYNC_SESSIONS,
+    FASTAPI,
+    GRPC,
+    HTTPX,
+    NUMPY,
+    OTEL,
+    REQUESTS,
+    SQLALCHEMY,
+    STARLETTE,
+)
 
 from velodrome.guest.injected.treating import WARM
 
@@ -365,3 +376,89 @@ def test_a_heartbeat_watches_loops_that_are_tornados_own(injected: Injected) -> 
     lines = injected.lines("heart")
     assert any("stall" in line for line in lines)
     assert any(line["loop"] == "tornado.ioloop" for line in lines if "seen" in line)
+
+
+ONE_SESSION = """
+    import asyncio, threading, time
+    from sqlalchemy import event, text
+    from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+    flying, most, lock = 0, 0, threading.Lock()
+    def waits():
+        global flying, most
+        with lock:
+            flying += 1
+            most = max(most, flying)
+        time.sleep(0.1)
+        with lock:
+            flying -= 1
+        return 7
+    engine = create_async_engine("sqlite+aiosqlite:///shop.sqlite", pool_size=9)
+    @event.listens_for(engine.sync_engine, "connect")
+    def connected(connection, record):
+        connection.create_function("waits", 0, waits)
+    async def main():
+        async with AsyncSession(engine) as session:
+            await session.connection()
+            query = text("select waits()")
+            found = await asyncio.gather(*(session.execute(query) for _ in range(4)))
+            print([one.scalar() for one in found], await session.scalar(query), most)
+        await engine.dispose()
+    asyncio.run(main())
+"""
+
+
+def test_statements_that_are_sent_over_one_session_at_once_have_one_each(injected: Injected) -> None:
+    assert injected.run(ONE_SESSION, {}, requires=ASYNC_SESSIONS) == "[7, 7, 7, 7] 7 1\n"
+    assert injected.run(ONE_SESSION, {"session-each": True}, requires=ASYNC_SESSIONS) == "[7, 7, 7, 7] 7 4\n"
+    assert injected.took() == {"session-each"}
+
+
+PRICES = """
+    import asyncio, threading
+    import grpc
+    from concurrent.futures import ThreadPoolExecutor
+    from grpc import aio
+    peers = set()
+    def price(request, context):
+        peers.add(context.peer())
+        return request * 2
+    server = grpc.server(ThreadPoolExecutor(4))
+    handlers = {"Price": grpc.unary_unary_rpc_method_handler(price)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Shop", handlers),))
+    address = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(address) as one, grpc.insecure_channel(address, [("grpc.x", 1)]) as two:
+        for channel in (one, two):
+            call = channel.unary_unary("/Shop/Price")
+            print(call(b"a"), call.with_call(b"b")[0], call.future(b"c").result())
+    print(len(peers))
+    peers.clear()
+    async def main():
+        async with aio.insecure_channel(address) as channel:
+            call = channel.unary_unary("/Shop/Price")
+            print([await call(b"d") for _ in range(4)])
+    asyncio.run(main())
+    print(len(peers))
+    server.stop(None)
+"""
+
+
+def test_a_channel_of_grpc_is_several_in_turn(injected: Injected) -> None:
+    calls, later = "b'aa' b'bb' b'cc'\n" * 2, "[b'dd', b'dd', b'dd', b'dd']\n"
+    assert injected.run(PRICES, {}, requires=(GRPC,)) == f"{calls}2\n{later}1\n"
+    assert injected.took() == set()
+    assert injected.run(PRICES, {"grpc-channels": 3}, requires=(GRPC,)) == f"{calls}6\n{later}3\n"
+    assert injected.took() == {"grpc-channels"}
+
+
+def test_a_pool_that_is_made_larger_keeps_its_other_options(injected: Injected) -> None:
+    program = """
+        from sqlalchemy import create_engine
+        from sqlalchemy.pool import QueuePool
+        options = {"pool_timeout": 7, "pool_use_lifo": True, "pool_recycle": 60, "pool_pre_ping": True}
+        pool = create_engine("sqlite:///shop.sqlite", poolclass=QueuePool, **options).pool
+        print(pool.size() + pool._max_overflow, pool._timeout, pool._recycle, pool._pre_ping, pool._pool.use_lifo)
+    """
+    assert injected.run(program, {}, requires=(SQLALCHEMY,)) == "15 7 60 True True\n"
+    assert injected.run(program, {"sqlalchemy-pool": 200}, requires=(SQLALCHEMY,)) == "200 7 60 True True\n"
+    assert injected.took() == {"sqlalchemy-pool"}

@@ -52,6 +52,50 @@ def test_what_was_seen_is_put_together() -> None:
     assert found.collections_s == found.longest_collection_s == 0.2
 
 
+AWAIT = {
+    **{name: FRAME[name] for name in ("file", "function", "line", "end_line")},
+    "column": 12,
+    "end_column": 24,
+    "text": "price = await get(1)",
+    "inner": False,
+    "seconds": 0.2,
+    "most": 3,
+    "run": {"line": 3, "end_line": 4, "awaits": 2, "loops": False, "before": "a; b", "after": "gather(a, b)"},
+}
+
+
+def test_where_tasks_wait_is_added_up_by_place_and_whether_it_is_the_innermost() -> None:
+    inner = {**AWAIT, "inner": True, "run": None, "seconds": 0.5}
+    lines = [
+        {
+            **SEEN,
+            "waits": [AWAIT, inner],
+            "waiting": {"connector": 2},
+            "connects": {"a:80": 3},
+            "ports": 28_232,
+        },
+        {
+            **SEEN,
+            "waits": [{**AWAIT, "most": 5}],
+            "waiting": {"connector": 7},
+            "connects": {"a:80": 4, "b:1": 1},
+        },
+    ]
+    found = seen(lines, 10, 11)
+    first, second = found.waits
+    assert (first.inner, first.run) == (True, None)
+    assert (second.place, second.seconds, second.most) == ("/srv/shop.py:3", 0.4, 5)
+    assert second.run is not None
+    assert second.run.document() == {"file": "/srv/shop.py", "line": 3, "end_line": 4}
+    assert found.waiting == {"connector": 7}
+    assert found.connects == {"a:80": 7, "b:1": 1}
+    assert found.ports == 28_232
+
+
+def test_heartbeats_that_tell_no_waits_are_read_all_the_same() -> None:
+    assert seen([SEEN], 10, 11).waits == ()
+
+
 def test_collections_of_young_objects_are_not_counted() -> None:
     young, old = ({"gc": 0.1, "at": 10.3, "generation": generation} for generation in (1, 2))
     assert seen([young, old, young], 10, 11).collections_s == 0.1

@@ -25,6 +25,7 @@ import asyncio, os, signal, sys, time
 how = sys.argv[1]
 OK = b"HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\n\\r\\nhello"
 working = set()
+turns, places = asyncio.Semaphore(8), asyncio.Semaphore(4)
 
 def compute(seconds):
     until = time.thread_time() + seconds
@@ -37,6 +38,13 @@ async def work(reader, writer):
             compute(0.01)
             await asyncio.sleep(0)
             if how == "leaves" and reader.at_eof() or reader.exception(): return
+    elif how == "hangs":
+        # Who has a place needs another turn, which those hold that wait for a place.
+        async with turns:
+            await places.acquire()
+        await asyncio.sleep(0.02)
+        async with turns:
+            places.release()
     else:
         await asyncio.sleep(0.1)
     writer.write(OK)
@@ -130,6 +138,16 @@ def test_loads_that_leave_memory_or_descriptors_behind_are_counted() -> None:
     assert memory.of == memory.hits == descriptors.of == descriptors.hits == 8
     idle = asyncio.run(situations.grow(at, leaking, loaded=0, descriptors=1))
     assert (idle.hits, idle.of) == (0, 8)
+
+
+def test_requests_that_wait_for_each_other_hang_and_slow_ones_do_not() -> None:
+    with served("hangs") as (at, server):
+        hung = asyncio.run(situations.hang(at, server, count=32))
+    assert hung.of == 32
+    assert hung.hits > 16
+    with served("graceful") as (at, server):
+        slow = asyncio.run(situations.hang(at, server, count=32))
+    assert (slow.hits, slow.of) == (0, 32)
 
 
 def test_connections_are_counted_by_the_process_that_holds_them() -> None:

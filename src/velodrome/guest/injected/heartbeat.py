@@ -11,11 +11,14 @@ comes afterwards, names the callback alone and cannot tell the two apart.
 
 `heart-<pid>.jsonl` in the folder gets a line for each time the loop was late (`stall`), one for each collection of
 garbage that took a millisecond and was not begun by the heartbeat itself (`gc`), and every half second one on what was
-seen since (`seen`). Times are seconds of `time.monotonic`, which all processes of a machine share on Linux.
+seen since (`seen`): among that where the tasks of asyncio wait, by the innermost await of the app's own, and how often
+the process connected to whom. Times are seconds of `time.monotonic`, which all processes of a machine share on Linux.
 """
 
 from __future__ import annotations
 
+import ast
+import dis
 import gc
 import json
 import linecache
@@ -28,9 +31,9 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
-from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Set, Tuple
 
-from velodrome.guest.injected import marks
+from velodrome.guest.injected import gathering, marks
 
 INTERVAL_S = 0.005
 """Between two heartbeats, and between two stacks of one stall."""
@@ -38,6 +41,11 @@ SEEN_S = 0.5
 """Between two lines on what was seen."""
 EVERY = 4
 """Every so manieth heartbeat takes a stack of each thread, which shows where time goes."""
+EVERY_TASKS = 3
+"""Every so manieth of these also looks where the tasks of the loop wait."""
+MOST_TASKS = 64
+"""Looked at, and places and peers told of half a second, at most."""
+MOST_TOLD = 20
 AT_ONCE_S = 0.00001
 """Switch interval while such a stack is about to be taken. With the usual 5 ms a thread is met where it gives up the
 interpreter's lock of its own accord, which is where it reads and writes, and never where it computes."""
@@ -62,10 +70,13 @@ LIBRARIES = (
     "anyio",
     "asgiref",
     "asyncio",
+    "asyncpg",
     "gevent",
+    "grpc",
     "httpx",
     "logging",
     "numpy",
+    "psycopg_pool",
     "requests",
     "sqlalchemy",
     "torch",
@@ -84,9 +95,12 @@ class Usage(NamedTuple):
 class Loop:
     """A loop that runs, and the thread that runs it."""
 
-    def __init__(self, module: str, ask: Callable[[Callable[[], Any]], Any]) -> None:
-        """`ask` has the loop call something, from any thread; it may raise RuntimeError where the loop is closed."""
-        self.module, self.ask = module, ask
+    def __init__(self, module: str, ask: Callable[[Callable[[], Any]], Any], own: Any = None) -> None:
+        """`ask` has the loop call something, from any thread; it may raise RuntimeError where the loop is closed.
+
+        `own` is the loop as asyncio knows it; None: it is none of asyncio's.
+        """
+        self.module, self.ask, self.own = module, ask, own
         self.ident = get_ident()
         native = getattr(threading, "get_native_id", None)  # Python 3.8
         self._schedule: Optional[int] = None
@@ -120,6 +134,24 @@ class Place(NamedTuple):
     blocked_s: float
 
 
+class Await(NamedTuple):
+    """An await of the app's own code."""
+
+    code: CodeType
+    instruction: int
+    inner: bool
+    """Whether nothing of the app's own is inside of it."""
+
+
+class Waits(NamedTuple):
+    """Tasks that wait at one place."""
+
+    seconds: float
+    """Of all of them together."""
+    most: int
+    """At once."""
+
+
 class Heart:
     """Watches the loop of a process: the one that was started last, which in servers is the one that serves."""
 
@@ -132,6 +164,10 @@ class Heart:
         self._beats, self._sampled = 0, monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
+        self._waits: Dict[Await, Waits] = {}
+        self._waiting: Dict[str, int] = {}
+        self._connects: Dict[str, int] = {}
+        self._samplings, self._tasks_seen = 0, monotonic()
         self._lines = allocate_lock()
         gc.callbacks.append(self._collected)
         self._start()
@@ -141,7 +177,7 @@ class Heart:
         before = getattr(cls, run)
 
         def watched(loop: Any, *args: Any, **named: Any) -> Any:
-            mine = self._begin(Loop(type(loop).__module__, getattr(loop, ask)))
+            mine = self._begin(Loop(type(loop).__module__, getattr(loop, ask), loop))
             try:
                 return before(loop, *args, **named)
             finally:
@@ -196,6 +232,40 @@ class Heart:
         own = getattr(module, "PollIOLoop", None)
         if own is not None:
             self.watch(own, "start", "add_callback")
+
+    def watch_connects(self, module: Any) -> None:
+        """Have connections that are opened counted; `module` is `socket`."""
+        inet = (module.AF_INET, module.AF_INET6)
+
+        def counted(name: str) -> None:
+            before = getattr(module.socket, name)
+
+            def connect(sock: Any, address: Any) -> Any:
+                if sock.family in inet and sock.type == module.SOCK_STREAM:
+                    self._connected(address[0], address[1])
+                return before(sock, address)
+
+            setattr(module.socket, name, connect)
+
+        counted("connect")
+        counted("connect_ex")
+
+    def watch_connects_of(self, cls: Any) -> None:
+        """Have those counted that a loop opens without Python's sockets; `cls` is `uvloop.Loop`."""
+        before = cls.create_connection
+
+        def create_connection(
+            loop: Any, protocol: Any, host: Any = None, port: Any = None, **named: Any
+        ) -> Any:
+            if named.get("sock") is None and host is not None:
+                self._connected(host, port)
+            return before(loop, protocol, host, port, **named)
+
+        cls.create_connection = create_connection
+
+    def _connected(self, host: Any, port: Any) -> None:
+        peer = "%s:%s" % (host, port)
+        self._connects[peer] = self._connects.get(peer, 0) + 1
 
     def _begin(self, loop: Loop) -> Loop:
         self._loop = loop
@@ -292,6 +362,35 @@ class Heart:
                     counts[pool] = counts.get(pool, 0) + 1
         for pool, count in counts.items():
             self._threads[pool] = max(self._threads.get(pool, 0), count)
+        self._samplings += 1
+        if not self._samplings % EVERY_TASKS:
+            self._sample_tasks()
+
+    def _sample_tasks(self) -> None:
+        """Look where the tasks of asyncio wait; what is seen stands for the time since the last look."""
+        now = monotonic()
+        seconds, self._tasks_seen = now - self._tasks_seen, now
+        own = self._loop.own if self._loop is not None else None
+        asyncio = sys.modules.get("asyncio")
+        if own is None or asyncio is None:
+            return
+        try:
+            tasks = list(asyncio.all_tasks(own))[:MOST_TASKS]
+        except RuntimeError:  # they come and go
+            return
+        at_once: Dict[Await, int] = {}
+        marked: Dict[str, int] = {}
+        for task in tasks:
+            awaits, names = waits_of(task)
+            for name in names:
+                marked[name] = marked.get(name, 0) + 1
+            for key in awaits:
+                at_once[key] = at_once.get(key, 0) + 1
+        for name, count in marked.items():
+            self._waiting[name] = max(self._waiting.get(name, 0), count)
+        for key, count in at_once.items():
+            before = self._waits.get(key, Waits(0.0, 0))
+            self._waits[key] = Waits(before.seconds + seconds * count, max(before.most, count))
 
     def _tell_seen(self, seconds: float) -> None:
         line = {
@@ -302,8 +401,13 @@ class Heart:
             "samples": dict(self._samples),
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
+            "waits": [awaiting(key, one) for key, one in longest(self._waits)],
+            "waiting": self._waiting,
+            "connects": dict(sorted(self._connects.items(), key=lambda one: -one[1])[:MOST_TOLD]),
+            "ports": ports(),
         }
         self._late, self._samples, self._threads = 0.0, {"all": 0.0}, {}
+        self._waits, self._waiting, self._connects = {}, {}, {}
         self._write(line)
 
     def _collected(self, phase: str, info: Dict[str, int]) -> None:
@@ -366,14 +470,104 @@ def told(frame: Optional[FrameType]) -> Tuple[Dict[str, Any], ...]:
     return tuple(found)
 
 
+def waits_of(task: Any) -> Tuple[List[Await], Set[str]]:
+    """Return the awaits of the app's own in which a task waits, the outermost first, and the marks of all of them."""
+    awaits: List[Await] = []
+    names: Set[str] = set()
+    get_coro = getattr(task, "get_coro", None)  # Python 3.8
+    inner, depth = get_coro() if get_coro is not None else task._coro, 0
+    while inner is not None and depth < DEPTH:
+        frame = _first(inner, FRAMES)
+        if frame is not None:
+            code = frame.f_code
+            names |= marks.waits_in(code.co_filename, code.co_name)
+            if is_own(code.co_filename) and code.co_flags & AWAITS:
+                awaits.append(Await(code, frame.f_lasti, False))
+        inner = _first(inner, AWAITED)
+        depth += 1
+    if awaits:
+        awaits[-1] = awaits[-1]._replace(inner=True)
+    return awaits, names
+
+
+def _first(one: Any, names: Tuple[str, ...]) -> Any:
+    """Return the first of these attributes that is there and not None."""
+    return next((found for found in (getattr(one, name, None) for name in names) if found is not None), None)
+
+
+FRAMES, AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfrom", "ag_await")
+"""Of coroutines, generators and asynchronous generators: their frame, and what they wait for."""
+
+
+def longest(waits: Dict[Await, Waits]) -> List[Tuple[Await, Waits]]:
+    """Return where tasks wait longest."""
+    return sorted(waits.items(), key=lambda one: -one[1].seconds)[:MOST_TOLD]
+
+
+def awaiting(key: Await, waits: Waits) -> Dict[str, Any]:
+    """Return a place where tasks wait as plain data; with the run that could be gathered there, where it is in one."""
+    found = _known.get(key)
+    if found is None:
+        file, place = key.code.co_filename, _position(key.code, key.instruction)
+        found = _known[key] = {
+            "file": file,
+            "function": key.code.co_name,
+            "inner": key.inner,
+            "text": linecache.getline(file, place["line"]).strip()[:LINE],
+            **place,
+            "run": run_of(file, gathering.Place(**place)),
+        }
+    return {**found, **waits._asdict()}
+
+
+_known: Dict[Await, Dict[str, Any]] = {}
+_runs: Dict[str, List[gathering.Run]] = {}
+
+
+def run_of(file: str, place: gathering.Place) -> Optional[Dict[str, Any]]:
+    """Return the awaits that an await could run beside, as plain data; None: it cannot."""
+    if file not in _runs:
+        try:
+            _runs[file] = gathering.runs(ast.parse("".join(linecache.getlines(file))))
+        except (SyntaxError, ValueError, RecursionError):
+            _runs[file] = []
+    run = gathering.find(_runs[file], place)
+    if run is None:
+        return None
+    return {
+        "line": run.line,
+        "end_line": run.end_line,
+        "awaits": len(run.awaits),
+        "loops": run.loops,
+        "before": run.before[:LINE],
+        "after": run.after[:LINE],
+    }
+
+
+def ports() -> int:
+    """Return how many ports there are for connections that the process opens; 0: this system does not say."""
+    try:
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+            low, high = file.read().split()
+        return int(high) - int(low) + 1
+    except (OSError, ValueError):
+        return 0
+
+
 def place_of(code: CodeType, frame: FrameType) -> Dict[str, Any]:
     """Return where in its file a frame is: of Python 3.11 and newer also in which columns."""
+    return _position(code, frame.f_lasti, frame.f_lineno)
+
+
+def _position(code: CodeType, instruction: int, at: int = 0) -> Dict[str, Any]:
     positions = getattr(code, "co_positions", None)
-    if positions is not None and frame.f_lasti >= 0:
+    if positions is not None and instruction >= 0:
         for number, (line, end_line, column, end_column) in enumerate(positions()):
-            if number == frame.f_lasti // 2 and line is not None:
+            if number == instruction // 2 and line is not None:
                 return {"line": line, "end_line": end_line, "column": column, "end_column": end_column}
-    return {"line": frame.f_lineno, "end_line": frame.f_lineno}
+    begun = [line for start, line in dis.findlinestarts(code) if start <= instruction and line is not None]
+    line = at or (begun[-1] if begun else code.co_firstlineno)
+    return {"line": line, "end_line": line}
 
 
 _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

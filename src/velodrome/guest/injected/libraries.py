@@ -5,9 +5,10 @@ What a handler answers stays as it is, but for `compression`, with which it come
 
 from __future__ import annotations
 
+import itertools
 import os
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Optional, Sequence
 
 if TYPE_CHECKING:
     from velodrome.guest.injected.treating import Giving
@@ -282,6 +283,154 @@ def _urllib3_connections(giving: Giving, count: int) -> None:
     giving.finder.after("urllib3.connectionpool", patch)
 
 
+def _session_each(giving: Giving, wanted: bool) -> None:
+    """Have statements that several tasks send over one asynchronous session of SQLAlchemy at once use one each.
+
+    A session that holds unwritten changes is left alone: another one would not see them.
+    """
+
+    def apart(cls: Any, names: Sequence[str], other_of: Callable[[Any], Any]) -> None:
+        busy: Dict[int, Any] = {}
+
+        def patch(name: str) -> None:
+            before = getattr(cls, name)
+
+            async def call(self: Any, *args: Any, **named: Any) -> Any:
+                import asyncio
+
+                task = asyncio.current_task()
+                holder = busy.get(id(self))
+                if holder is None:
+                    busy[id(self)] = task
+                    try:
+                        return await before(self, *args, **named)
+                    finally:
+                        del busy[id(self)]
+                session = getattr(self, "sync_session", None)
+                changed = session is not None and (session.new or session.dirty or session.deleted)
+                if holder is task or changed:
+                    return await before(self, *args, **named)
+                giving.took("session-each")
+                async with other_of(self) as other:
+                    return await before(other, *args, **named)
+
+            setattr(cls, name, call)
+
+        for name in names:
+            patch(name)
+
+    def session_like(one: Any) -> Any:
+        return type(one)(
+            bind=one.bind,
+            binds=getattr(one, "binds", None),
+            sync_session_class=type(one.sync_session),
+            expire_on_commit=False,
+        )
+
+    def sessions(module: Any) -> None:
+        apart(module.AsyncSession, ("execute", "scalar", "scalars", "get"), session_like)
+
+    def connections(module: Any) -> None:
+        apart(module.AsyncConnection, ("execute", "scalar", "scalars"), lambda one: one.engine.connect())
+
+    if wanted:
+        giving.finder.after("sqlalchemy.ext.asyncio.session", sessions)
+        giving.finder.after("sqlalchemy.ext.asyncio.engine", connections)
+
+
+MULTICALLABLES = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
+
+
+def _grpc_channels(giving: Giving, count: int) -> None:
+    """Have each channel of a gRPC client be so many in turn, each with a TCP connection of its own."""
+
+    class InTurn:
+        """Calls one of several that are alike after the other; whatever else is wanted of them the first has."""
+
+        def __init__(self, every: Sequence[Any]) -> None:
+            self._every, self._turns = every, itertools.cycle(every)
+
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            giving.took("grpc-channels")
+            return next(self._turns)(*args, **named)
+
+        def with_call(self, *args: Any, **named: Any) -> Any:
+            giving.took("grpc-channels")
+            return next(self._turns).with_call(*args, **named)
+
+        def future(self, *args: Any, **named: Any) -> Any:
+            giving.took("grpc-channels")
+            return next(self._turns).future(*args, **named)
+
+    def spread(base: Any, is_async: bool) -> Any:
+        class Channels(base):  # type: ignore[misc]
+            def __init__(self, every: Sequence[Any]) -> None:
+                self._every = every
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self._every[0], name)
+
+        def multicallable(name: str) -> Any:
+            def made(self: Any, *args: Any, **named: Any) -> Any:
+                return InTurn([getattr(one, name)(*args, **named) for one in self._every])
+
+            return made
+
+        def first(name: str) -> Any:
+            return lambda self, *args, **named: getattr(self._every[0], name)(*args, **named)
+
+        def close(self: Any, *args: Any, **named: Any) -> None:
+            for one in self._every:
+                one.close(*args, **named)
+
+        async def aclose(self: Any, *args: Any, **named: Any) -> None:
+            for one in self._every:
+                await one.close(*args, **named)
+
+        async def aenter(self: Any) -> Any:
+            return self
+
+        async def aexit(self: Any, *error: Any) -> None:
+            await aclose(self)
+
+        own = {name: first(name) for name in getattr(base, "__abstractmethods__", ())}
+        own.update({name: multicallable(name) for name in MULTICALLABLES})
+        own["close"] = aclose if is_async else close
+        if is_async:
+            own["__aenter__"], own["__aexit__"] = aenter, aexit
+        else:
+            own["__enter__"] = lambda self: self
+            own["__exit__"] = lambda self, *error: close(self)
+        return type("Channels", (Channels,), own)
+
+    def patched(module: Any, base: Any, is_async: bool) -> None:
+        channels = spread(base, is_async)
+
+        def several(name: str, at: int) -> None:
+            before = getattr(module, name)
+
+            def channel(*args: Any, **named: Any) -> Any:
+                given = list(args)
+                theirs = given.pop(at) if len(given) > at else named.pop("options", None)
+                more = [*(theirs or ()), ("grpc.use_local_subchannel_pool", 1)]
+                rest = given[at:]
+                every = [
+                    before(*given[:at], more, *rest, **named)
+                    if len(given) >= at
+                    else before(*given, options=more, **named)
+                    for _ in range(count)
+                ]
+                return channels(every)
+
+            setattr(module, name, channel)
+
+        several("insecure_channel", 1)
+        several("secure_channel", 2)
+
+    giving.finder.after("grpc", lambda module: patched(module, module.Channel, False))
+    giving.finder.after("grpc.aio", lambda module: patched(module, module.Channel, True))
+
+
 SETTERS = (
     "openblas_set_num_threads",
     "openblas_set_num_threads64_",
@@ -337,5 +486,7 @@ TREATMENTS = {
     "kept-connections": _kept_connections,
     "resolved": _resolved,
     "urllib3-connections": _urllib3_connections,
+    "session-each": _session_each,
+    "grpc-channels": _grpc_channels,
     "native-threads": _native_threads,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

@@ -54,6 +54,11 @@ MARKS = (
     Mark("dialling", "/urllib3/connection.py", _of("connect", "_new_conn")),
 )
 NAMES = tuple(dict.fromkeys(one.name for one in MARKS))
+WAITS = (
+    Mark("connector", "/aiohttp/connector.py", _of("connect", "_wait_for_available_connection")),
+    Mark("async-session", "/sqlalchemy/ext/asyncio/"),
+)
+"""What a task that waits is in."""
 BETWEEN = ("/anyio/", "/sniffio/", "/contextlib.py")
 """Code that works for whoever calls it, as the standard library does."""
 
@@ -74,6 +79,14 @@ def busy_with(frame: Optional[FrameType]) -> Set[str]:
     # A thread of its own, such as one that sends what was recorded.
     found.update(one.name for one in outermost)
     return found
+
+
+def waits_in(file: str, function: str) -> Set[str]:
+    """Return the names of what a task is in that waits in such a function, or in what that awaits."""
+    path = file.replace(os.sep, "/")
+    return {
+        one.name for one in WAITS if one.file in path and (not one.functions or function in one.functions)
+    }
 
 
 def is_standard(file: str) -> bool:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
 import threading
 import time
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, Set
 
-from velodrome.guest.injected import libraries
+from velodrome.guest.injected import gathering, libraries
 from velodrome.guest.injected.call_site import Awaited, CallSite, Wrapped
 from velodrome.guest.injected.importing import Finder
 
@@ -214,11 +215,20 @@ def _sqlalchemy_pool(giving: Giving, count: int) -> None:
     def patch(module: Any) -> None:
         before = module.QueuePool.__init__
 
-        def init(self: Any, creator: Any, pool_size: int = 5, max_overflow: int = 10, **more: Any) -> None:
+        def init(  # noqa: PLR0917 - `create_engine` reads off their names which options there are
+            self: Any,
+            creator: Any,
+            pool_size: int = 5,
+            max_overflow: int = 10,
+            timeout: float = 30.0,
+            use_lifo: bool = False,
+            **more: Any,
+        ) -> None:
             if max_overflow >= 0 and pool_size > 0 and pool_size + max_overflow < count:
                 max_overflow = count - pool_size
                 giving.took("sqlalchemy-pool")
-            before(self, creator, pool_size=pool_size, max_overflow=max_overflow, **more)
+            sizes = {"pool_size": pool_size, "max_overflow": max_overflow}
+            before(self, creator, timeout=timeout, use_lifo=use_lifo, **sizes, **more)
 
         module.QueuePool.__init__ = init
 
@@ -509,6 +519,23 @@ def _redis_connections(giving: Giving, count: int) -> None:
     giving.finder.after("redis.asyncio.connection", patch)
 
 
+GATHERED = "__velodrome_gathered__"
+
+
+def _gathered(giving: Giving, runs: Any) -> None:
+    """Have awaits that follow each other, and do not need each other, run at once."""
+
+    async def gathered(*started: Any) -> Any:
+        import asyncio
+
+        giving.took("gathered")
+        return await asyncio.gather(*started)
+
+    for told in runs:
+        change = gathering.Gathered([(told["line"], told["end_line"])], GATHERED)
+        giving.finder.rewrite(told["file"], change.visit, {GATHERED: gathered})
+
+
 IN_GREEN_THREAD = "__velodrome_in_green_thread__"
 
 
@@ -530,6 +557,73 @@ def _in_green_thread(giving: Giving, sites: Any) -> None:
         giving.finder.rewrite(told["file"], change.visit, {IN_GREEN_THREAD: in_green_thread})
 
 
+IP_LOCAL_PORT_RANGE = 51
+"""ip(7), since Linux 6.3."""
+LAST_PORT = 60_999
+"""Where this system does not say up to which port it gives them out."""
+
+
+def _few_ports(giving: Giving, count: int) -> None:
+    """Have connections that the process opens choose among so few ports, as if the others were taken."""
+    last = LAST_PORT
+    try:
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+            last = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    chosen = struct.pack("=I", last - count + 1 | last << 16)
+
+    def patch(module: Any) -> None:
+        inet = (module.AF_INET, module.AF_INET6)
+
+        def narrowed(name: str) -> None:
+            before = getattr(module.socket, name)
+
+            def connect(sock: Any, address: Any) -> Any:
+                if sock.family in inet and sock.type == module.SOCK_STREAM:
+                    try:
+                        sock.setsockopt(module.IPPROTO_IP, IP_LOCAL_PORT_RANGE, chosen)
+                        giving.took("few-ports")
+                    except OSError:  # an older kernel
+                        pass
+                return before(sock, address)
+
+            setattr(module.socket, name, connect)
+
+        narrowed("connect")
+        narrowed("connect_ex")
+
+    def of_uvloop(module: Any) -> None:
+        before = module.Loop.create_connection
+
+        async def create_connection(
+            loop: Any, protocol: Any, host: Any = None, port: Any = None, **named: Any
+        ) -> Any:
+            if host is None or named.get("sock") is not None:
+                return await before(loop, protocol, host, port, **named)
+            # By a socket of Python's, whose `connect` is the one above.
+            import socket
+
+            (family, _, _, _, address), *_ = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            try:
+                await loop.sock_connect(sock, address)
+            except BaseException:
+                sock.close()
+                raise
+            if named.get("ssl") and not named.get("server_hostname"):
+                named["server_hostname"] = host
+            for name in ("family", "proto", "flags", "local_addr", "happy_eyeballs_delay", "interleave"):
+                named.pop(name, None)
+            return await before(loop, protocol, None, None, **{**named, "sock": sock})
+
+        module.Loop.create_connection = create_connection
+
+    giving.finder.after("socket", patch)
+    giving.finder.after("uvloop", of_uvloop)
+
+
 def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     """Watch the event loops of the process from a thread beside them."""
     from velodrome.guest.injected import heartbeat
@@ -540,6 +634,8 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("gevent.hub", lambda module: heart.watch_gevent(module.Hub))
     giving.finder.after("trio._core._run", heart.watch_trio)
     giving.finder.after("tornado.ioloop", heart.watch_tornado)
+    giving.finder.after("socket", heart.watch_connects)
+    giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
     os.register_at_fork(after_in_child=heart.forked)
 
 
@@ -555,6 +651,8 @@ TREATMENTS = {
     "in-thread": _in_thread,
     "longer": _longer,
     "in-green-thread": _in_green_thread,
+    "gathered": _gathered,
+    "few-ports": _few_ports,
     "heartbeat": _heartbeat,
     "background-detached": _background_detached,
     "reuseport": _reuseport,

@@ -15,7 +15,7 @@ from typing import Any
 
 from velodrome.model.diagnosis import Treatment
 from velodrome.model.measurement import Measurement
-from velodrome.model.symptoms import Frame, HeldUp, Watched
+from velodrome.model.symptoms import Frame, HeldUp, Run, Waits, Watched
 from velodrome.model.timeline import Collection, Counts, Stall, Timeline
 from velodrome.run.drivers.driver import LoadEvent
 from velodrome.run.instruments.standing import Standing, figures
@@ -118,6 +118,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     seconds = looped = late = others = collections = longest = 0.0
     samples: dict[str, float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
+    waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if not begin <= float(line["at"]) <= end:
@@ -139,6 +140,13 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
+                for name, count in line.get("waiting", {}).items():
+                    waiting[str(name)] = max(waiting.get(str(name), 0), int(count))
+                for name, count in line.get("connects", {}).items():
+                    connects[str(name)] = connects.get(str(name), 0) + int(count)
+                ports = max(ports, int(line.get("ports", 0)))
+                for place in line.get("waits", ()):
+                    _wait(waits, place)
     places = [
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
@@ -158,6 +166,10 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         frozenset(libraries),
         rps,
         others,
+        tuple(sorted(waits.values(), key=lambda one: -one.seconds)[:STACKS]),
+        waiting,
+        connects,
+        ports,
     )
 
 
@@ -169,6 +181,34 @@ def _add(held: dict[tuple[Frame, ...], list[float]], place: Mapping[str, Any]) -
     for number, name in enumerate(("seconds", "ran_s", "blocked_s")):
         sums[number] += float(place[name])
     sums[3] += 1
+
+
+def _wait(waits: dict[str, Waits], told: Mapping[str, Any]) -> None:
+    """Add up where tasks wait."""
+    run = told["run"]
+    column = f":{told['column']}" if told.get("column") is not None else ""
+    inner = bool(told["inner"])
+    file, key = str(told["file"]), f"{told['file']}:{told['line']}{column}{'' if inner else ' around'}"
+    before = waits.get(key)
+    waits[key] = Waits(
+        f"{file}:{int(told['line'])}",
+        str(told["function"]),
+        str(told["text"]),
+        float(told["seconds"]) + (before.seconds if before else 0.0),
+        max(int(told["most"]), before.most if before else 0),
+        inner,
+        Run(
+            file,
+            int(run["line"]),
+            int(run["end_line"]),
+            int(run["awaits"]),
+            bool(run["loops"]),
+            str(run["before"]),
+            str(run["after"]),
+        )
+        if run
+        else None,
+    )
 
 
 def _frame(told: Mapping[str, Any]) -> Frame:

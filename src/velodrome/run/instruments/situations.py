@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from typing import TypeVar
 
 import psutil
 
@@ -33,6 +34,7 @@ from velodrome.run.machine import netlink
 from velodrome.run.measuring import kernel
 from velodrome.run.racing.opening import host_beside
 
+T = TypeVar("T")
 USUAL = 3
 """Requests one after the other, from which is known how long one takes otherwise."""
 TIMES, SLACK_S, MOST_S = 6.0, 0.3, 3.0
@@ -65,7 +67,7 @@ def meet(server: Standing, probe: Probe) -> Met:
     return found
 
 
-def beside_loops(make: Callable[[], Met]) -> Met:
+def beside_loops(make: Callable[[], T]) -> T:
     """Call what runs an event loop, in another thread where one runs in this: a notebook has one."""
     try:
         asyncio.get_running_loop()
@@ -497,6 +499,41 @@ async def crowd(at: Where, server: Standing, connections: float, seconds: float 
     return Met(hits, hits + facts.ok, facts.outcomes, {}, example)
 
 
+HUNG_S, HUNG_TIMES, LONGEST_HANG_S = 1.5, 8.0, 8.0
+"""Nothing is answered for so long, and for so many times as long as a request takes, where requests hang."""
+HUNG_CPUS = 0.1
+
+
+async def hang(at: Where, server: Standing, count: float) -> Met:
+    """Ask so many times at once, and count those that are never answered while nobody computes for them."""
+    usual = await _usual(at)
+    quiet_s = max(HUNG_S, HUNG_TIMES * usual)
+    if quiet_s > LONGEST_HANG_S / 2:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    async with AsyncExitStack() as opened:
+        turn = asyncio.Semaphore(OPENING)
+
+        async def opening() -> Client:
+            async with turn:
+                return await opened.enter_async_context(Client(at, LONGEST_HANG_S + quiet_s))
+
+        clients = await asyncio.gather(*(opening() for _ in range(int(count))))
+        sent = {asyncio.ensure_future(client.request()) for client in clients if not client.refused}
+        waiting, hung = set(sent), False
+        until = time.monotonic() + LONGEST_HANG_S
+        while waiting and not hung and time.monotonic() < until:
+            before = _done(server)[1]
+            done, waiting = await asyncio.wait(waiting, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
+            hung = not done and _done(server)[1] - before < HUNG_CPUS * quiet_s
+        for client in clients:
+            client.abort()
+        answers = await asyncio.gather(*sent)
+    lost = len(waiting) if hung else 0
+    said = f"nothing was answered for {quiet_s:.2g} s while the CPU was idle"
+    outcomes = Counter(one.outcome for one in answers)
+    return Met(lost, len(sent), outcomes, {"usual_ms": 1000 * usual}, said if hung else "")
+
+
 # --- What they share.
 
 
@@ -550,5 +587,20 @@ def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: 
 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
-    for one in (reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd)
+    for one in (
+        reuse,
+        idle,
+        slow,
+        burst,
+        canary,
+        again,
+        spread,
+        upload,
+        stop,
+        leave,
+        renew,
+        grow,
+        crowd,
+        hang,
+    )
 }

@@ -10,7 +10,7 @@ Whatever the treatment writes is in a folder that is removed at the end.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import Any
 
 from velodrome.guest.injected.treating import WARM
 from velodrome.guest.stack import Stack
+from velodrome.model.app import ThirdParty
 from velodrome.model.diagnosis import AS_IT_IS, Figures, Treatment
 from velodrome.model.errors import NoServerError
 from velodrome.model.load import Closed, Load
 from velodrome.model.measurement import Failed, Measurement
 from velodrome.model.trial import Contestant, Session, Trial
-from velodrome.run import account
+from velodrome.run import account, third_party
 from velodrome.run.drivers.driver import OnEvent
 from velodrome.run.injecting import Injected
 from velodrome.run.lab import Lab
@@ -64,7 +65,22 @@ def treated(trial: Trial, lab: Lab, treatment: Treatment) -> Iterator[tuple[Tria
         otherwise = treatment.give or treatment.environment
         injected = Injected(folder, treatment.give, treatment.environment) if otherwise else None
         given = replace(lab, injected=injected)
-        yield replace(trial, contestant=contestant), given, folder
+        mine = replace(trial, contestant=contestant)
+        if treatment.third_parties != 1:
+            mine, given = _slower(mine, given, treatment.third_parties, folder)
+        yield mine, given, folder
+
+
+def _slower(trial: Trial, lab: Lab, times: float, folder: Path) -> tuple[Trial, Lab]:
+    """Return them with third parties that take so many times as long."""
+    if trial.app is None:
+        return trial, lab
+
+    def slower(every: Sequence[ThirdParty]) -> tuple[ThirdParty, ...]:
+        return tuple(replace(one, latency=third_party.slower(one.latency, times, folder)) for one in every)
+
+    app = replace(trial.app, third_parties=slower(trial.app.third_parties))
+    return replace(trial, app=app), replace(lab, third_parties=slower(lab.third_parties))
 
 
 def say_warm(folder: Path) -> None:

@@ -1,0 +1,58 @@
+"""All channels to one address share a TCP connection, on which a server allows some 100 calls at once."""
+
+from velodrome.diagnoses.fault import (
+    Absent,
+    Experiment,
+    Fault,
+    Screened,
+    Suspect,
+    Unknown,
+    no_plateau,
+    plateau,
+)
+from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.symptoms import Symptoms
+
+STREAMS = 100
+"""That many servers and proxies allow on a connection."""
+CHANNELS = 8
+MOST_CONNECTIONS = 512
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for a plateau while nothing computes, in an app with a client of gRPC."""
+    if (bound := no_plateau(seen)) is not None:
+        return bound
+    assert seen.slope is not None
+    if seen.watched is None:
+        return Unknown("what it imports could not be seen")
+    if "grpc" not in seen.watched.libraries:
+        return Absent("gRPC is not imported")
+    k = seen.slope.in_work
+    usual = k.low <= STREAMS * 1.1 and k.high >= STREAMS * 0.9
+    cure = Cure(
+        "several channels, each with connections of its own, used in turn; or more streams on a connection, where the "
+        "server is yours",
+        "where the channel is made",
+        f"grpc.aio.insecure_channel(address): all of them share one connection, and {k.mid:.3g} calls are in work",
+        'grpc.aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]), several times',
+    )
+    several = Treatment(f"{CHANNELS} connections for each channel", {"grpc-channels": CHANNELS})
+    connections = min(max(2 * seen.slope.plateau.connections, round(2 * k.mid)), MOST_CONNECTIONS)
+    return Suspect(
+        0.8 if usual else 0.4,
+        f"{k.mid:.3g} requests in work, and a client of gRPC",
+        (Experiment(several, connections, cure, takes="grpc-channels", needless=True),),
+        plateau(seen),
+        loss=0.4,
+    )
+
+
+fault = Fault(
+    "one-grpc-connection",
+    "throughput stops near 100 calls in flight: all channels share one connection; local subchannel pools",
+    ("grpc#20985",),
+    "Calls wait for one of the streams that the other side allows on a connection.",
+    "With several connections for each channel throughput rises on.",
+    screen,
+)

@@ -1,0 +1,69 @@
+"""Awaits one after another that do not need each other: a request takes the sum of them, and not the longest."""
+
+from collections import defaultdict
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, stepped
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Run, Symptoms, Waits, Watched
+
+LEAST = 0.1
+"""Share of the time of a request that is alone, in an await, from which on it matters."""
+CONNECTIONS = 4
+SEQUENCE = 1.5
+"""Calls that follow each other in one request, from which on they do."""
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for awaits beside each other in which a request that is alone spends its time."""
+    watched = seen.watched_alone
+    if watched is None or not watched.seconds:
+        return Unknown("where a request that is alone waits could not be seen")
+    found = _places(watched)
+    evidence = stepped(seen)
+    follows = seen.stepped is not None and seen.stepped.in_sequence >= SEQUENCE
+    if not found:
+        if follows and seen.stepped is not None:
+            return Unknown(
+                f"a request makes {seen.stepped.in_sequence:.2g} calls of third parties one after the other, and "
+                "whether they need each other cannot be seen from outside"
+            )
+        return Absent("a request does not wait in awaits that could be made at the same time", evidence)
+    run, waits = max(found.items(), key=lambda item: sum(one.seconds for one in item[1]))
+    share = min(sum(one.seconds for one in waits) / watched.seconds, 1.0)
+    said = f"a request that is alone waits for {share:.0%} of the time at {run.place}: {run.before}"
+    data = {"places": [[one.place, one.seconds] for one in waits], "of_s": watched.seconds}
+    cure = Cure(
+        "begin them all, and await them together; where they share a session of a database, with one each",
+        run.place,
+        run.before,
+        run.after,
+    )
+    gathered = Treatment(f"awaits at {run.place} at once", {"gathered": [run.document()]})
+    return Suspect(
+        min(0.9, 0.4 + share),
+        said,
+        (Experiment(gathered, CONNECTIONS, cure, ("p50_ms", "rps"), takes="gathered"),),
+        (Evidence("stack", said, data), *evidence),
+        loss=share / 2,
+    )
+
+
+def _places(watched: Watched) -> dict[Run, list[Waits]]:
+    """Return the runs in which time goes: into two awaits at least, or one in a loop."""
+    every: dict[Run, list[Waits]] = defaultdict(list)
+    for one in watched.waits:
+        if one.run is not None and one.seconds >= LEAST * watched.seconds:
+            every[one.run].append(one)
+    return {run: waits for run, waits in every.items() if run.loops or len(waits) > 1}
+
+
+fault = Fault(
+    "serial-awaits",
+    "a request takes the sum of its calls: awaits one after another that do not need each other; gather",
+    ("field practice",),
+    "A request waits for one call after the other, although none needs what another one brings.",
+    "With those awaits at once that do not read what an earlier one brings, as their source has it, the median or "
+    "throughput is better. Awaits without a result, and those in other functions, are left as they are.",
+    screen,
+    steps=True,
+)

@@ -1,0 +1,50 @@
+"""gather() over one session of a database: it carries one statement at a time, so nothing is gained."""
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown
+from velodrome.model.diagnosis import Cure, Evidence, Treatment
+from velodrome.model.symptoms import Symptoms
+
+MARK = "async-session"
+CONNECTIONS = 4
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look for several tasks of one request that wait in sessions of SQLAlchemy at once."""
+    watched = seen.watched_alone
+    if watched is None or not watched.seconds:
+        return Unknown("where a request that is alone waits could not be seen")
+    most = watched.waiting.get(MARK, 0)
+    said = (
+        f"up to {most} tasks of a request that is alone wait in asynchronous sessions of SQLAlchemy at once"
+    )
+    evidence = Evidence("counter", said, {"tasks": most})
+    if most < 2:
+        return Absent(said, (evidence,))
+    places = [one for one in watched.waits if one.most > 1]
+    where = places[0].place if places else "where gather() is called"
+    cure = Cure(
+        "give each task a session of its own, of a pool that has as many connections; or await them in turn, which "
+        "takes no longer",
+        where,
+        "await asyncio.gather(*(session.execute(one) for one in statements))",
+        "async def alone(one):\n    async with sessions() as own: return await own.execute(one)",
+    )
+    each = Treatment("a session for each statement at once", {"session-each": True})
+    return Suspect(
+        0.8,
+        said,
+        (Experiment(each, CONNECTIONS, cure, ("p50_ms", "rps"), takes="session-each", needless=True),),
+        (evidence,),
+        loss=0.5,
+    )
+
+
+fault = Fault(
+    "serial-gather",
+    "gather() gains nothing: all statements go over one session, one after the other; a session each",
+    ("fractal-server#1000", "sqlalchemy#10092"),
+    "Tasks of one request wait for each other's statements on one connection.",
+    "With a session for each statement that is sent while another one is (asynchronous sessions and connections of "
+    "SQLAlchemy), the median or throughput is better. Sessions with unwritten changes are left as they are.",
+    screen,
+)

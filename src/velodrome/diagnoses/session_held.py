@@ -1,0 +1,75 @@
+"""A database connection that is held while the request waits for a third party: capacity is pool ÷ its latency."""
+
+from velodrome.diagnoses.fault import Absent, Experiment, Fault, Screened, Suspect, Unknown, plateau, stepped
+from velodrome.diagnoses.pool_exhausted import MOST_CONNECTIONS, SIZE
+from velodrome.model.diagnosis import Cure, Treatment
+from velodrome.model.symptoms import Stepped, Symptoms
+
+POOLS = frozenset({"asyncpg", "psycopg_pool"})
+"""Packages with pools of their own, which no treatment makes larger."""
+BOUND = 0.7
+"""Of the requests in flight: so many calls at once, or more, are bound by nothing but these."""
+IDLE = 0.85
+"""CPUs in use, over those its processes can use, up to which these are not what bounds it."""
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether throughput follows the latency of third parties, in an app with a pool of connections."""
+    if seen.stepped is None:
+        return Unknown(
+            "it has no third party whose latency could be stepped: name those that it calls with --upstream"
+        )
+    evidence = stepped(seen)
+    if why := _not_held(seen.stepped, min(seen.workers, seen.server_cpus)):
+        return Absent(why, evidence)
+    if seen.watched is None:
+        return Unknown("what it imports could not be seen")
+    if "sqlalchemy" not in seen.watched.libraries and (others := POOLS & seen.watched.libraries):
+        return Unknown(
+            f"throughput follows the latency of third parties, and the pool of {', '.join(sorted(others))} cannot be "
+            "treated"
+        )
+    if "sqlalchemy" not in seen.watched.libraries:
+        return Absent("no SQLAlchemy is imported, whose pool is the one that can be treated", evidence)
+    longest = next((one for one in seen.watched.waits if one.inner), None)
+    cure = Cure(
+        "end the transaction, or close the session, before the slow call, and open another one after it: a larger "
+        "pool only moves the limit",
+        f"before {longest.place} ({longest.text})" if longest else "before the call of the third party",
+        "the session is held while the third party is waited for",
+        "await session.close()  # before the call; or session.commit()",
+    )
+    pools = Treatment(f"pools of {SIZE} connections", {"sqlalchemy-pool": SIZE})
+    connections = min(seen.stepped.connections, MOST_CONNECTIONS)
+    return Suspect(
+        0.95,
+        f"throughput follows the latency of third parties, as if {seen.stepped.slots:.3g} requests could call them at "
+        "once, and SQLAlchemy's pool",
+        (Experiment(pools, connections, cure, takes="sqlalchemy-pool"),),
+        (*evidence, *plateau(seen)),
+        loss=0.6,
+    )
+
+
+def _not_held(found: Stepped, room: int) -> str:
+    """Return why nothing is held across calls; empty: something is. `room`: CPUs that its processes can use."""
+    if found.slots is None:
+        return "throughput does not follow the latency of third parties"
+    if found.slots > BOUND * found.connections:
+        all_ = f"{found.slots:.3g} of {found.connections}"
+        return f"as many requests call third parties at once as are in flight ({all_})"
+    if found.before.cpus > IDLE * room:
+        return f"{found.before.cpus:.2f} CPUs are busy: these bound it"
+    return ""
+
+
+fault = Fault(
+    "session-held",
+    "«idle in transaction», capacity = pool ÷ latency of a third party: a session held across a slow call; close it",
+    ("mcp-context-forge#2518",),
+    "Requests wait for a connection that others hold while they wait for a third party.",
+    "When third parties take longer throughput falls in proportion (the connection is held across the call), and with "
+    "a larger pool it rises (it is the connection that bounds it). Both have to be so.",
+    screen,
+    steps=True,
+)

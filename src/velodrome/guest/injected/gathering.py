@@ -1,0 +1,299 @@
+"""Awaits that follow each other and do not need each other, found in source, and made to run at once.
+
+    run = find(runs(ast.parse(source)), Place(12, 12, 12, 31))
+    run.after                                        -> "price, stock = await asyncio.gather(…)"
+    Gathered([(run.line, run.end_line)], "__gather").visit(tree)
+
+Two forms are known. Statements one after the other, each of which binds the result of an await: an awaited call that
+reads what an earlier one has bound ends the run. And a loop, or a comprehension, whose turns each await once: a call
+that reads what the loop's body binds or works on needs the turn before it. An await whose result nobody takes
+(`await lock.acquire()`) is there for its order, and is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, NamedTuple, Optional, Sequence, Set, Tuple, Union, cast
+
+Block = List[ast.stmt]
+FOUND, ITEMS = "__velodrome_found_%d_%d", "__velodrome_items_%d"
+"""Names in changed source, by the line of what they are for."""
+OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LEAVING = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
+WAITING = (ast.AsyncWith, ast.AsyncFor)
+
+
+class Place(NamedTuple):
+    """Where an await stands: lines from 1, columns in bytes from 0."""
+
+    line: int
+    end_line: int
+    column: Optional[int] = None
+    end_column: Optional[int] = None
+
+    def is_at(self, node: ast.Await) -> bool:
+        """Whether an await is the one meant; without columns the first of its line."""
+        if self.column is None:
+            return node.lineno == self.line
+        there = (node.lineno, getattr(node, "end_lineno", None), node.col_offset)
+        return there == (self.line, self.end_line, self.column)
+
+
+class Run(NamedTuple):
+    """Awaits that can run at once."""
+
+    line: int
+    end_line: int
+    awaits: Tuple[ast.Await, ...]
+    loops: bool
+    """Whether it is one await in a loop."""
+    before: str
+    after: str
+
+
+def find(every: Sequence[Run], place: Place) -> Optional[Run]:
+    """Return the run that an await is part of; None: it needs what comes before it, or nothing is beside it."""
+    return next((run for run in every if any(place.is_at(one) for one in run.awaits)), None)
+
+
+def runs(tree: ast.AST) -> List[Run]:
+    """Return every run of a module."""
+    found = []
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        for block in _blocks(function):
+            found += [_run_of(part) for part in _independent(block)]
+            for one in block:
+                turn = _of_loop(one) if isinstance(one, ast.For) else None
+                if turn is not None:
+                    found.append(_run_of_loop(cast(ast.For, one), turn))
+                found += [_run_of_comprehension(two, await_) for two, await_ in _comprehensions(one)]
+    return found
+
+
+class Gathered(ast.NodeTransformer):
+    """Changes runs, each given by its first and last line, to await all of theirs at once by a function `name`."""
+
+    def __init__(self, lines: List[Tuple[int, int]], name: str) -> None:
+        self._lines, self._name = set(lines), name
+        self.changed = 0
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """Change what is in it."""
+        for block in _blocks(node):
+            for part in _independent(block):
+                if (part[0].lineno, _end(part[-1])) in self._lines:
+                    self._changed(block, part, self._together(part))
+            for one in list(block):
+                for two, _ in _comprehensions(one):
+                    if (two.lineno, _end(two)) in self._lines:
+                        self.changed += 1
+                        Replaced(two, self._at_once(two, [self._started(two)])).visit(one)
+                await_ = _of_loop(one) if isinstance(one, ast.For) else None
+                if await_ is not None and (one.lineno, _end(one)) in self._lines:
+                    self._changed(block, [one], self._all_turns(cast(ast.For, one), await_))
+        return self.generic_visit(node)
+
+    def _changed(self, block: Block, before: Block, after: Block) -> None:
+        at = block.index(before[0])
+        block[at : at + len(before)] = after
+        self.changed += 1
+
+    def _together(self, part: Block) -> Block:
+        """Return `a, b = await gather(f(), g())` and the statements, with a and b for what they await."""
+        awaits = [_only_await(one) for one in part]
+        line = part[0].lineno
+        names = [FOUND % (line, number) for number in range(len(part))]
+        stored = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+        gathered = ast.Assign([stored], self._at_once(part[0], [one.value for one in awaits]))
+        for one, await_, name in zip(part, awaits, names):
+            Replaced(await_, ast.Name(name, ast.Load())).visit(one)
+        return [_placed(gathered, part[0]), *part]
+
+    def _all_turns(self, loop: ast.For, await_: ast.Await) -> Block:
+        """Return the loop over items and what each of them awaited, which began at once."""
+        items, found = ITEMS % loop.lineno, FOUND % (loop.lineno, 0)
+        listed = ast.Call(ast.Name("list", ast.Load()), [loop.iter], [])
+        every = ast.ListComp(
+            await_.value, [ast.comprehension(loop.target, ast.Name(items, ast.Load()), [], 0)]
+        )
+        begun = self._at_once(loop, [ast.Starred(every, ast.Load())])
+        pairs = ast.Call(ast.Name("zip", ast.Load()), [ast.Name(items, ast.Load()), begun], [])
+        Replaced(await_, ast.Name(found, ast.Load())).visit(loop)
+        target = ast.Tuple([loop.target, ast.Name(found, ast.Store())], ast.Store())
+        again = ast.For(target, pairs, loop.body, loop.orelse)
+        kept = ast.Assign([ast.Name(items, ast.Store())], listed)
+        return [_placed(kept, loop), _placed(again, loop)]
+
+    def _started(self, two: ast.ListComp) -> ast.expr:
+        return ast.Starred(ast.ListComp(cast(ast.Await, two.elt).value, two.generators), ast.Load())
+
+    def _at_once(self, where: ast.AST, started: List[Any]) -> ast.expr:
+        call = ast.Call(ast.Name(self._name, ast.Load()), started, [])
+        return cast(ast.expr, _placed(ast.Await(call), where))
+
+
+class Replaced(ast.NodeTransformer):
+    """Puts one node in the place of another."""
+
+    def __init__(self, before: ast.AST, after: ast.AST) -> None:
+        self._before, self._after = before, after
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return the other one where this is it."""
+        return self._after if node is self._before else super().generic_visit(node)
+
+
+def _placed(node: Any, where: ast.AST) -> Any:
+    return ast.fix_missing_locations(ast.copy_location(node, where))
+
+
+def _blocks(function: ast.AsyncFunctionDef) -> List[Block]:
+    """Return the lists of statements in a function, but of functions in it."""
+    found: List[Block] = []
+    nodes: List[ast.AST] = [function]
+    while nodes:
+        node = nodes.pop()
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                found.append(block)
+                nodes += [one for one in block if not isinstance(one, OTHER_SCOPES)]
+        nodes += getattr(node, "handlers", [])
+    return found
+
+
+def _independent(block: Block) -> List[Block]:
+    """Return the runs of statements, of two or more, in which none awaits what needs an earlier one."""
+    found: List[Block] = []
+    part: Block = []
+    touched: Set[str] = set()
+    for one in block:
+        await_ = _bound(one)
+        if await_ is None or not _names(await_.value).isdisjoint(touched):
+            part, touched = [], set()
+        if await_ is None:
+            continue
+        part.append(one)
+        # Also what is only read beside the await: it may be a list to which something is added.
+        touched |= _beside(one, await_)
+        touched |= _names(one, ast.Store)
+        if len(part) == 2:
+            found.append(part)
+    return found
+
+
+def _bound(one: ast.stmt) -> Optional[ast.Await]:
+    """Return the only await of a statement that takes its result."""
+    if not isinstance(one, (ast.Assign, ast.AnnAssign)):
+        return None
+    return _only_await_of(one)
+
+
+def _only_await(one: ast.stmt) -> ast.Await:
+    found = _only_await_of(one)
+    assert found is not None
+    return found
+
+
+def _only_await_of(one: ast.AST) -> Optional[ast.Await]:
+    """Return the await of a node that has one; None: it has none or several, or one that does not always run."""
+    found: List[ast.Await] = []
+    nodes: List[ast.AST] = [one]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (*OTHER_SCOPES, *COMPREHENSIONS, ast.IfExp, ast.BoolOp)):
+            if any(isinstance(two, ast.Await) for two in ast.walk(node)):
+                return None
+            continue
+        if isinstance(node, ast.Await):
+            found.append(node)
+        nodes += ast.iter_child_nodes(node)
+    return found[0] if len(found) == 1 and isinstance(found[0].value, ast.Call) else None
+
+
+def _of_loop(loop: ast.For) -> Optional[ast.Await]:
+    """Return the await of a loop whose turns do not need each other."""
+    inside = [node for one in loop.body for node in ast.walk(one)]
+    if loop.orelse or any(isinstance(node, LEAVING + WAITING) for node in inside):
+        return None
+    if len([node for node in inside if isinstance(node, ast.Await)]) != 1:
+        return None
+    simple = [
+        one for one in loop.body if isinstance(one, (ast.Assign, ast.AnnAssign, ast.Expr, ast.AugAssign))
+    ]
+    for one in simple:
+        await_ = _only_await_of(one)
+        if await_ is None or (isinstance(one, ast.Expr) and one.value is await_):
+            continue
+        target = _names(loop.target)
+        touched = {name for two in loop.body for name in _names(two, ast.Store)}
+        touched |= _beside(one, await_) - target
+        if _names(await_.value).isdisjoint(touched):
+            return await_
+    return None
+
+
+def _comprehensions(one: ast.stmt) -> List[Tuple[ast.ListComp, ast.Await]]:
+    """Return the lists made of an await each, in a statement that is none of blocks."""
+    if hasattr(one, "body") or isinstance(one, OTHER_SCOPES):
+        return []
+    return [
+        (node, node.elt)
+        for node in ast.walk(one)
+        if isinstance(node, ast.ListComp)
+        and isinstance(node.elt, ast.Await)
+        and isinstance(node.elt.value, ast.Call)
+        and len(node.generators) == 1
+        and not node.generators[0].is_async
+        and not any(isinstance(two, ast.Await) for two in ast.walk(node.generators[0]))
+        and sum(isinstance(two, ast.Await) for two in ast.walk(node.elt)) == 1
+    ]
+
+
+def _names(node: ast.AST, context: Any = (ast.Load, ast.Store, ast.Del)) -> Set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
+
+
+def _beside(one: ast.stmt, await_: ast.Await) -> Set[str]:
+    """Return the names in a statement that stand outside of its await."""
+    inside = {id(node) for node in ast.walk(await_)}
+    return {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and id(node) not in inside}
+
+
+def _end(node: Union[ast.stmt, ast.expr]) -> int:
+    return int(getattr(node, "end_lineno", None) or node.lineno)
+
+
+def _run_of(part: Block) -> Run:
+    awaits = tuple(_only_await(one) for one in part)
+    targets = [
+        _said(one.targets[0] if isinstance(one, ast.Assign) else cast(Any, one).target) for one in part
+    ]
+    calls = [_said(one.value) for one in awaits]
+    after = "%s = await asyncio.gather(%s)" % (", ".join(targets), ", ".join(calls))
+    whole = all(cast(Any, one).value is await_ for one, await_ in zip(part, awaits))
+    before = "; ".join(_said(one) for one in part)
+    return Run(part[0].lineno, _end(part[-1]), awaits, False, before, after if whole else _gather(calls))
+
+
+def _run_of_loop(loop: ast.For, await_: ast.Await) -> Run:
+    each = "*[%s for %s in %s]" % (_said(await_.value), _said(loop.target), _said(loop.iter))
+    before = "for %s in %s: … %s" % (_said(loop.target), _said(loop.iter), _said(await_))
+    return Run(loop.lineno, _end(loop), (await_,), True, before, _gather([each]))
+
+
+def _run_of_comprehension(two: ast.ListComp, await_: ast.Await) -> Run:
+    started = ast.ListComp(await_.value, two.generators)
+    return Run(two.lineno, _end(two), (await_,), True, _said(two), _gather(["*" + _said(started)]))
+
+
+def _gather(calls: List[str]) -> str:
+    return "await asyncio.gather(%s)" % ", ".join(calls)
+
+
+def _said(node: ast.AST) -> str:
+    unparse = getattr(ast, "unparse", None)  # Python 3.9
+    return str(unparse(node)) if unparse else ""
