@@ -27,7 +27,13 @@ def rising(k: float, cpus: float = 0.2, most: int = 256) -> Slope:
 
 CALM = Met(0, 16, {"ok": 16})
 SETTING = Setting(
-    "uvicorn", {"workers": 2, "backlog": 2048, "keepalive": 75}, 2, 4, keeps_idle_s=75.0, has_body=True
+    "uvicorn",
+    {"workers": 2, "backlog": 2048, "keepalive": 75},
+    2,
+    4,
+    keeps_idle_s=75.0,
+    has_body=True,
+    reloads=True,
 )
 """Of a server on which every look can be tried."""
 SEEN = Symptoms(
@@ -45,9 +51,9 @@ SEEN = Symptoms(
 )
 
 
-def meeting(name: str, hits: int, of: int = 16, setting: Setting = SETTING) -> Symptoms:
-    """Return what is seen where the look of one fault counted so many."""
-    return replace(SEEN, met={**SEEN.met, name: Met(hits, of)}, setting=setting)
+def meeting(name: str, hits: int, of: int = 16, setting: Setting = SETTING, **figures: float) -> Symptoms:
+    """Return what is seen where the look of one fault counted so many, and measured these figures."""
+    return replace(SEEN, met={**SEEN.met, name: Met(hits, of, figures=figures)}, setting=setting)
 
 
 def with_threads(pool: str, count: int, *libraries: str, k: float = 40) -> Symptoms:

@@ -11,8 +11,7 @@ ROUNDS, LOOKED = 6, 2
 
 def look(setting: Setting) -> Probe | None:
     """Have workers replaced, where there is somebody who replaces them."""
-    supervised = "gunicorn" in setting.stack or setting.workers > 1
-    return _probe(LOOKED) if supervised else None
+    return _probe(LOOKED) if setting.replaces else None
 
 
 def _probe(rounds: int) -> Probe:

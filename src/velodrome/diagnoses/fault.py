@@ -41,6 +41,8 @@ class Experiment:
     probe: Probe | None = None
     """What both arms meet in the place of the closed loop, where something is counted. Of a `dose` the provocation is
     the dose: the arm as it is gets the probe without it."""
+    seen_by: Treatment = AS_IT_IS
+    """What both arms of a probe have besides: an instrument that intrudes."""
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,8 @@ class Watched:
     """CPU time of other threads of the process while the loop was late."""
     timeline: Timeline | None = None
     """What happened when; None: it is not known when the load began."""
+    left_behind: frozenset[str] = frozenset()
+    """Names of threads that were there before a process was forked, and are not in it."""
 
     @property
     def blocked_s(self) -> float:
@@ -187,6 +189,13 @@ class Setting:
     """Whether a probe can speak to it: HTTP/1.1, and a request that is the same each time."""
     has_body: bool = False
     """Whether what it is asked has a body."""
+    reloads: bool = False
+    """Whether SIGHUP to its first process replaces all of its workers."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether somebody starts another worker in the place of one that ends."""
+        return "gunicorn" in self.stack or self.workers > 1
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
 from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Tuple
 
-from velodrome.guest.injected import marks
+from velodrome.guest.injected import life, marks
 
 INTERVAL_S = 0.005
 """Between two heartbeats, and between two stacks of one stall."""
@@ -132,6 +132,8 @@ class Heart:
         self._beats, self._sampled = 0, monotonic()
         self._threads: Dict[str, int] = {}
         self._late = 0.0
+        self._at_fork: List[str] = []
+        self._left_behind: List[str] = []
         self._lines = allocate_lock()
         gc.callbacks.append(self._collected)
         self._start()
@@ -206,9 +208,16 @@ class Heart:
             self._loop = None
         loop.close()
 
+    def forks(self) -> None:
+        """Note before a fork which threads it leaves behind: in the child nobody does what they are asked."""
+        self._at_fork = life.threads_left_behind()
+        if _threads_of_kernel() > len(sys._current_frames()):
+            self._at_fork.append(NATIVE)
+
     def forked(self) -> None:
         """Begin anew in a process that was forked: threads stay behind."""
         self._file, self._loop, self._lines = None, None, allocate_lock()
+        self._left_behind = self._at_fork
         self._start()
 
     def _start(self) -> None:
@@ -302,6 +311,7 @@ class Heart:
             "samples": dict(self._samples),
             "threads": dict(self._threads),
             "libraries": [name for name in LIBRARIES if name in sys.modules],
+            "left_behind": self._left_behind,
         }
         self._late, self._samples, self._threads = 0.0, {"all": 0.0}, {}
         self._write(line)

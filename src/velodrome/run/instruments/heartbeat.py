@@ -118,6 +118,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     seconds = looped = late = others = collections = longest = 0.0
     samples: dict[str, float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
+    left_behind = set[str]()
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if not begin <= float(line["at"]) <= end:
@@ -139,6 +140,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 for name, count in line["threads"].items():
                     threads[str(name)] = max(threads.get(str(name), 0), int(count))
                 libraries |= set(map(str, line["libraries"]))
+                left_behind |= set(map(str, line.get("left_behind", ())))
     places = [
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
@@ -158,6 +160,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         frozenset(libraries),
         rps,
         others,
+        left_behind=frozenset(left_behind),
     )
 
 
