@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from velodrome.diagnoses.fault import Absent, Counting, Experiment, Fault, Screened, Unknown, counting
+from velodrome.diagnoses.fault import (
+    Absent,
+    Counting,
+    Experiment,
+    Fault,
+    Screened,
+    Unknown,
+    counting,
+    replaces,
+)
 from velodrome.model.diagnosis import Cure, Probe, Treatment
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -13,7 +22,7 @@ REQUESTS, EACH = 200, 40
 
 def look(setting: Setting) -> Probe | None:
     """End a worker in order under load, as `max_requests` does, where somebody replaces it."""
-    if not setting.replaces:
+    if not replaces(setting):
         return None
     return Probe(
         "stop",

@@ -192,11 +192,6 @@ class Setting:
     reloads: bool = False
     """Whether SIGHUP to its first process replaces all of its workers."""
 
-    @property
-    def replaces(self) -> bool:
-        """Whether somebody starts another worker in the place of one that ends."""
-        return "gunicorn" in self.stack or self.workers > 1
-
 
 @dataclass(frozen=True)
 class Symptoms:
