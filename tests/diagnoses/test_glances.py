@@ -33,6 +33,8 @@ SUSPICIOUS = {
     "connector-limit": figures(100),
     "nodelay": figures(500, slope=rising(600, most=512), reused=Reused(0.4, 42.5)),
     "gil-convoy": figures(1, slope=ends(0.97, 0.98)),
+    "throttled": figures(500, slope=None, counted=replace(COUNTED, throttled=0.3)),
+    "nofile": figures(500, slope=None, counted=replace(COUNTED, fails_from=1000)),
 }
 
 
@@ -58,10 +60,18 @@ def test_every_fault_that_can_be_glanced_at_is_tried_here() -> None:
         figures(500, slope=None, reused=Reused(0.4, 0.5)),
         figures(500, slope=None, reused=Reused(1.0, 200.0)),
         figures(500, slope=None),
+        figures(500, slope=None, counted=replace(COUNTED, throttled=0.01, fails_from=256)),
     ],
     ids=[
         *("rises", "computes", "computes mostly", "a number of its own", "threads of a WSGI server"),
-        *("a sync worker", "unknown machine", "no delay", "slow answers", "nothing known"),
+        *(
+            "a sync worker",
+            "unknown machine",
+            "no delay",
+            "slow answers",
+            "nothing known",
+            "hardly throttled",
+        ),
     ],
 )
 def test_a_healthy_app_names_nobody(seen: Symptoms) -> None:

@@ -67,6 +67,18 @@ SUSPICIOUS = {
     "no-cancel": meeting("no-cancel", 12),
     "cold-worker": meeting("cold-worker", 2, 2),
     "lost-at-stop": meeting("lost-at-stop", 16),
+    "lost-at-reload": meeting("lost-at-reload", 12, 80),
+    "lost-at-replacement": meeting("lost-at-replacement", 12, 80),
+    "recycle-together": meeting("recycle-together", 8, 8),
+    "reconnect-storm": meeting(
+        "reconnect-storm", 180, 256, setting=replace(SETTING, keeps_idle_s=2.0), overflows=192
+    ),
+    "nofile": meeting("nofile", 64, 64, limit=256),
+    "throttled": replace(meeting("throttled", 9, 10, cpus=1.02), server_cpus=2),
+    "arenas": meeting("arenas", 60, 120, bytes=6e7, arenas=8),
+    "shared-epoll": meeting("shared-epoll", 2, 3),
+    "fork-after-init": replace(SEEN, watched=replace(QUIET, left_behind=frozenset({"sender"}))),
+    "stampede": meeting("stampede", 45, 45),
     "locked-database": failing(0.4),
     "pool-raises": failing(0.4),
     "connections-leak": replace(SEEN, descriptors=tuple((1000 * n, 30 + 100.0 * n) for n in range(8))),
@@ -267,18 +279,21 @@ def test_the_cured_line_awaits_the_call_in_a_thread(text: str, call: str, cured:
 @pytest.mark.parametrize("name", COUNTED)
 def test_what_is_tried_on_the_server_of_the_screens_is_a_situation_that_there_is(name: str) -> None:
     look = catalogue()[name].look
-    probe = look(SETTING) if look else None
+    probe = look(SUSPICIOUS[name].setting) if look else None
     assert probe is not None
     assert set(probe.settings) <= _settings(probe)
 
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_what_cannot_be_sent_by_hand_cannot_be_told(name: str) -> None:
-    seen = replace(SUSPICIOUS[name], setting=replace(SETTING, plain=False), met={})
+    one = SUSPICIOUS[name]
+    seen = replace(one, setting=replace(one.setting, plain=False), met={})
     assert isinstance(catalogue()[name].screen(seen), Unknown)
 
 
-@pytest.mark.parametrize("name", ["limit-concurrency", "sync-keepalive", "background-holds"])
+@pytest.mark.parametrize(
+    "name", ["limit-concurrency", "sync-keepalive", "background-holds", "reconnect-storm"]
+)
 def test_a_server_that_keeps_no_connection_has_no_fault_of_idle_ones(name: str) -> None:
     ends = replace(SUSPICIOUS[name], setting=replace(SETTING, keeps_alive=False))
     assert isinstance(catalogue()[name].screen(ends), Absent)
@@ -486,3 +501,74 @@ def test_a_loop_that_is_blocked_in_logging_is_no_blocking_call_of_the_apps() -> 
     found = catalogue()["blocking-call"].screen(held(LOGGING, WAITING))
     assert isinstance(found, Suspect)
     assert isinstance(catalogue()["log-blocks"].screen(held(WAITING)), Absent)
+
+
+def test_a_replaced_worker_is_proven_by_max_requests_before_it_is_by_a_signal() -> None:
+    found = catalogue()["lost-at-replacement"].screen(SUSPICIOUS["lost-at-replacement"])
+    assert isinstance(found, Suspect)
+    recycled, signalled = found.experiments
+    assert recycled.treatment.give["max-requests"] > 0
+    assert recycled.probe is not None
+    assert recycled.probe.settings == recycled.probe.calm.settings, "both arms meet the same load"
+    assert not signalled.treatment
+    alone = replace(SETTING, workers=1)
+    assert isinstance(
+        catalogue()["lost-at-replacement"].screen(meeting("lost-at-replacement", 12, 80, setting=alone)),
+        Absent,
+    )
+
+
+def test_a_server_that_does_not_reload_loses_nothing_by_it() -> None:
+    ends = replace(SETTING, reloads=False)
+    assert isinstance(
+        catalogue()["lost-at-reload"].screen(meeting("lost-at-reload", 12, 80, setting=ends)), Absent
+    )
+
+
+@pytest.mark.parametrize(
+    ("paid", "cpus", "known"), [(1.0, 2, True), (2.05, 4, True), (0.5, 2, False), (2.0, 2, False)]
+)
+def test_a_quota_is_cured_by_as_many_whole_cpus_as_it_pays_for(paid: float, cpus: int, known: bool) -> None:
+    seen = replace(meeting("throttled", 9, 10, cpus=paid), server_cpus=cpus)
+    found = catalogue()["throttled"].screen(seen)
+    assert isinstance(found, Suspect if known else Unknown)
+    if isinstance(found, Suspect):
+        assert found.experiments[0].treatment.give == {"cpus": int(paid)}
+
+
+def test_a_quota_that_is_hardly_ever_spent_and_none_at_all_throttle_nobody() -> None:
+    throttled = catalogue()["throttled"]
+    assert isinstance(throttled.screen(meeting("throttled", 1, 20)), Absent)
+    assert isinstance(throttled.screen(meeting("throttled", 0, 0)), Absent)
+
+
+def test_arenas_that_hold_little_are_no_cause_and_half_of_what_they_hold_is_the_bound() -> None:
+    arenas = catalogue()["arenas"]
+    assert isinstance(arenas.screen(meeting("arenas", 8, 20, bytes=8e6)), Absent)
+    found = arenas.screen(SUSPICIOUS["arenas"])
+    assert isinstance(found, Suspect)
+    (one,) = found.experiments
+    assert one.treatment.environment == {"MALLOC_ARENA_MAX": "1"}
+    assert one.probe is not None
+    assert one.probe.settings["least"] == 3e7
+    assert one.seen_by.give == {"traced": True}, "both arms are traced"
+
+
+def test_clients_that_are_late_without_an_overflow_have_a_slow_server() -> None:
+    slow = replace(SUSPICIOUS["reconnect-storm"])
+    met = {**slow.met, "reconnect-storm": Met(200, 256, figures={"overflows": 0.0})}
+    assert isinstance(catalogue()["reconnect-storm"].screen(replace(slow, met=met)), Absent)
+
+
+def test_where_nothing_is_kept_by_the_query_there_is_no_telling_of_a_stampede() -> None:
+    assert isinstance(catalogue()["stampede"].screen(meeting("stampede", 0, 0)), Unknown)
+
+
+def test_threads_of_before_the_fork_are_likelier_where_requests_fail() -> None:
+    seen = SUSPICIOUS["fork-after-init"]
+    found = catalogue()["fork-after-init"].screen(seen)
+    failing_too = catalogue()["fork-after-init"].screen(replace(seen, slope=failing(0.4).slope))
+    assert isinstance(found, Suspect)
+    assert isinstance(failing_too, Suspect)
+    assert found.likelihood < failing_too.likelihood
+    assert "sender" in found.why

@@ -39,6 +39,10 @@ class Cell:
     requests: tuple[str, ...] = ("GET /",)
     cpus: int | None = None
     """Of the server; None: as many as there are beside the load."""
+    beside: tuple[str, ...] = ()
+    """What its settings come to as well: either may be found before its fault."""
+    quota: int = 0
+    """CPUs that the control group `GROUP` pays for, which its app joins (`apps/quota.py`); 0: it joins none."""
 
 
 BLOCKING_LINE = "blocking.py:13"
@@ -48,7 +52,14 @@ OLD_STARLETTE = "starlette==0.14.2"
 """Its successors, uvicorn 0.54 and gunicorn 27 do not hold the connection any more."""
 TWO_ON_ASYNCIO: Mapping[str, KnobValue] = {"workers": 2, "loop": "asyncio"}
 CLOSE: Mapping[str, KnobValue] = {"connection": "close"}
-HOLDING = str(APPS / "holding.py")
+HOLDING, FORKED, OURS = (str(APPS / f"{name}.py") for name in ("holding", "forked", "gunicorn_ours"))
+GROUP = Path("/sys/fs/cgroup/cpu/velodrome-ward")
+"""Of version 1, made by whoever runs the ward as root: the processes of an app may join it and leave it alone."""
+BEHIND: Mapping[str, KnobValue] = {"keepalive": 1, "backlog": 64}
+RECYCLED: Mapping[str, KnobValue] = {"workers": 4, "max_requests": 150}
+PRELOADED: Mapping[str, KnobValue] = {"preload": 1}
+AT_ONCE: Mapping[str, KnobValue] = {"workers": 2, "ends": "at once"}
+SETTINGS = ("keepalive-race", "backlog-overflow")
 
 ILL = (
     Cell("blocking, severe", "blocking:severe", "blocking-call", line=BLOCKING_LINE),
@@ -134,6 +145,37 @@ ILL = (
     Cell("one session", "one_session:severe", "serial-gather", requires=ASYNC_SESSIONS),
     Cell("one connection of gRPC", "streaming:severe", "one-grpc-connection", requires=(GRPC,)),
     Cell("connection each", "dialling:severe", "ports-exhausted", upstreams=QUICK),
+    Cell(
+        "reload loses",
+        "plain:slow",
+        "lost-at-reload",
+        stack=OURS,
+        knobs=AT_ONCE,
+        beside=("lost-at-stop", "lost-at-replacement"),
+    ),
+    Cell(
+        "replacement loses",
+        "plain:slow",
+        "lost-at-replacement",
+        stack=OURS,
+        knobs=AT_ONCE,
+        beside=("lost-at-stop", "lost-at-reload"),
+    ),
+    Cell("recycled together", "plain:nothing", "recycle-together", stack=OURS, knobs=RECYCLED),
+    Cell(
+        "clients come back",
+        "plain:waiting",
+        "reconnect-storm",
+        stack="gunicorn-gthread",
+        knobs=BEHIND,
+        beside=SETTINGS,
+    ),
+    Cell("few files", "files:severe", "nofile"),
+    Cell("spent quota", "quota:severe", "throttled", knobs={"workers": 2}, cpus=2, quota=1),
+    Cell("arenas", "retaining:severe", "arenas"),
+    Cell("epoll of all", "plain:waiting", "shared-epoll", stack=FORKED),
+    Cell("pool before the fork", "preloaded:severe", "fork-after-init", stack=OURS, knobs=PRELOADED),
+    Cell("cold keys", "stampeding:severe", "stampede", upstreams=FAR),
 )
 PAIRS = (
     Cell("pair: blocking and tokens", "pairs:severe", "blocking-call", "thread-tokens", requires=(ANYIO,)),
@@ -187,6 +229,16 @@ WELL = (
     Cell("decoy: each call needs the last", "in_turn:decoy", requires=(AIOHTTP,), upstreams=FAR),
     Cell("decoy: a database in single file", "one_session:decoy", requires=ASYNC_SESSIONS),
     Cell("decoy: a semaphore of 100 before gRPC", "streaming:decoy", requires=(GRPC,)),
+    Cell("reload loses, cured", "plain:slow", stack=OURS, knobs={"workers": 2}),
+    Cell("recycled together, cured", "plain:nothing", stack=OURS, knobs={**RECYCLED, "jitter": 150}),
+    Cell("clients come back, cured", "plain:waiting", stack="gunicorn-gthread", knobs={"keepalive": 75}),
+    Cell("few files, cured", "sound:waiting", knobs={"loop": "asyncio"}),
+    Cell("spent quota, cured", "quota:cured", knobs={"workers": 2}, cpus=2),
+    Cell("arenas, cured", "retaining:cured"),
+    Cell("epoll of all, cured", "plain:waiting", stack=FORKED, knobs={"loop": "after"}),
+    Cell("pool before the fork, cured", "preloaded:cured", stack=OURS, knobs=PRELOADED),
+    Cell("cold keys, cured", "stampeding:cured", upstreams=FAR),
+    Cell("decoy: does all for each request", "stampeding:decoy", upstreams=FAR),
     Cell("decoy: sums on the loop", "hashing:decoy"),
     Cell("decoy: computes on the loop", "sound:computing"),
     Cell("decoy: a semaphore of 40 before AnyIO", "tokens:decoy", requires=(ANYIO,)),

@@ -63,6 +63,7 @@ SETTING = Setting(
     keeps_idle_s=75.0,
     has_body=True,
     interface="asgi",
+    reloads=True,
 )
 """Of a server on which every look can be tried."""
 SEEN = Symptoms(
@@ -82,9 +83,9 @@ SEEN = Symptoms(
 )
 
 
-def meeting(name: str, hits: int, of: int = 16, setting: Setting = SETTING) -> Symptoms:
-    """Return what is seen where the look of one fault counted so many."""
-    return replace(SEEN, met={**SEEN.met, name: Met(hits, of)}, setting=setting)
+def meeting(name: str, hits: int, of: int = 16, setting: Setting = SETTING, **figures: float) -> Symptoms:
+    """Return what is seen where the look of one fault counted so many, and measured these figures."""
+    return replace(SEEN, met={**SEEN.met, name: Met(hits, of, figures=figures)}, setting=setting)
 
 
 def with_threads(pool: str, count: int, *libraries: str, k: float = 40) -> Symptoms:

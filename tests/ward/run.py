@@ -4,12 +4,16 @@ python -m tests.ward.run ward.jsonl [PART OF A NAME …]
 """
 
 import json
+import os
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.run.apps.theirs import python_with
-from tests.ward.cells import APPS, ILL, PAIRS, WELL, Cell
+from tests.ward.cells import APPS, GROUP, ILL, PAIRS, WELL, Cell
 
 import velodrome
 from velodrome.api.diagnosing import Examined
@@ -19,20 +23,48 @@ BUDGET_S = 180.0
 
 def examined(cell: Cell, only: tuple[str, ...] = (), budget_s: float = BUDGET_S) -> Examined:
     """Return what the doctor finds on the app of a cell; waits until nobody else measures."""
-    return velodrome.diagnose(
-        cell.app,
-        stack=cell.stack,
-        knobs=cell.knobs,
-        cwd=str(APPS),
-        python=python_with(*cell.requires),
-        upstreams=cell.upstreams,
-        requests=cell.requests,
-        cpus=cell.cpus,
-        headers=cell.headers,
-        budget=budget_s,
-        only=only,
-        wait=True,
-    )
+    with paid(cell.quota) if cell.quota else nullcontext():
+        return velodrome.diagnose(
+            cell.app,
+            stack=cell.stack,
+            knobs=cell.knobs,
+            cwd=str(APPS),
+            python=python_with(*cell.requires),
+            upstreams=cell.upstreams,
+            requests=cell.requests,
+            cpus=cell.cpus,
+            headers=cell.headers,
+            budget=budget_s,
+            only=only,
+            wait=True,
+        )
+
+
+PERIOD_US = 100_000
+
+
+@contextmanager
+def paid(cpus: int) -> Iterator[None]:
+    """Make the control group of a quota of so many CPUs, which any process may join, and remove it."""
+    GROUP.mkdir(exist_ok=True)
+    try:
+        (GROUP / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (GROUP / "cpu.cfs_quota_us").write_text(str(cpus * PERIOD_US))
+        (GROUP / "cgroup.procs").chmod(0o666)
+        yield
+    finally:
+        until = time.monotonic() + 5
+        while GROUP.exists() and time.monotonic() < until:
+            with suppress(OSError):  # whoever was in it is still ending
+                GROUP.rmdir()
+            time.sleep(0.05)
+
+
+def lacks(cell: Cell) -> str:
+    """Return why a cell cannot be examined here; empty: it can."""
+    if cell.quota and not os.access(GROUP.parent, os.W_OK):
+        return f"needs root, and control groups of version 1 in {GROUP.parent}"
+    return ""
 
 
 def row(cell: Cell, found: Examined) -> dict[str, Any]:
@@ -53,10 +85,13 @@ def row(cell: Cell, found: Examined) -> dict[str, Any]:
 def right(cell: Cell, found: Examined) -> bool:
     """Whether the first cause is the fault of the cell, by its line where it has one; both, where it has two.
 
-    Where it has none nothing may be accused.
+    Where it has none nothing may be accused; what its settings come to besides may come first.
     """
     if not cell.fault:
         return found.healthy
+    if cell.beside:
+        causes = [one.id for one in found.causes]
+        return cell.fault in causes and set(causes) <= {cell.fault, *cell.beside}
     if cell.also:
         return {one.id for one in found.causes} == {cell.fault, cell.also}
     first = found.causes[0] if found.causes else None
@@ -67,6 +102,9 @@ def main(file: Path, parts: list[str]) -> None:
     done = {json.loads(line)["cell"] for line in file.read_text().splitlines()} if file.exists() else set()
     for cell in (*ILL, *PAIRS, *WELL):
         if cell.name in done or (parts and not any(part in cell.name for part in parts)):
+            continue
+        if why := lacks(cell):
+            print(f"{cell.name}: {why}", flush=True)
             continue
         try:
             kept = row(cell, examined(cell))

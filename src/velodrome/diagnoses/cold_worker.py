@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting
+from velodrome.diagnoses.fault import Counting, Fault, Screened, Unknown, counting, replaces
 from velodrome.model.diagnosis import Cure, Probe
 from velodrome.model.symptoms import Setting, Symptoms
 
@@ -11,8 +11,7 @@ ROUNDS, LOOKED = 6, 2
 
 def look(setting: Setting) -> Probe | None:
     """Have workers replaced, where there is somebody who replaces them."""
-    supervised = "gunicorn" in setting.stack or setting.workers > 1
-    return _probe(LOOKED) if supervised else None
+    return _probe(LOOKED) if replaces(setting) else None
 
 
 def _probe(rounds: int) -> Probe:

@@ -41,6 +41,8 @@ class Experiment:
     probe: Probe | None = None
     """What both arms meet in the place of the closed loop, where something is counted. Of a `dose` the provocation is
     the dose: the arm as it is gets the probe without it."""
+    seen_by: Treatment = AS_IT_IS
+    """What both arms of a probe have besides: an instrument that intrudes."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,11 @@ def counting(
     if not found.hits or found.share < least:
         return Absent(said, evidence)
     return Counting(found, probe, said, evidence)
+
+
+def replaces(setting: Setting) -> bool:
+    """Return whether somebody starts another worker in the place of one that ends."""
+    return "gunicorn" in setting.stack or setting.workers > 1
 
 
 FAILS = 0.05

@@ -8,14 +8,14 @@ LEAST = 0.05
 
 
 def look(setting: Setting) -> Probe:
-    """Stop the server while requests are in flight."""
+    """Stop the server under load."""
     return Probe(
         "stop",
-        "16 requests in flight when the server is told to stop (SIGTERM)",
+        "an open loop, with 16 requests more in flight when the server is told to stop (SIGTERM)",
         "lost",
-        {"signalled": 1},
-        unprovoked={"signalled": 0},
-        seconds=1.5,
+        {"stops": 1},
+        unprovoked={"stops": 0},
+        seconds=3.0,
         worth=0.1,
         ends=True,
     )

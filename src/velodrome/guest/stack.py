@@ -93,6 +93,11 @@ def unknown(knobs: Mapping[str, KnobValue]) -> Optional[float]:
     return None
 
 
+def never(knobs: Mapping[str, KnobValue]) -> bool:
+    """Not, however the knobs stand."""
+    return False
+
+
 @dataclass(frozen=True)
 class Written:
     """How an app is named in the source of a program."""
@@ -145,6 +150,8 @@ class Server:
     keeps_idle_s: Callable[[Mapping[str, KnobValue]], Optional[float]] = unknown
     """Returns how many seconds an idle connection is kept, by the knobs; None: that is not known. A proxy in front has
     to end its connections before that (RFC 9112, 9.3: a request that meets the end of its connection is lost)."""
+    reloads: Callable[[Mapping[str, KnobValue]], bool] = never
+    """Returns whether SIGHUP to its first process replaces all workers, by the knobs; where it does not, it may end."""
     most_idle: Optional[int] = None
     """How many idle connections it keeps, where that is fewer than a proxy may hold."""
     reads: Tuple[str, str] = ("", "")

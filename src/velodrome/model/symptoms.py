@@ -184,6 +184,8 @@ class Watched:
     """Local ports that there are for these; 0: not known."""
     timeline: Timeline | None = None
     """What happened when; None: it is not known when the load began."""
+    left_behind: frozenset[str] = frozenset()
+    """Names of threads that were there before a process was forked, and are not in it."""
 
     @property
     def blocked_s(self) -> float:
@@ -289,6 +291,8 @@ class Setting:
     """Whether what it is asked has a body."""
     interface: str = ""
     """How it calls Python."""
+    reloads: bool = False
+    """Whether SIGHUP to its first process replaces all of its workers."""
 
 
 @dataclass(frozen=True)

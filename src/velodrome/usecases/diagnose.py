@@ -477,6 +477,7 @@ class Case:
             plain,
             any(bodies),
             stack.interface,
+            stack.server.reloads(knobs) if stack.server else False,
         )
 
     # --- Experiments.
@@ -603,7 +604,8 @@ class Case:
                 return made, judge.Judged(Ruling.CANNOT_TELL, f"the budget was spent after {number} blocks")
             try:
                 probes = (probe.calm if dose else probe, probe)
-                before, after = arms.probed(self._trial, self._lab, (self._base, treated), probes, number)
+                both = (self._base.plus(experiment.seen_by), treated.plus(experiment.seen_by))
+                before, after = arms.probed(self._trial, self._lab, both, probes, number)
             except NOT_SERVED as error:
                 return f"{probe.about}, with {treated.about}: {str(error).splitlines()[0]}"
             if experiment.takes and experiment.takes not in after.took:

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from velodrome.run.instruments.lacking import lacking
+from velodrome.run.machine import kcmp
 
 pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the kernel of this machine tells of shared files."""
+    monkeypatch.setattr(kcmp, "tells", lambda: True)
 
 
 def proc(folder: Path, *, schedstat: bool = True, others: bool = True, groups: bool = True) -> Path:
@@ -34,7 +41,7 @@ def test_where_everything_is_shown_nothing_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("missing", "told"),
-    [("schedstat", "blocking-call and gil-convoy"), ("others", "hidepid"), ("groups", "throttling")],
+    [("schedstat", "blocking-call and gil-convoy"), ("others", "hidepid"), ("groups", "throttled")],
 )
 def test_what_is_not_shown_is_said_with_what_falls_away_and_the_cure(
     missing: str, told: str, tmp_path: Path
@@ -48,3 +55,11 @@ def test_another_system_is_named(tmp_path: Path) -> None:
     (said,) = lacking(tmp_path, "darwin")
     assert said.startswith("darwin")
     assert "Linux" in said
+
+
+def test_where_processes_cannot_be_compared_shared_epolls_are_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kcmp, "tells", lambda: False)
+    (said,) = lacking(proc(tmp_path), "linux")
+    assert "shared-epoll" in said

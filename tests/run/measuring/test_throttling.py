@@ -41,3 +41,16 @@ def test_without_a_quota_anywhere_nothing_is_told(tmp_path: Path) -> None:
     proc = machine(tmp_path, "cgroup2", "rw", "0::/shop/web\n")
     assert Throttling(7, proc).seconds() is None
     assert Throttling(8, proc).seconds() is None, "there is no such process"
+
+
+@pytest.mark.parametrize(("kind", "options"), [("cgroup2", "rw"), ("cgroup", "rw,cpu")])
+def test_both_versions_count_the_periods_of_a_quota_and_those_in_which_it_was_spent(
+    kind: str, options: str, tmp_path: Path
+) -> None:
+    proc = machine(tmp_path, kind, options, "3:cpu:/shop/web\n0::/shop/web\n")
+    web = tmp_path / "groups" / "shop" / "web"
+    (web / "cpu.stat").write_text("nr_periods 40\nnr_throttled 12\nthrottled_time 1\nthrottled_usec 1\n")
+    (web.parent / "cpu.stat").write_text("usage_usec 1\n")
+    assert Throttling(7, proc).periods() == (40, 12)
+    (web / "cpu.stat").write_text("usage_usec 1\n")
+    assert Throttling(7, proc).periods() is None

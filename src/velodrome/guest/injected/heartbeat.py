@@ -33,7 +33,7 @@ from time import monotonic, process_time, sleep
 from types import CodeType, FrameType
 from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Set, Tuple
 
-from velodrome.guest.injected import gathering, marks
+from velodrome.guest.injected import gathering, life, marks
 
 INTERVAL_S = 0.005
 """Between two heartbeats, and between two stacks of one stall."""
@@ -168,6 +168,8 @@ class Heart:
         self._waiting: Dict[str, int] = {}
         self._connects: Dict[str, int] = {}
         self._samplings, self._tasks_seen = 0, monotonic()
+        self._at_fork: List[str] = []
+        self._left_behind: List[str] = []
         self._lines = allocate_lock()
         gc.callbacks.append(self._collected)
         self._start()
@@ -276,9 +278,16 @@ class Heart:
             self._loop = None
         loop.close()
 
+    def forks(self) -> None:
+        """Note before a fork which threads it leaves behind: in the child nobody does what they are asked."""
+        self._at_fork = life.threads_left_behind()
+        if _threads_of_kernel() > len(sys._current_frames()):
+            self._at_fork.append(NATIVE)
+
     def forked(self) -> None:
         """Begin anew in a process that was forked: threads stay behind."""
         self._file, self._loop, self._lines = None, None, allocate_lock()
+        self._left_behind = self._at_fork
         self._start()
 
     def _start(self) -> None:
@@ -405,6 +414,7 @@ class Heart:
             "waiting": self._waiting,
             "connects": dict(sorted(self._connects.items(), key=lambda one: -one[1])[:MOST_TOLD]),
             "ports": ports(),
+            "left_behind": self._left_behind,
         }
         self._late, self._samples, self._threads = 0.0, {"all": 0.0}, {}
         self._waits, self._waiting, self._connects = {}, {}, {}

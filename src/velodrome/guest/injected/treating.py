@@ -18,7 +18,7 @@ import time
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, Set
 
-from velodrome.guest.injected import gathering, libraries
+from velodrome.guest.injected import gathering, libraries, life
 from velodrome.guest.injected.call_site import Awaited, CallSite, Wrapped
 from velodrome.guest.injected.importing import Finder
 
@@ -402,28 +402,8 @@ def _read_body(giving: Giving, wanted: bool) -> None:
 
         return reading
 
-    def of_gunicorn(module: Any) -> None:
-        before = module.Worker.load_wsgi
-
-        def load_wsgi(self: Any) -> None:
-            before(self)
-            if not hasattr(self, "asgi"):
-                self.wsgi = wsgi(self.wsgi)
-
-        module.Worker.load_wsgi = load_wsgi
-
-    def of_uvicorn(module: Any) -> None:
-        before = module.Config.load
-
-        def load(self: Any) -> None:
-            before(self)
-            self.loaded_app = asgi(self.loaded_app)
-
-        module.Config.load = load
-
     if wanted:
-        giving.finder.after("gunicorn.workers.base", of_gunicorn)
-        giving.finder.after("uvicorn.config", of_uvicorn)
+        life.before_app(giving, wsgi, asgi)
 
 
 def _cancelled(giving: Giving, wanted: bool) -> None:
@@ -636,7 +616,7 @@ def _heartbeat(giving: Giving, how: Mapping[str, float]) -> None:
     giving.finder.after("tornado.ioloop", heart.watch_tornado)
     giving.finder.after("socket", heart.watch_connects)
     giving.finder.after("uvloop", lambda module: heart.watch_connects_of(module.Loop))
-    os.register_at_fork(after_in_child=heart.forked)
+    os.register_at_fork(before=heart.forks, after_in_child=heart.forked)
 
 
 TREATMENTS = {
@@ -660,5 +640,6 @@ TREATMENTS = {
     "cancelled": _cancelled,
     "sqlite-timeout": _sqlite_timeout,
     "redis-connections": _redis_connections,
+    **life.TREATMENTS,
     **libraries.TREATMENTS,
 }  # type: Dict[str, Callable[[Giving, Any], None]]

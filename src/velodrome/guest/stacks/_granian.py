@@ -20,6 +20,7 @@ SERVER = Server(
     # It counts no requests: it looks at the memory of each worker.
     replace_worker=lambda requests, memory_bytes: ("--workers-max-rss=%d" % max(memory_bytes // MIB, 1),),
     keeps_idle_s=lambda knobs: IDLE_S,
+    reloads=lambda knobs: True,
     parts={"server": ("granian",)},
 )
 

@@ -58,6 +58,7 @@ SERVER = Server(
     configuration=configuration,
     notifies=True,
     keeps_idle_s=keeps_idle_s,
+    reloads=lambda knobs: True,
     reads=("gunicorn.conf.py", "GUNICORN_CMD_ARGS"),
     parts={"HTTP": ("gunicorn/http", "gunicorn/asgi"), "server": ("gunicorn",)},
 )

@@ -22,6 +22,7 @@ SERVER = Server(
     access_log="on by default: 45 µs of CPU a request, 64 % more than hello takes (70 µs)",
     replace_worker=lambda requests, memory_bytes: ("--limit-max-requests=%d" % requests,),
     keeps_idle_s=keeps_idle_s,
+    reloads=lambda knobs: int(knobs.get("workers", 1)) > 1,  # alone it ends
     parts={"HTTP": ("uvicorn/protocols",), "server": ("uvicorn",)},
 )
 

@@ -119,6 +119,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
     samples: dict[str, float] = {}
     loop, threads, libraries = "", dict[str, int](), set[str]()
     waits, waiting, connects, ports = dict[str, Waits](), dict[str, int](), dict[str, int](), 0
+    left_behind = set[str]()
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if not begin <= float(line["at"]) <= end:
@@ -147,6 +148,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
                 ports = max(ports, int(line.get("ports", 0)))
                 for place in line.get("waits", ()):
                     _wait(waits, place)
+                left_behind |= set(map(str, line.get("left_behind", ())))
     places = [
         HeldUp(stack, took, ran, blocked, int(times)) for stack, (took, ran, blocked, times) in held.items()
     ]
@@ -170,6 +172,7 @@ def seen(lines: Iterable[Mapping[str, Any]], begin: float, end: float, rps: floa
         waiting,
         connects,
         ports,
+        left_behind=frozenset(left_behind),
     )
 
 

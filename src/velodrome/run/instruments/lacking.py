@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from velodrome.run.machine import kcmp
 from velodrome.run.measuring.throttling import Throttling
 
 
@@ -35,5 +36,10 @@ def lacking(proc: Path = Path("/proc"), platform: str = sys.platform) -> Iterato
     if Throttling(os.getpid(), proc).seconds() is None:
         yield (
             "no control group says here for how long it kept the server from the CPU, so the timeline has no "
-            "throttling: mount cgroups with the cpu controller to see it"
+            "throttling, and throttled cannot be told: mount cgroups with the cpu controller to see it"
+        )
+    if not kcmp.tells():
+        yield (
+            "this kernel does not say whether processes share an open file (kcmp), so shared-epoll cannot be told: "
+            "examine the app where kcmp is allowed (in a container, by its seccomp profile)"
         )

@@ -9,6 +9,7 @@ server itself can be tried on any server by address.
 
 import asyncio
 import inspect
+import math
 import os
 import re
 import secrets
@@ -19,6 +20,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from itertools import combinations, pairwise
+from threading import Event
 from typing import TypeVar
 
 import psutil
@@ -30,8 +33,9 @@ from velodrome.run.experiments import backlog
 from velodrome.run.instruments.clients import Answer, Client, Where, where
 from velodrome.run.instruments.standing import Standing
 from velodrome.run.link import entered
-from velodrome.run.machine import netlink
+from velodrome.run.machine import kcmp, netlink
 from velodrome.run.measuring import kernel
+from velodrome.run.measuring.throttling import Throttling
 from velodrome.run.racing.opening import host_beside
 
 T = TypeVar("T")
@@ -296,27 +300,392 @@ async def upload(at: Where, size: float, requests: float = 16, server: Standing 
 IN_FLIGHT = 16
 SHORTEST_S = 0.004
 """Requests that take less are over before a signal meets them."""
+BEFORE_S, AFTER_S = 0.3, 2.0
+"""Of the open loop around an event in the life of the server."""
+MOST_RATE = 100.0
+"""Requests per second of it, at most; half of what the server can do, if that is less."""
 
 
-async def stop(at: Where, server: Standing, signalled: float = 1) -> Met:
-    """Tell the server to stop in the middle of requests, and count those that are never answered."""
+async def stop(
+    at: Where,
+    server: Standing,
+    *,
+    stops: float = 0,
+    reloads: float = 0,
+    replaces: float = 0,
+    requests: float = 0,
+) -> Met:
+    """Have the server stop, reload or replace a worker under an open loop, and count requests that are never answered.
+
+    Each request has a connection of its own; right before the event some are sent at once, so that there are requests
+    in flight. Where the server goes on, all from there on count. Where it stops, those that were sent before: whoever
+    sends it requests knows of the stop, and `later` is what became of the others. `requests`: so many at least, where
+    the server itself replaces workers after a number of them.
+    """
     usual = await _usual(at)
-    if usual < SHORTEST_S:
+    if stops and usual < SHORTEST_S:
         return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    began = time.monotonic()
+    await asyncio.gather(*(_one(at, MOST_S) for _ in range(IN_FLIGHT)))
+    rate = min(MOST_RATE, IN_FLIGHT / (time.monotonic() - began) / 2)
+    long_s = max(AFTER_S, min(requests / rate, 3 * AFTER_S))
     patience_s = _late_s(usual) + STOP_S
-    async with AsyncExitStack() as opened:
-        clients = [await opened.enter_async_context(Client(at, patience_s)) for _ in range(IN_FLIGHT)]
+    event_s = BEFORE_S + usual / 3
+    steady = [number / rate for number in range(int((event_s + long_s) * rate))]
+    begin = time.monotonic() + 0.01
+
+    async def due(after_s: float) -> tuple[float, Answer]:
+        await asyncio.sleep(max(begin + after_s - time.monotonic(), 0.0))
+        sent_s = time.monotonic() - begin
+        return sent_s, await _one(at, patience_s)
+
+    sent = [asyncio.ensure_future(due(one)) for one in sorted([*steady, *[BEFORE_S] * IN_FLIGHT])]
+    await asyncio.sleep(max(begin + event_s - time.monotonic(), 0.0))
+    happened = _happen(at, server, stops, reloads, replaces)
+    happened_s = time.monotonic() - begin
+    answers = await asyncio.gather(*sent)
+    if not happened:
+        return Met(0, 0, figures={"usual_ms": 1000 * usual})
+    # One that was answered before the event says nothing of it.
+    ended = [(one, at_s) for at_s, one in answers if at_s + one.seconds >= happened_s]
+    counted = [one for one, at_s in ended if not stops or at_s < happened_s]
+    found = _met(
+        [one for one in counted if one.outcome != "ok"],
+        counted,
+        f"{1000 * usual:.3g} ms otherwise, {rate:.3g} requests/s",
+        usual_ms=1000 * usual,
+        rate=rate,
+        seconds=time.monotonic() - begin - happened_s,
+    )
+    later = Counter(f"later {one.outcome}" for one, at_s in ended if stops and at_s >= happened_s)
+    return replace(found, outcomes={**found.outcomes, **later})
+
+
+def _happen(at: Where, server: Standing, stops: float, reloads: float, replaces: float) -> bool:
+    """Let it happen to the server; return whether it could."""
+    first = server.booted.server.pid
+    pid, number = first, int(signal.SIGHUP)
+    if stops:
+        number = server.booted.server.serving.process().stop_signal
+    elif replaces:
+        workers = _workers(server, at.port) - {first}
+        if not workers:
+            return False
+        pid, number = min(workers), int(signal.SIGTERM)
+    elif not reloads:
+        return True  # nothing has to
+    with suppress(OSError):
+        os.kill(pid, number)
+    return True
+
+
+FEWEST_REPLACED = 6
+TOGETHER = 0.15
+"""Of how long a worker lives: those that are replaced within it of each other are replaced together."""
+GENERATIONS = 4
+"""Later ones drift apart by themselves."""
+WATCH_S = 0.02
+
+
+async def recycle(
+    at: Where, server: Standing, workers: float, connections: float = 8, seconds: float = 3.0
+) -> Met:
+    """Load the server, and count the workers that it replaces while it replaces others."""
+    seen: dict[int, float] = {}
+    done = Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            now = time.monotonic()
+            for pid in _tree(server.booted.server.pid)[1:]:
+                seen.setdefault(pid, now)
+            time.sleep(WATCH_S)
+
+    watch_once = set(_tree(server.booted.server.pid))
+    with ThreadPoolExecutor(1) as thread:
         began = time.monotonic()
-        sent = [asyncio.ensure_future(client.request()) for client in clients]
-        await asyncio.sleep(usual / 3)
-        waiting = [one for one in sent if not one.done()]
-        if signalled:
+        watching = thread.submit(watch)
+        try:
+            measured = server.closed(int(connections), seconds, keepalive=False)
+        finally:
+            done.set()
+            watching.result()
+    births = sorted(at_s for pid, at_s in seen.items() if pid not in watch_once)
+    figures = {"requests": measured.load.answers, "replaced": float(len(births))}
+    if len(births) < FEWEST_REPLACED:
+        return Met(0, 0, figures=figures)
+    lives_s = (births[-1] - began) * workers / len(births)
+    births = births[: int(GENERATIONS * workers)]
+    gaps = [later - earlier for earlier, later in pairwise(births)]
+    together = sum(
+        min(before, after) <= TOGETHER * lives_s
+        for before, after in zip([math.inf, *gaps], [*gaps, math.inf], strict=True)
+    )
+    said = f"a worker lives for {lives_s:.2g} s"
+    return Met(together, len(births), {}, {**figures, "lives_s": lives_s}, said)
+
+
+async def storm(at: Where, server: Standing, clients: float, idle_s: float, stall_s: float = 0.5) -> Met:
+    """Have clients send on connections that were idle for a while, all at once, while the server stalls.
+
+    Who finds its connection ended opens another, and the listen queue has to take what the server cannot yet. Those
+    count that were turned away, or were late by a second.
+    """
+    usual = await _usual(at)
+    before = _counter("ListenOverflows", server)
+    opened = 0
+    turn = asyncio.Semaphore(OPENING)
+    ready, stalled = asyncio.Barrier(int(clients) + 1), asyncio.Event()
+
+    async def one() -> Answer:
+        nonlocal opened
+        async with Client(at, MOST_S + stall_s) as kept:
+            async with turn:
+                await kept.request()
+            await ready.wait()
+            await stalled.wait()
+            if not kept.has_ended:
+                return await kept.request()
+        opened += 1
+        begin = time.monotonic()
+        answer = await _one(at, MOST_S + stall_s)
+        return replace(answer, seconds=time.monotonic() - begin)
+
+    sent = [asyncio.ensure_future(one()) for _ in range(int(clients))]
+    await ready.wait()
+    await asyncio.sleep(idle_s)
+    tree = _tree(server.booted.server.pid)
+    try:
+        _signal(tree, signal.SIGSTOP)
+        stalled.set()
+        await asyncio.sleep(stall_s)
+    finally:
+        _signal(tree, signal.SIGCONT)
+    answers = await asyncio.gather(*sent)
+    overflows = _counter("ListenOverflows", server) - before
+    late_s = stall_s + backlog.LATE_S
+    late = [one for one in answers if one.outcome != "ok" or one.seconds >= late_s]
+    said = f"{opened} connections opened at once, the listen queue overflowed {overflows} times"
+    return _met(late, answers, said, opened=opened, overflows=overflows, usual_ms=1000 * usual)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, number)
+
+
+MOST_FILES = 1200
+"""A limit of open files above this is out of reach of the clients of one proxy, and not tried."""
+BEYOND = 64
+
+
+async def wall(at: Where, server: Standing) -> Met:
+    """Open more connections than the server may open files, a request on each, and count those without an answer."""
+    limits = [_open_files(pid) for pid in _workers(server, at.port)]
+    limit = min(limits, default=0)
+    if not limit or limit > MOST_FILES:
+        return Met(0, 0, figures={"limit": float(limit)})
+    turn = asyncio.Semaphore(OPENING)
+    # More than one worker may open: there is no telling which of them takes a connection.
+    count = limit * len(limits) + BEYOND
+    until = time.monotonic() + WALL_S
+    async with AsyncExitStack() as opened:
+
+        async def opening() -> Answer | None:
+            async with turn:
+                if time.monotonic() > until:
+                    return None
+                client = await opened.enter_async_context(Client(at, SLACK_S + OPEN_S / 4))
+                return await client.request()
+
+        found = await asyncio.gather(*(opening() for _ in range(min(count, 2 * MOST_FILES))))
+    answers = [one for one in found if one is not None]
+    beyond = answers[-BEYOND:]
+    failed = [one for one in beyond if one.outcome != "ok"]
+    right = sum(one.outcome == "ok" for one in answers)
+    said = f"{right} connections were answered beside each other, {limit} files may be open"
+    return _met(failed, beyond, said, limit=limit, answered=right)
+
+
+WALL_S = 6.0
+
+
+def _open_files(pid: int) -> int:
+    """Return how many files a process may open; 0: that is not told."""
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/limits") as lines:
+        for line in lines:
+            if line.startswith("Max open files"):
+                return int(line.split()[3])
+    return 0
+
+
+async def quota(at: Where, server: Standing, connections: float = 8, seconds: float = 1.0) -> Met:
+    """Load the server, and count the periods in which its control groups had spent their share of the CPU."""
+    groups = Throttling(_busiest(server))
+    before = groups.periods()
+    measured = server.closed(int(connections), seconds)
+    after = groups.periods()
+    if before is None or after is None:
+        return Met(0, 0)
+    cpus = measured.server.cpu_s / measured.load.duration_s
+    hits, of = after[1] - before[1], after[0] - before[0]
+    return Met(min(hits, of), of, {}, {"cpus": cpus}, f"{cpus:.2g} CPUs used")
+
+
+def _busiest(server: Standing) -> int:
+    """Return the process of a server that used the most CPU time: the one that works."""
+    used: dict[int, float] = {}
+    for pid in _tree(server.booted.server.pid):
+        with suppress(psutil.Error, OSError):
+            used[pid] = sum(psutil.Process(pid).cpu_times()[:2])
+    return max(used, key=lambda pid: used[pid], default=server.booted.server.pid)
+
+
+HEAP = 64 * 2**20
+"""Bytes to which the heaps of malloc's arenas are aligned, but the first's (glibc on 64 bits)."""
+
+
+async def arenas(at: Where, server: Standing) -> Met:
+    """Count the megabytes that the server has for itself at rest, and those of them in malloc's further arenas."""
+    await asyncio.sleep(CALM_S)
+    within, count = 0.0, 0
+    for pid in _tree(server.booted.server.pid):
+        for dirty in _heaps(pid):
+            within += dirty
+            count += 1
+    every = _memory(server.booted.server.pid)
+    return Met(
+        round(min(within, every) / 1e6),
+        round(every / 1e6),
+        {},
+        {"arenas": float(count), "bytes": within},
+        f"{count} arenas",
+    )
+
+
+def _heaps(pid: int) -> list[float]:
+    """Return the dirty bytes of each heap of malloc's arenas in a process, but the first arena's."""
+    found: list[float] = []
+    inside = False
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps") as lines:
+        for line in lines:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                begin = int(words[0].split("-")[0], 16)
+                inside = len(words) == 5 and begin % HEAP == 0
+            elif inside and words[0] == "Private_Dirty:":
+                found.append(1024.0 * int(words[1]))
+                inside = False
+    return [one for one in found if one]
+
+
+BURST_S = 0.5
+
+
+async def swell(
+    at: Where,
+    server: Standing,
+    *,
+    least: float,
+    bursts: float = 8,
+    connections: float = 64,
+    filling: float = 1,
+) -> Met:
+    """Load it in bursts, and count those after which more than `least` bytes stay that no object of Python's holds."""
+    pid = server.booted.server.pid
+    before, traced = _memory(pid), _traced(server)
+    stayed: dict[str, float] = {}
+    for number in range(int(filling + bursts)):
+        server.closed(int(connections), BURST_S)
+        await asyncio.sleep(CALM_S)
+        if number >= filling:
+            more = _memory(pid) - before - max(_traced(server) - traced, 0.0)
+            stayed[f"burst_{number - int(filling)}"] = more
+    hits = sum(one > least for one in stayed.values())
+    most = max(stayed.values(), default=0.0)
+    return Met(hits, len(stayed), {}, stayed, f"up to {most / 1e6:.3g} MB stayed, beside what objects hold")
+
+
+def _traced(server: Standing) -> float:
+    """Return the bytes of Python's objects in all processes, as far as they are traced."""
+    return sum(float(line.get("traced", 0)) for line in server.heard("traced"))
+
+
+COLD_ROUNDS = 3
+KEPT = 0.25
+"""Work of a second burst that is the same, over that of as many requests that are alone, up to which it is kept."""
+
+
+async def stampede(at: Where, server: Standing, together: float = 1) -> Met:
+    """Send requests at once that are the same and were never sent before, and count those that do the whole work again.
+
+    By calls to third parties, where there are some; else by CPU time. What is done for each request anyway, also for
+    the second of its kind, is no such work.
+    """
+    alone = await _work(server, [_cold(at)])
+    unit = 0 if alone[0] else 1
+    if not alone[0] and alone[1] < 2 * WORK_S:
+        return Met(0, 0)
+    again, every = 0.0, 0
+    for _ in range(COLD_ROUNDS):
+        cold = _cold(at)
+        first = await _work(server, [cold] * IN_FLIGHT, together=bool(together))
+        second = await _work(server, [cold] * IN_FLIGHT, together=bool(together))
+        if second[unit] > KEPT * IN_FLIGHT * alone[unit]:
+            return Met(0, 0, figures={"alone": alone[unit], "second": second[unit]})
+        again += min(max(first[unit] / alone[unit] - 1, 0.0), IN_FLIGHT - 1)
+        every += IN_FLIGHT - 1
+    what = "calls to third parties" if alone[0] else "s of CPU"
+    return Met(round(again), every, {}, {"alone": alone[unit]}, f"{alone[unit]:.2g} {what} for one")
+
+
+def _cold(at: Where) -> Where:
+    """Return a request that was never sent."""
+    mark = "&" if "?" in at.path else "?"
+    return replace(at, path=f"{at.path}{mark}velodrome={secrets.token_hex(6)}")
+
+
+async def _work(server: Standing, requests: Sequence[Where], *, together: bool = True) -> tuple[float, float]:
+    """Return the calls to third parties and the CPU seconds that requests take."""
+    before = _done(server)
+    if together:
+        await asyncio.gather(*(_one(one, MOST_S) for one in requests))
+    else:
+        for one in requests:
+            await _one(one, MOST_S)
+    await asyncio.sleep(LEFT_S)
+    calls, cpu_s = (after - earlier for after, earlier in zip(_done(server), before, strict=True))
+    return calls, cpu_s
+
+
+async def epolls(at: Where, server: Standing, rest_s: float = 0.4) -> Met:
+    """Count the processes of a server that wait on one epoll with another, and the CPU that they use at rest."""
+    before = _done(server)[1]
+    await asyncio.sleep(rest_s)
+    at_rest = (_done(server)[1] - before) / rest_s
+    held = [(pid, number) for pid in _tree(server.booted.server.pid) for number in _epolls_of(pid)]
+    sharing: set[int] = set()
+    for (pid, number), (other, another) in combinations(held, 2):
+        if pid != other and sharing.issuperset({pid, other}):
+            continue
+        same = kcmp.same_file(pid, number, other, another) if pid != other else False
+        if same is None:
+            return Met(0, 0)
+        if same:
+            sharing |= {pid, other}
+    said = f"{at_rest:.2g} CPUs used at rest"
+    return Met(len(sharing), len({pid for pid, _ in held}), {}, {"cpus_at_rest": at_rest}, said)
+
+
+def _epolls_of(pid: int) -> list[int]:
+    found = []
+    with suppress(OSError, ValueError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
             with suppress(OSError):
-                os.kill(server.booted.server.pid, server.booted.server.serving.process().stop_signal)
-        answers = await asyncio.gather(*waiting)
-    lost = [one for one in answers if one.outcome != "ok"]
-    seconds = time.monotonic() - began
-    return _met(lost, answers, f"{1000 * usual:.3g} ms otherwise", usual_ms=1000 * usual, seconds=seconds)
+                if os.readlink(f"/proc/{pid}/fd/{name}") == "anon_inode:[eventpoll]":
+                    found.append(int(name))
+    return found
 
 
 LONG_S, WORK_S = 0.05, 0.01
@@ -560,16 +929,18 @@ def _late_s(usual: float) -> float:
     return min(max(TIMES * usual, usual + SLACK_S), MOST_S)
 
 
+async def _one(at: Where, patience_s: float) -> Answer:
+    """Ask once, on a connection that is opened for it."""
+    async with Client(at, patience_s) as client:
+        return await client.request()
+
+
 async def _fresh(at: Where, count: int, patience_s: float) -> list[Answer]:
     """Ask so many times, some at once, on connections that are opened for it; half of it where nothing is answered."""
 
-    async def one() -> Answer:
-        async with Client(at, patience_s) as client:
-            return await client.request()
-
     found: list[Answer] = []
     while len(found) < count and (len(found) < count / 2 or any(one.outcome == "ok" for one in found)):
-        found += await asyncio.gather(*(one() for _ in range(min(ASKING, count - len(found)))))
+        found += await asyncio.gather(*(_one(at, patience_s) for _ in range(min(ASKING, count - len(found)))))
     return found
 
 
@@ -588,19 +959,7 @@ def _met(hits: Sequence[Answer], every: Iterable[Answer], said: str, **figures: 
 SITUATIONS: Mapping[str, Callable[..., Awaitable[Met]]] = {
     one.__name__: one
     for one in (
-        reuse,
-        idle,
-        slow,
-        burst,
-        canary,
-        again,
-        spread,
-        upload,
-        stop,
-        leave,
-        renew,
-        grow,
-        crowd,
-        hang,
+        *(reuse, idle, slow, burst, canary, again, spread, upload, stop, leave, renew, grow, crowd, hang),
+        *(recycle, storm, wall, quota, arenas, swell, stampede, epolls),
     )
 }

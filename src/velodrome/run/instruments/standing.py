@@ -164,9 +164,9 @@ class Standing:
         lines = (line for name in _files(self.folder, "took-") for line in _lines(self.folder / name))
         return frozenset(str(line.get("took")) for line in lines)
 
-    def heard(self) -> list[dict[str, Any]]:
-        """Return every line of its heartbeats, process by process."""
-        return [line for name in _files(self.folder, "heart-") for line in _lines(self.folder / name)]
+    def heard(self, what: str = "heart") -> list[dict[str, Any]]:
+        """Return every line of its heartbeats, or of what else its processes write, process by process."""
+        return [line for name in _files(self.folder, f"{what}-") for line in _lines(self.folder / name)]
 
 
 def figures(measured: Measurement) -> Figures:

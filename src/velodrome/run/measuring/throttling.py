@@ -31,6 +31,14 @@ class Throttling:
         told = [found for file in self._files if (found := _throttled_s(file)) is not None]
         return sum(told) if told else None
 
+    def periods(self) -> tuple[int, int] | None:
+        """Return periods in which a quota was in force, and those in which it was spent, of all these groups.
+
+        None where none of them tells.
+        """
+        told = [found for file in self._files if (found := _periods(file)) is not None]
+        return (sum(one for one, _ in told), sum(one for _, one in told)) if told else None
+
 
 def _files(mounts: str, groups: str) -> Iterator[Path]:
     """Yield `cpu.stat` of each group, the innermost first."""
@@ -56,9 +64,21 @@ def _files(mounts: str, groups: str) -> Iterator[Path]:
                 break
 
 
+def _fields(file: Path) -> dict[str, str]:
+    return dict(line.split() for line in file.read_text().splitlines())
+
+
+def _periods(file: Path) -> tuple[int, int] | None:
+    try:
+        fields = _fields(file)
+        return int(fields["nr_periods"]), int(fields["nr_throttled"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
 def _throttled_s(file: Path) -> float | None:
     try:
-        fields = dict(line.split() for line in file.read_text().splitlines())
+        fields = _fields(file)
         return next(int(fields[name]) * unit for name, unit in UNITS_S.items() if name in fields)
     except (OSError, ValueError, StopIteration):
         return None  # the group has gone, or has no quota to tell of

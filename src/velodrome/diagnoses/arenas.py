@@ -1,0 +1,59 @@
+"""Memory that stays after a burst: each thread has an arena of malloc, and each arena keeps its own high-water mark."""
+
+from velodrome.diagnoses.fault import Absent, Counting, Experiment, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
+
+LEAST_BYTES = 24e6
+"""In further arenas, from which on it is looked into."""
+LEAST = 0.2
+"""Of the server's own memory."""
+VARIABLE = "MALLOC_ARENA_MAX"
+
+
+def look(setting: Setting) -> Probe:
+    """Count what malloc's further arenas hold when the loads of the screens are over."""
+    return Probe(
+        "arenas", "at rest, after the loads of the screens", "MB in malloc's further arenas", seconds=0.5
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether arenas hold much at rest."""
+    found = counting(
+        seen, "arenas", look(seen.setting), LEAST, none=Absent("how much memory it has could not be seen")
+    )
+    if not isinstance(found, Counting):
+        return found
+    held = found.met.figures.get("bytes", 0.0)
+    if held < LEAST_BYTES:
+        return Absent(found.said, found.evidence)
+    cure = Cure(
+        "one or two arenas for all threads, or another malloc (jemalloc gives memory back)",
+        "the server's environment",
+        f"{found.met.figures.get('arenas', 0):.0f} arenas hold {held / 1e6:.0f} MB at rest",
+        f"{VARIABLE}=1",
+    )
+    probe = Probe(
+        "swell",
+        "8 bursts of 64 connections, with rest after each",
+        f"after which {held / 2e6:.0f} MB or more stay that no object holds",
+        {"least": held / 2},
+        seconds=8.0,
+        worth=0.5,
+    )
+    fewer = Treatment(f"{VARIABLE}=1", environment={VARIABLE: "1"})
+    traced = Treatment("tracemalloc", {"traced": True})
+    return found.suspect(0.6, Experiment(fewer, 0, cure, probe=probe, seen_by=traced), loss=0.2)
+
+
+fault = Fault(
+    "arenas",
+    "memory stays after a burst, and no object holds it: malloc's arenas; MALLOC_ARENA_MAX",
+    ("authentik#25683",),
+    "What threads freed stays in an arena for each, where no other thread can use it.",
+    "After bursts much more private memory stays than tracemalloc's objects take; with one arena less than half of it "
+    "does.",
+    screen,
+    look=look,
+)

@@ -1,0 +1,58 @@
+"""Workers that are replaced all at once, since all of them count the same number of requests."""
+
+from velodrome.diagnoses.fault import Absent, Counting, Fault, Screened, counting
+from velodrome.model.diagnosis import Cure, Probe, Treatment
+from velodrome.model.symptoms import Setting, Symptoms
+
+LEAST = 0.05
+"""Later generations drift apart, and the screens have seen many: whether workers are replaced at all is what shows."""
+
+
+def look(setting: Setting) -> Probe | None:
+    """Load several workers, and see when they are replaced."""
+    if setting.workers < 2:
+        return None
+    return Probe(
+        "recycle",
+        f"a closed loop of 8 connections for 3 s to {setting.workers} workers",
+        "workers replaced together with another",
+        {"workers": setting.workers},
+        seconds=3.2,
+        worth=0.25,
+        warm=False,
+    )
+
+
+def screen(seen: Symptoms) -> Screened:
+    """Look whether workers are replaced together."""
+    probe = look(seen.setting)
+    if probe is None:
+        return Absent("one worker")
+    found = counting(
+        seen,
+        "recycle-together",
+        probe,
+        LEAST,
+        none=Absent("hardly any worker was replaced under load: it has no small max_requests"),
+    )
+    if not isinstance(found, Counting):
+        return found
+    cure = Cure(
+        "let each worker live for another number of requests",
+        "the server's command line",
+        "--max-requests N",
+        "--max-requests N --max-requests-jitter N (uvicorn: --limit-max-requests-jitter N)",
+    )
+    jitter = Treatment("max_requests with a jitter as large", {"jitter": True})
+    return found.suspect(0.8, found.cured(jitter, cure), loss=0.1)
+
+
+fault = Fault(
+    "recycle-together",
+    "dips at regular times: max_requests replaces all workers at once; a jitter",
+    ("gunicorn#3427",),
+    "All workers count to the same max_requests, under load that is spread evenly, and end together.",
+    "Workers are replaced within a sixth of their life of each other; with a jitter far fewer are.",
+    screen,
+    look=look,
+)
