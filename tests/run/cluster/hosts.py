@@ -133,6 +133,7 @@ class Cluster:
     allow: str
     """What agents may load."""
     address: str = ""
+    coordinator: "subprocess.Popen[str]" = field(init=False)
     agents: dict[str, "subprocess.Popen[str]"] = field(default_factory=dict)
 
     def mend(self) -> None:
