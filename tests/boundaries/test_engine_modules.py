@@ -1,9 +1,11 @@
 """The modules of the Rust engine depend on one another in one direction only."""
 
 import re
+import runpy
 from pathlib import Path
 
-SOURCES = Path(__file__).parents[2] / "crates" / "engine" / "src"
+TOP = Path(__file__).parents[2]
+SOURCES = TOP / "crates" / "engine" / "src"
 
 COMMENT = re.compile(r"//.*")
 TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
@@ -57,3 +59,9 @@ def test_no_modules_of_the_engine_form_a_cycle() -> None:
 
 def test_a_cycle_is_found() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [{"b", "c"}]
+
+
+def test_the_way_of_a_request_is_on_the_first_page_and_leads_through_files_that_exist() -> None:
+    way = runpy.run_path(str(TOP / "tools" / "walks.py"))["request"]()  # exits where one does not exist
+    assert way[0] == "worker.rs"
+    assert len(way) <= 8
