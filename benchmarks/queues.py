@@ -1,11 +1,16 @@
 """The search for a capacity against theory: queues whose capacity is known exactly, searched as servers are.
 
-    python benchmarks/queues.py --worlds 1000 --processes 2 --spread 0.05
+    python benchmarks/queues.py --worlds 1000 --processes 2 --spread 0.05      simulated
+    python benchmarks/queues.py --served [--only M/D]                          real servers, a search each
 
 M/D/c and M/M/c with 1, 4 and 16 slots of 5 ms; the p99 may be so many times the service time. In each world every boot
 of the server is a little faster or slower than the others (`--spread`, a standard deviation), and the search is the
 real one: `judge/search/rate.py`, fed with loads that are simulated and judged by `judge/search/holding.py`. Wanted: a
 bias within 2 %, and intervals that hold the truth in 93 to 97 of 100 worlds.
+
+With `--served` each queue is an app (`queued/line.py`) on uvicorn, and `velodrome capacity` searches it once, some
+three minutes: the whole way, with processes, sockets and clocks. Wanted: the truth inside the interval, half of which
+is at most 10 %.
 
 The truth: M/M/c by Erlang's C (A. K. Erlang 1917), whose sojourn is a sum of two exponentials; M/D/c by the state of
 the queue every D (C. D. Crommelin, «Delay probability formulae when the holding times are constant», POEEJ 25, 1932),
@@ -21,6 +26,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +39,7 @@ from velodrome.model.metric import LoadMetric
 from velodrome.model.search import Ending, Probe, RateFound
 
 SERVICE_S = 0.005
+APPS = Path(__file__).parent / "queued"
 LOOK_S = 3.0
 WARMUP_S = 0.5
 TICK_S = 0.2
@@ -308,6 +315,44 @@ def rows(
     return found
 
 
+def served(cell: Cell) -> str:
+    """Search a real server that is this queue; return a row of a table."""
+    import velodrome  # noqa: PLC0415 - the simulation does without
+
+    variables = {
+        "QUEUE_SLOTS": str(cell.slots),
+        "QUEUE_SERVICE_S": str(SERVICE_S),
+        "QUEUE_EXPONENTIAL": str(int(cell.exponential)),
+    }
+    found = velodrome.capacity(
+        "line:app",
+        stack="uvicorn",
+        slo=f"p99 < {1000 * cell.limit_s:g}ms",
+        cwd=str(APPS),
+        env=[f"{name}={value}" for name, value in variables.items()],
+        wait=True,
+    )
+    document = found.document
+    interval, claim = document["interval"], document["claim"]
+    truth = cell.capacity
+    cells = (
+        f"{cell.name:<26}",
+        f"{truth:>7.1f}",
+        f"{interval['mid']:>7.1f} [{interval['low']:.1f}, {interval['high']:.1f}]",
+        f"{100 * (interval['mid'] / truth - 1):>+5.1f} %",
+        "yes" if interval["low"] <= truth <= interval["high"] else "no",
+        f"{50 * math.log(interval['high'] / interval['low']):>4.1f} %",
+        f"{claim['rate']:.0f}, {'proven' if claim['proven'] else 'not proven'}" if claim else "none",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+SERVED_HEAD = (
+    "| queue                      | truth/s | found [95 %] | off | held | half | claim |\n"
+    "|:---------------------------|--------:|:-------------|----:|:-----|-----:|:------|"
+)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -319,8 +364,14 @@ def main() -> None:
     parser.add_argument("--boots", type=int, default=3, help="at least")
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--served", action="store_true", help="real servers instead of simulated ones")
     given = parser.parse_args()
     cells = [one for one in CELLS if given.only in one.name]
+    if given.served:
+        print(SERVED_HEAD, flush=True)
+        for cell in cells:
+            print(served(cell), flush=True)
+        return
     print(f"{given.worlds} worlds a cell, boots differ by {100 * given.spread:g} %\n\n{HEAD}", flush=True)
     found = rows(cells, given.worlds, given.spread, given.boots, processes=given.processes, seed=given.seed)
     if given.processes == 1:
