@@ -184,7 +184,9 @@ def load(
         expect_body=None if expect_body is None else Content.of(_bytes(expect_body)),
     )
     if requests and one != Request("GET /"):
-        raise UsageError("requests say all that is asked: leave method, path, body and what is expected out")
+        raise UsageError(
+            "requests define everything that is sent: leave out method, path, body and what is expected"
+        )
     mix = mix_of(requests) if requests else (one,)
     if isinstance(target, str) and "://" in target:
         if of_app:

@@ -19,7 +19,7 @@ COMMANDS = {
     "diff": ("diff", "Show what became worse or better between two runs or revisions."),
     "load": ("load", "Load a URL and report latency and throughput."),
     "run": ("run", "Race the stacks of a study, or of a group of studies."),
-    "judge": ("judge", "Judge stored results again and write the reports anew."),
+    "judge": ("judge", "Judge stored results again and write their reports."),
     "agent": ("cluster", "Carry loads on this machine for commands on others."),
     "cluster": ("cluster", "List the agents of a coordinator, start one, make certificates."),
     "requests": ("requests", "Write the requests of an access log or OpenAPI document to a file."),

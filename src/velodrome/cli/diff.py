@@ -100,7 +100,9 @@ def command(
     allow_sdist: apps.AllowSdist = False,
     stack: Annotated[
         list[str] | None,
-        server.of_server(help="Serve it on this stack, or yours in ./mine.py (a common one); repeatable."),
+        server.of_server(
+            help="Serve the app on this stack, or on yours in ./mine.py (a common one); repeatable."
+        ),
     ] = None,
     workers: server.Workers = None,
     connections: server.Connections = DEFAULTS.connections,
@@ -111,7 +113,7 @@ def command(
     memory: server.Memory = "",
     link: server.Between = "",
     blocks: Annotated[
-        int | None, server.of_load(min=1, help="Revisions: measure so many blocks, settled or not.")
+        int | None, server.of_load(min=1, help="Two revisions: measure exactly this many blocks.")
     ] = None,
     budget: Annotated[
         str, server.of_results(help="Revisions: start no block that would end after this time.")

@@ -94,7 +94,7 @@ def above(
     return [
         f"{runner.called} did {rate(measured[runner.label].mid)}, more than arithmetic allows it "
         f"({ceilings[runner.label].arithmetic}): either it waits less than the recipe says or it serves "
-        "more at once than its description tells. Do not trust this row before you know which."
+        "more at once than its description says. Do not trust this row before you know which."
         for runner in runners
         if runner.label in measured
         and runner.label in ceilings
@@ -171,7 +171,7 @@ def nothing_valid(case: Case) -> str:
         and not isinstance(load.pace, Closed)
         and all(one.load.due.mean is None for one in valid if one.load.ok)
     ):
-        return f"{load.driver} does not tell latency from when requests were due, and at one rate that is what counts"
+        return f"{load.driver} does not report latency from when requests were due, which is what counts at one rate"
     kinds = [
         flag.sentence.rstrip(".")
         for runner in case.field
@@ -185,7 +185,7 @@ def nothing_valid(case: Case) -> str:
     reasons = [failure.reason.rstrip(".") for runner in case.field for failure in runner.failed]
     if reasons:
         return f"no contestant could be measured, most often so: {max(reasons, key=reasons.count)}"
-    return "no right answer was given" if any(one.measured for one in case.field) else "nothing was run"
+    return "no response was correct" if any(one.measured for one in case.field) else "nothing was run"
 
 
 def _connections(case: Case, ranked: Sequence[Runner]) -> list[str]:
@@ -623,7 +623,7 @@ def _winner(case: Case, label: str) -> str:
     others = [other for other in case.ranking.order if other != label and other not in case.ranking.spoilt]
     pair = case.ranking.over(others[0], label) if others else None
     if pair is None:
-        only = "that gave a right answer" if others else "that could be ranked"
+        only = "with a correct response" if others else "that could be ranked"
         only = "that did not spoil blocks by itself" if case.ranking.spoilt and not others else only
         return f"{called}, {_figure(case, label)}, the only one {only}"
     least = "at least " if case.ranking.side(label) is Side.AT_LEAST else ""
@@ -664,10 +664,10 @@ def _to_settle(
         allowed = exact(case.ceilings[first[0]].rps)
         return (
             f"{at_once(case.load)} allow no more than {allowed}: more of them, "
-            "not more blocks, would tell these apart"
+            "not more blocks, would separate these"
         )
     if any(ranking.side(label) is Side.AT_LEAST for label in first):
-        return "the generator was the limit: more CPUs for it, not more blocks, would tell"
+        return "the generator was the limit: more CPUs for it, not more blocks, would decide"
     pairs = [pair for label in ranking.first if (pair := ranking.to_best.get(label))]
     if not pairs:
         return ""

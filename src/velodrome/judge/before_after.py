@@ -76,7 +76,7 @@ def compared(metric: str, before: Cell, after: Cell, load: Load, paired: bool) -
         return _latency(percentile, (before, after), load, paired)
     taken_as = _taken_as(metric, load)
     if not taken_as:
-        return Missing(f"{load.driver} tells no {metric} of each block")
+        return Missing(f"{load.driver} reports no {metric} for single blocks")
     numbers = [TAKING[taken_as].take(cell, load) for cell in (before, after)]
     series: list[Series] = []
     for number in numbers:
@@ -108,7 +108,7 @@ def _series(number: Number) -> Series | Missing:
         return Missing(f"it is {number.limit.side} what was measured; {number.limit.cure}")
     if isinstance(number, Series | Missing):
         return number
-    return Missing("it is not told block by block")
+    return Missing("it is not known block by block")
 
 
 def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bool) -> Compared | Missing:
@@ -119,7 +119,7 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
             return valid
         if isinstance(load.pace, Open) and _answered(valid) < BEHIND * load.pace.rate:
             return Missing(
-                f"{cell.runner.called} fell behind {load.label}: latency would tell how long it ran"
+                f"{cell.runner.called} fell behind {load.label}: its latency depends on how long it ran"
             )
         sides.append({one.trial.block: _histogram(one, load) for one in valid})
     if paired:
@@ -253,7 +253,7 @@ def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
             return seen
         counts = [(max(failures(one, load), 0), one.load.requests) for one in seen if one.load.requests]
         if not counts:
-            return Missing(f"nothing was asked of {cell.runner.called} under {load.label}")
+            return Missing(f"no request was sent to {cell.runner.called} under {load.label}")
         sides.append([(min(failed, asked), asked) for failed, asked in counts])
     return Failing(sides[0], sides[1])
 

@@ -307,7 +307,7 @@ def _crowded(found: Measured, needs_cpus: int) -> str:
                 taken = percent(result.shared_share)
                 shared = f", and its load used {taken} of one of them" if result.server_cpus < given else ""
                 return (
-                    f"cannot be told on this machine: it needs {needs_cpus} CPUs for the server; here it had "
+                    f"undecided on this machine: it needs {needs_cpus} CPUs for the server; here it had "
                     f"{given} of {every}{shared}"
                 )
     return ""
@@ -371,7 +371,7 @@ def _by_facts(one: Check, evidence: Evidence) -> Checked:
     facts: list[Fact] = []
     for name in names:
         if finding.facts.get(name) is None:
-            said = finding.sentence if finding.facts.get("timed_out") else f"it told no {name}"
+            said = finding.sentence if finding.facts.get("timed_out") else f"it reported no {name}"
             reason = f"the experiment {finding.experiment.name}: {said}"
             return Checked(one, Judgement.CANNOT_TELL, None, reason=reason)
         facts.append(finding.facts[name])

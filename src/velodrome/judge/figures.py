@@ -96,7 +96,7 @@ def throughput(cell: Cell, load: Load) -> Number:
     if isinstance(found, Missing):
         return found
     if not any(one.load.answers for one in found):
-        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+        return Missing(f"{cell.runner.called} gave no correct response under {load.label}")
     sample = field.rates(cell.runner, found, cell.question, load)
     limit = Limit(Side.AT_LEAST, "give the generator more CPUs") if bounded else None
     return Series(sample.values, sample.grain, sample.noise, limit, sample.noise_df)
@@ -109,7 +109,7 @@ def answered(cell: Cell, load: Load) -> Number:
         return found
     values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
     if not values:
-        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+        return Missing(f"{cell.runner.called} gave no correct response under {load.label}")
     known = field.rate_noise(cell.runner.noise, found, cell.question, load)
     return Series(values, noise=known.share, noise_df=known.df)
 
@@ -212,7 +212,7 @@ def _series(held: dict[int, dict[float, bool]], rates: list[float]) -> Series:
     steps = [math.log(later / rate) for rate, later in pairwise(rates) if later > rate]
     # Uniform between two rates of the grid: its standard deviation is the step over the root of 12.
     grain = max(steps, default=0.0) / math.sqrt(12)
-    return Series(values, grain, limit=Limit(side, "ask other rates") if side else None)
+    return Series(values, grain, limit=Limit(side, "use other rates") if side else None)
 
 
 def _rate(load: Load) -> float:
@@ -267,7 +267,7 @@ def _taken(
         other = (
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
         )
-        return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
+        return Missing(f"{load.driver} reported no {part} from {since} under {load.label}{other}")
     known = field.latency_noise(cell.runner.noise, cell.question, part, median(values.values()))
     return Series(values, noise=known.share, noise_df=known.df)
 
@@ -304,7 +304,7 @@ def by_histogram(
 def _series_latency(values: Mapping[int, float | None], cell: Cell, load: Load, told: str) -> Number:
     there = {block: value for block, value in values.items() if value}
     if not there:
-        return Missing(f"{load.driver} told no {told} under {load.label}")
+        return Missing(f"{load.driver} reported no {told} under {load.label}")
     known = cell.runner.noise.extreme
     return Series(there, noise=known.share, noise_df=known.df)
 
@@ -341,7 +341,7 @@ def _of_server(
             return found
         values = {one.trial.block: told for one in found if (told := value(one))}
         if not values:
-            return Missing(f"{cell.runner.called} told no {what} under {load.label}")
+            return Missing(f"{cell.runner.called} reported no {what} under {load.label}")
         known = noise(cell.runner.noise, found)
         return Series(values, noise=known.share, noise_df=known.df)
 
@@ -401,7 +401,7 @@ def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
             return found
         told = [getattr(one.queue, part) for one in found]
         if all(one is None for one in told):
-            return Missing(f"this system does not tell {what}")
+            return Missing(f"this system does not report {what}")
         return counted([float(one) for one in told if one is not None])
 
     return take
@@ -435,7 +435,7 @@ def _of_profile(take: Callable[[Profile], Number]) -> Callable[[Cell, Load], Num
 
 def _idle(profile: Profile) -> Number:
     if profile.idle_share is None:
-        return Missing("the profile does not tell how much was idle")
+        return Missing("the profile does not show how much was idle")
     return share(round(profile.idle_share * profile.samples), profile.samples)
 
 

@@ -99,11 +99,9 @@ def of_blocks(
         distance = abs(math.log(bound / interval.mid)) if bound > 0 else math.inf
         needed = _needed(half, blocks, distance)
         if needed is None:
-            return "it is so near to the limit that no load that anybody waits for would tell"
+            return "it is so near to the limit that only an unreasonably long load would decide"
         length = needed * seconds
-        return (
-            f"{math.ceil(length - blocks * seconds)} more seconds would tell: load for {math.ceil(length)} s"
-        )
+        return f"{math.ceil(length - blocks * seconds)} more seconds would decide: load for {math.ceil(length)} s"
 
     return Measured(name, unit, interval, more=more)
 
@@ -257,7 +255,7 @@ class Blocks:
             wanted = math.ceil(4 / bound) if bound > 0 else 0
             if wanted > asked:
                 longer = math.ceil(seconds * wanted / asked)
-                return f"it takes {grouped(wanted)} requests to tell so small a share: load for {longer} s"
+                return f"it takes {grouped(wanted)} requests to measure so small a share: load for {longer} s"
             return "load longer"
 
         return Measured("errors", Unit.SHARE, Failing(counts, counts).alone, more=more)

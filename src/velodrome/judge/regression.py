@@ -156,16 +156,16 @@ def _insufficient(
 def hopeless(likely: Likely, share: float, bound: float) -> str:
     """Return why no number of blocks that anybody waits for tells on which side of a bound a difference is."""
     if isinstance(likely, Failing):
-        return "too few requests failed, or were asked, to tell it from chance; load longer"
+        return "too few requests failed, or were sent, to exclude chance; load longer"
     if not likely.enough:
         return "five blocks at least must be valid, of both sides together"
     if isinstance(likely, Estimate) and likely.drift:
         return (
-            "two runs that were not interleaved cannot tell it, however long: the machine drifts between them"
+            "two runs that were not interleaved cannot show it, however long: the machine drifts between them"
         )
     if abs(share - bound) < bound / 2:
-        return f"it is so near to {bound * 100:.3g} % that even {MOST_BLOCKS} blocks would not tell"
-    return f"it varies so much that even {MOST_BLOCKS} blocks would not tell; load longer, or allow it more"
+        return f"it is so near to {bound * 100:.3g} % that even {MOST_BLOCKS} blocks would not decide"
+    return f"it varies so much that even {MOST_BLOCKS} blocks would not decide; load longer, or allow it more"
 
 
 # --- Thresholds: whether a figure became worse by more than is allowed, in each cell that shows it.
@@ -226,9 +226,8 @@ def _gate(threshold: Threshold, one: Decided, chance: float, family: float) -> G
 # --- The answer of a whole diff in a sentence, and what a reader must know beside it.
 
 DRIFT = (
-    "These runs were not interleaved, and a machine drifts between two runs: that it may have become faster or slower "
-    "is in every interval, and no repeat takes it out. Two revisions raced against each other tell far smaller "
-    "differences."
+    "These runs were not interleaved, and a machine drifts between two runs. Every interval allows for that, and no "
+    "number of repeats removes it. Two revisions raced against each other show far smaller differences."
 )
 
 
@@ -307,7 +306,7 @@ def _insufficient_summing(found: Sequence[Difference], of: int, block_s: float) 
     most, word = max(more), "block" if max(more) == 1 else "blocks"
     tell = f"{most} more {word} needed" + (f" ({duration(most * block_s)})" if block_s else "")
     rest = len(found) - len(more)
-    return f"{opening}: {tell}{f'; {rest} of them no number of blocks would tell' if rest else ''}."
+    return f"{opening}: {tell}{f'; for {rest} of them no number of blocks would decide' if rest else ''}."
 
 
 def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:

@@ -35,9 +35,9 @@ SPENT = 0.005
 MOST_BLOCKS = 12
 """What is open after so many stays open: four times as many would halve the intervals again."""
 STEPS = (
-    f"after {listed([str(blocks) for blocks in LOOKS])} blocks whoever is clearly behind stops, and so does a "
-    "question that is settled; the time that "
-    f"this saves goes into further blocks of the others, {MOST_BLOCKS} at most",
+    f"after {listed([str(blocks) for blocks in LOOKS])} blocks, a contestant that is clearly behind stops, "
+    "and so does a question that is settled; the time saved goes into further blocks of the others, "
+    f"{MOST_BLOCKS} at most",
 )
 """What a race does that depends on what it shows, as sentences."""
 SETTLED = (Outcome.WINNER, Outcome.TIE, Outcome.DOES_NOT_MATTER)

@@ -327,7 +327,7 @@ def said(compared: Compared) -> str:
         return f"{found}; but {figure.but}"
     if compared.holds is None:
         return (
-            f"{found}; requests were given up before it: raise --timeout (--drain for those in flight at the end), "
+            f"{found}; requests timed out before it: raise --timeout (--drain for those in flight at the end), "
             "or look at errors"
         )
     return found

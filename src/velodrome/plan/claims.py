@@ -154,7 +154,7 @@ class _Reader:
         """A check that nothing could fail is no check."""
         low, high, add = table.at_least, table.at_most, self.findings.add
         if low is None and high is None and table.equals is None:
-            add(at, "says not when it holds; give at_least, at_most or equals")
+            add(at, "does not state when it holds; give at_least, at_most or equals")
         elif table.equals is not None and (table.experiment is None or table.over is not None):
             add((*at, "equals"), "is for a fact of an experiment, without over; give at_least or at_most")
         elif table.equals is not None and (low is not None or high is not None):

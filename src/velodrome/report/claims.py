@@ -135,12 +135,12 @@ def bounds(one: Checked) -> str:
 
 
 def summary(claims: Sequence[Judged]) -> str:
-    """Return `4 hold, 1 does not hold here, 2 cannot be told`."""
+    """Return `4 hold, 1 does not hold here, 2 undecided`."""
     counts = Counter(one.judgement for one in claims)
     words = {
         Judgement.HOLDS: ("holds", "hold"),
         Judgement.FAILS: ("does not hold here", "do not hold here"),
-        Judgement.CANNOT_TELL: ("cannot be told", "cannot be told"),
+        Judgement.CANNOT_TELL: ("undecided", "undecided"),
     }
     return ", ".join(f"{counts[kind]} {words[kind][counts[kind] != 1]}" for kind in Judgement if counts[kind])
 

@@ -37,7 +37,7 @@ LONGEST_TITLE = 130
 LEAST = 1.5
 """Width of what is too short to be seen, in pixels."""
 BLOCKED, COMPUTED = COLOURS[1], COLOURS[0]
-NOT_TOLD = "this system does not tell"
+NOT_TOLD = "this system does not report it"
 
 Level = Sequence[float]
 """Low end, middle, high end."""

@@ -79,7 +79,7 @@ def recipe(found: Recipe, out: TextIO) -> None:
     out.write(f"{found.name}: an endpoint that {found.about}\n\n  {found.method} /{upload}{cookie}\n")
     out.writelines(f"  {_step(step)}\n" for step in found.steps)
     out.write(
-        f"\nA right answer has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n"
+        f"\nA correct response has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n"
     )
 
 
@@ -106,7 +106,7 @@ def _knobs(knobs: Mapping[str, KnobValue]) -> str:
 
 def studies(every: Iterable[tuple[Study, float, float]], groups: Sequence[str], out: TextIO) -> None:
     """List studies; each comes with the seconds its race takes, in full and in its quick form."""
-    table = [("study", "about", "quick", "asks")]
+    table = [("study", "about", "quick", "question")]
     table += [
         (study.name, quantity.duration(full), quantity.duration(quick), study.title)
         for study, full, quick in every

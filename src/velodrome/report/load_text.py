@@ -282,18 +282,18 @@ def bodies_sentence(generator: Mapping[str, Any]) -> str:
     sentence = f"Of {dropped} answers the kernel dropped the body unread: only its length was checked"
     every = generator["compared_every"]
     if every is None:
-        return f"{sentence} (--expect-body says what is right)."
+        return f"{sentence} (--expect-body names the correct one)."
     if every == 1:
-        return f"{sentence}; answers to requests that have a check were all read."
-    return f"{sentence}; one in {quantity.grouped(every)} was read and compared whole."
+        return f"{sentence}; all responses to requests with a check were read."
+    return f"{sentence}; one in {quantity.grouped(every)} was read and compared as a whole."
 
 
 def transport_sentence(generator: Mapping[str, Any]) -> str:
     """Say that the load changed its transport, and for which size of answers."""
     size = quantity.memory(generator["unread_bytes"])
     return (
-        f"The load went over to {generator['transport']}: its first answers had {size} on average that nobody looks "
-        "at, and there the kernel can drop them."
+        f"The load changed to {generator['transport']}: its first responses had {size} on average that nothing has to "
+        "inspect, and with that transport the kernel can drop them."
     )
 
 
@@ -321,12 +321,12 @@ def room_sentence(deliveries: Mapping[str, Any]) -> str:
         f"{quantity.grouped(deliveries[key])} {what}"
         for key, what in (
             ("again", "twice"),
-            ("late", "after they were given up"),
+            ("late", "after they had timed out"),
             ("strangers", "never sent"),
         )
         if deliveries[key]
     ]
-    return text + (f" Members also heard messages: {', '.join(beside)}." if beside else "")
+    return text + (f" Members also received messages: {', '.join(beside)}." if beside else "")
 
 
 def idle_sentence(idle: Mapping[str, Any]) -> str:
@@ -396,8 +396,8 @@ def _cure(example: Mapping[str, Any]) -> str:
     """Return what to do about a failure whose cause is plain, to follow it; mostly nothing."""
     if example["outcome"] == "bad_status" and REDIRECTED.match(str(example["text"])):
         return (
-            ". It redirects, and redirects are not followed: load the URL that it leads to (curl -I tells it), or "
-            "give --expect-status if to redirect is right"
+            ". It redirects, and redirects are not followed: load the URL that it leads to (curl -I shows it), or "
+            "give --expect-status if a redirect is correct"
         )
     return ""
 
@@ -441,7 +441,7 @@ def _faults(one: Mapping[str, Any]) -> str:
     return " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
 
 
-STEP_HEADS = ("step", "asked/s", "answered/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
+STEP_HEADS = ("step", "offered/s", "achieved/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
 
 
 def steps_table(document: Mapping[str, Any]) -> list[str]:

@@ -28,7 +28,7 @@ from velodrome.report.deployment import File, Full, Wishes
 from velodrome.report.typeset import columns, plural, visible
 
 FOR = {
-    Goal.CAPACITY: "the most answers a second",
+    Goal.CAPACITY: "the highest throughput",
     Goal.CPU: "the least CPU",
     Goal.MEMORY: "the least memory",
 }
@@ -139,7 +139,7 @@ def _about(found: Recommendation) -> Iterator[str]:
         yield visible(found.workers.sentence)
     if found.cold_start_s is not None:
         low, mid, high = (quantity.number(one, 2) for one in astuple(found.cold_start_s))
-        yield f"Cold start: {mid} s to the first right answer (between {low} and {high} s)."
+        yield f"Cold start: {mid} s to the first correct response (between {low} and {high} s)."
     if found.pasted is not None:
         yield visible(_as_pasted(found.pasted))
     if found.growth is not None:

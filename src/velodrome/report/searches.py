@@ -262,7 +262,7 @@ def _cold_start(took: Interval, count: int) -> str:
     """Return `Cold start, to the first right answer: 0.62 s (0.58 to 0.71 s, 6 boots).`"""
     low, mid, high = (quantity.number(one, 2) for one in (took.low, took.mid, took.high))
     of = f"{low} to {high} s, {plural(count, 'boot')}" if count > 1 else plural(count, "boot")
-    return f"Cold start, from its start to the first right answer: {mid} s ({of})."
+    return f"Cold start, from its start to the first correct response: {mid} s ({of})."
 
 
 def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:

@@ -192,7 +192,7 @@ def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reas
         most,
         instead,
         f"by arithmetic this carries at most {best.forecast.arithmetic}, which is {quantity.number(most / rate)} times "
-        f"the rate asked{then}",
+        f"the requested rate{then}",
     )
 
 

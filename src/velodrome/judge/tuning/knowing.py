@@ -285,7 +285,7 @@ class Confirmed:
         found = [self._of(likely) for likely, count in every if count >= ENOUGH]
         count = len(found)
         if count < 2:
-            raise ValueError("one start says nothing of how far starts differ")
+            raise ValueError("one start does not show how far starts differ")
         mean = math.fsum(found) / count
         between = math.fsum((one - mean) ** 2 for one in found) / (count - 1)
         half = student_t(count - 1, share) * math.sqrt(max(between, FINE**2) / count)

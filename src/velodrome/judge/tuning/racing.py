@@ -539,9 +539,13 @@ def _unsure(best: Arm) -> str:
         return best.capped
     if best.starts < LEAST_BOOTS:
         had = f"{best.starts} start{'' if best.starts == 1 else 's'}"
-        return f"of the best one's server {had} could be measured after it was chosen, and {LEAST_BOOTS} are needed"
+        return (
+            f"{had} of the best candidate could be measured after it was chosen, and {LEAST_BOOTS} are needed"
+        )
     if best.reported.high > VARIES * best.reported.low:
-        return "from start to start the best one holds different rates: this machine is too restless"
+        return (
+            "the rate of the best candidate differs too much from start to start: this machine is too noisy"
+        )
     return ""
 
 

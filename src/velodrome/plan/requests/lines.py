@@ -92,7 +92,7 @@ def _method(text: str, request: str) -> tuple[str, str]:
         )
     found = _METHOD.match(request)
     if found is None:
-        raise RequestLineError(text, "a path begins with /" if request else "nothing is asked")
+        raise RequestLineError(text, "a path begins with /" if request else "it is empty")
     method, rest = found[1].upper(), request[found.end() :]
     if method not in ALL:
         raise RequestLineError(text, f"'{found[1]}' is no method; there are {', '.join(ALL)}")

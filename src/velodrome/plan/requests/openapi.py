@@ -78,7 +78,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
         raise TooLargeError(str(path), place, f"{error} of operations that are written out") from error
     if not requests:
         why = (
-            f"it leaves nothing to ask: {left_out_sentence(left_out)}"
+            f"it leaves nothing to request: {left_out_sentence(left_out)}"
             if left_out
             else "it describes no operation"
         )
@@ -91,7 +91,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
 def _request(operation: Operation, wanted: Collection[str], before: int) -> Request:
     """Return the request of an operation, before which there are so many others. Raises UnfillableError."""
     if operation.method not in wanted:
-        raise UnfillableError("not among the methods asked for; it may change what is there")
+        raise UnfillableError("not among --methods; it may change data")
     if before >= lines.MOST:
         raise UnfillableError(f"a mix has {lines.MOST} requests at most")
     return operation.request()
@@ -113,9 +113,7 @@ def _document(path: Path) -> tuple[Node, int]:
         raise TooLargeError(str(path), error.place, error.budget) from error
     # YAML takes the unquoted version 2.0 for a number.
     if not isinstance(root, dict) or not isinstance(root.get("openapi", root.get("swagger")), str | float):
-        raise OpenApiError(
-            str(path), "it is no OpenAPI document: it has no field 'openapi' that says its version"
-        )
+        raise OpenApiError(str(path), "it is no OpenAPI document: it has no field 'openapi' with its version")
     return root, len(text)
 
 

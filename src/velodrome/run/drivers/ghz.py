@@ -120,7 +120,9 @@ def read(finished: Finished, load: Load) -> Report:
         hdr_sent=calls.histogram() if calls and right else None,
         series=calls.series(duration_s) if calls else (),
         examples=tuple(f"{text}, {times} times" for text, times in errors.items())[:5],
-        notes=() if calls else ("It told the first million calls one by one; its percentiles are of those.",),
+        notes=()
+        if calls
+        else ("It reported only the first million calls one by one; its percentiles are of those.",),
     )
 
 
