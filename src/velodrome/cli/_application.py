@@ -106,7 +106,7 @@ def _format_options(self: Any, ctx: Any, formatter: Any) -> None:
             panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             groups.setdefault(panel, []).append(record)
     # Those that every command has, --help among them, stand last.
-    for panel in sorted(groups, key=lambda one: (one != "Arguments", one == "Options")):
+    for panel in sorted(groups, key=lambda group: (group != "Arguments", group == "Options")):
         with formatter.section(panel):
             formatter.write_dl(groups[panel])
     if hasattr(self, "format_commands"):

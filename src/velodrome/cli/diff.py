@@ -172,7 +172,7 @@ def command(
             return
         found = diff.diff(spec, asked, run, BlockLines())
     else:
-        every = {str(one.name) for one in context.command.params} - OF_STORED
+        every = {str(param.name) for param in context.command.params} - OF_STORED
         if needless := apps.given(context, every):
             raise NeedlessOptionError(
                 needless, "stored runs are compared as they are; to race revisions name the --app"
@@ -212,8 +212,8 @@ def _write(found: Diff, form: Format, out: Path | None) -> None:
 
 def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:
     """Return what the command ends with: a broken threshold before one that cannot be decided."""
-    changes = {one.change for one in diff.differences} or {Change.INSUFFICIENT}
-    held = {one.held for one in diff.gates}
+    changes = {difference.change for difference in diff.differences} or {Change.INSUFFICIENT}
+    held = {gate.held for gate in diff.gates}
     if False in held or changes & {Change(one) for one in fail_on}:
         return FAILED
     if None in held or (fail_on and Change.INSUFFICIENT in changes):

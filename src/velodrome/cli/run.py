@@ -109,14 +109,14 @@ def command(
     decides = apps.trust(trust)
     with served_as(user, "", tell):
         if dry_run:
-            for one in study_file.members(study) if study_file.is_group(study) else (study,):
-                server.show_plan(race.dry_run(replace(spec, study=one), decides, out))
+            for member in study_file.members(study) if study_file.is_group(study) else (study,):
+                server.show_plan(race.dry_run(replace(spec, study=member), decides, out))
             return
         verdicts = (
             _race_group(spec, decides, out) if study_file.is_group(study) else [_race(spec, decides, out)]
         )
-    claims = [one for verdict in verdicts for one in verdict.claims]
-    failed = [one.claim.name for one in claims if one.judgement is Judgement.FAILS]
+    claims = [claim for verdict in verdicts for claim in verdict.claims]
+    failed = [claim.claim.name for claim in claims if claim.judgement is Judgement.FAILS]
     if strict and failed:
         raise ClaimsFailedError(study, failed)
 

@@ -148,9 +148,9 @@ def _bundled(side: Mapping[int, Histogram], size: int, percentile: float, cell: 
     return Series(values, noise=known.share, noise_df=known.df)
 
 
-def _histogram(one: Measurement, load: Load) -> Histogram:
+def _histogram(measurement: Measurement, load: Load) -> Histogram:
     """Return latencies from when requests were due; in a closed loop that is when they were sent."""
-    text = one.load.hdr_due if isinstance(load.pace, Open) else one.load.hdr_sent
+    text = measurement.load.hdr_due if isinstance(load.pace, Open) else measurement.load.hdr_sent
     try:
         return decode(text or "")
     except ValueError:
@@ -158,8 +158,8 @@ def _histogram(one: Measurement, load: Load) -> Histogram:
 
 
 def _answered(measured: Sequence[Measurement]) -> float:
-    span = sum(one.load.duration_s for one in measured)
-    return sum(one.load.answers for one in measured) / span if span else 0.0
+    span = sum(measurement.load.duration_s for measurement in measured)
+    return sum(measurement.load.answers for measurement in measured) / span if span else 0.0
 
 
 # --- The share of requests without a right answer, before and after.
@@ -348,13 +348,13 @@ def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
 
     Raises NotTwoSidesError when it has no such questions.
     """
-    questions = {one.name: one for one in run.header.study.questions}
+    questions = {question.name: question for question in run.header.study.questions}
     if BEFORE not in questions or AFTER not in questions:
         raise NotTwoSidesError((run.header.study.name,), list(questions), [])
     fields = [
         {
-            one.label: Cell(questions[name], one)
-            for one in runners(questions[name], run.trials, stacks, run.header.noise)
+            runner.label: Cell(questions[name], runner)
+            for runner in runners(questions[name], run.trials, stacks, run.header.noise)
         }
         for name in (BEFORE, AFTER)
     ]
@@ -471,11 +471,11 @@ def _other_load(
 def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
     """Yield what differs between the sides beside what is measured: interpreters, packages, limits."""
     told: dict[str, None] = {}
-    for one in pairings:
-        before, after = _last(one.before.runner), _last(one.after.runner)
+    for pairing in pairings:
+        before, after = _last(pairing.before.runner), _last(pairing.after.runner)
         if before is None or after is None:
             continue
-        called = one.before.runner.called
+        called = pairing.before.runner.called
         if before.python != after.python:
             told[f"{called}: Python {before.python} before, {after.python} after"] = None
         if before.trial.limits != after.trial.limits:
@@ -497,8 +497,8 @@ def _last(runner: Runner) -> Measurement | None:
 
 def _block_s(found: Sequence[Results], pairings: Sequence[Pairing]) -> float:
     """Return the seconds that one more block of both sides takes."""
-    both = [cell for one in pairings for cell in (one.before, one.after)]
+    both = [cell for pairing in pairings for cell in (pairing.before, pairing.after)]
     cells = {(cell.question.name, cell.runner.label) for cell in both}
     times = 1 if len(found) == 1 else 2
-    each = [one for run in found for one in run.trials]
+    each = [trial for run in found for trial in run.trials]
     return times * sum(block_s(each, [label], question) for question, label in cells)

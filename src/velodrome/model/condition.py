@@ -151,7 +151,7 @@ def comparisons(condition: Condition) -> tuple[Comparison, ...]:
     """Return every comparison in a condition."""
     if isinstance(condition, Comparison):
         return (condition,)
-    return tuple(one for part in condition.parts for one in comparisons(part))
+    return tuple(comparison for part in condition.parts for comparison in comparisons(part))
 
 
 def written(condition: Condition) -> str:

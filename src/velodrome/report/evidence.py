@@ -199,7 +199,10 @@ def facts(
         found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
         found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
         beside = [
-            f"{one.name} {one.version}" for r in results if isinstance(r, Measurement) for one in r.companions
+            f"{companion.name} {companion.version}"
+            for r in results
+            if isinstance(r, Measurement)
+            for companion in r.companions
         ]
         found["services"] = visible(", ".join(dict.fromkeys(beside)))
         found["placement"] = "; ".join((placed.enforced_by, *placed.notes))
@@ -383,8 +386,8 @@ def histories(answer: Answer, measured: Sequence[Measurement], style: Styles) ->
 
 def _by_label(measured: Sequence[Measurement]) -> Mapping[str, Sequence[Measurement]]:
     found: dict[str, list[Measurement]] = {}
-    for one in sorted(measured, key=lambda m: m.trial.block):
-        found.setdefault(one.trial.label, []).append(one)
+    for measurement in sorted(measured, key=lambda m: m.trial.block):
+        found.setdefault(measurement.trial.label, []).append(measurement)
     return found
 
 

@@ -121,7 +121,10 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
 
         found += [
             "",
-            *(f" {line}" for line in suspects.lines([Suspected(**one) for one in document["suspects"]])),
+            *(
+                f" {line}"
+                for line in suspects.lines([Suspected(**suspect) for suspect in document["suspects"]])
+            ),
         ]
     for flag in document.get("flags", ()):
         if flag == "unfair" and document.get("fairness"):
@@ -154,20 +157,20 @@ def agents_table(document: Mapping[str, Any]) -> list[str]:
         return []
     rows = [
         [
-            one["name"],
-            quantity.grouped(one["requests"]),
-            quantity.milliseconds(one["lag_p99_ms"]),
-            "" if one["cpu_share"] is None else f"{one['cpu_share'] * 100:.0f} %",
-            "" if one["steal_share"] is None else f"{one['steal_share'] * 100:.1f} %",
+            agent["name"],
+            quantity.grouped(agent["requests"]),
+            quantity.milliseconds(agent["lag_p99_ms"]),
+            "" if agent["cpu_share"] is None else f"{agent['cpu_share'] * 100:.0f} %",
+            "" if agent["steal_share"] is None else f"{agent['steal_share'] * 100:.1f} %",
             ""
-            if one["offset_ms"] is None
-            else f"{one['offset_ms']:+.3f} ± {quantity.milliseconds(one['uncertainty_ms'])}",
-            ", ".join(one["flags"]),
+            if agent["offset_ms"] is None
+            else f"{agent['offset_ms']:+.3f} ± {quantity.milliseconds(agent['uncertainty_ms'])}",
+            ", ".join(agent["flags"]),
         ]
-        for one in agents
+        for agent in agents
     ]
     head = ["agent", "requests", "lag p99 ms", "CPU", "steal", "clock ms", "flags"]
-    lost = [f"   ⚑ {one['name']} was lost: {one['lost']}" for one in agents if one["lost"]]
+    lost = [f"   ⚑ {agent['name']} was lost: {agent['lost']}" for agent in agents if agent["lost"]]
     return ["", *columns(head, rows, left=("clock ms", "flags")), *lost]
 
 
@@ -411,8 +414,8 @@ def requests_table(document: Mapping[str, Any]) -> list[str]:
     if not requests:
         return []
     loop = document["load"]["model"]
-    found = ["", *columns(REQUEST_HEADS, [_row(one, loop) for one in requests], left=("what",))]
-    unsent = document["requests"] - sum(one["requests"] for one in requests)
+    found = ["", *columns(REQUEST_HEADS, [_row(request, loop) for request in requests], left=("what",))]
+    unsent = document["requests"] - sum(request["requests"] for request in requests)
     if unsent > 0:
         found.append(f" {quantity.grouped(unsent)} were never sent, so none of them was drawn.")
     return found

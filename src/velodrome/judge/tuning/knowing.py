@@ -199,8 +199,8 @@ class Rates:
             # The forecast was wrong: look further out, around what did hold where that is more.
             self._range = (low / 8, high * 8) if found.low <= low * 1.1 else (low, high * 8)
             self._edge = Edge(*self._range, max(self._expected, self.highest_held))
-            for one in self._answers:
-                self._edge.learn(*one)
+            for answer in self._answers:
+                self._edge.learn(*answer)
             self._intervals.clear()
 
 

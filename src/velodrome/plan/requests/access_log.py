@@ -442,7 +442,7 @@ class _Reading:
             peak_10s_rps=self.rates.long_peak_rps,
             left_out=left_out,
             unreadable=self.unreadable,
-            drawn=sum("{{pick " in one.path and one.weight > MOST for one in requests),
+            drawn=sum("{{pick " in request.path and request.weight > MOST for request in requests),
         )
 
 

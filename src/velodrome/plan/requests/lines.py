@@ -155,8 +155,8 @@ def with_headers(requests: Sequence[Request], headers: Sequence[Header]) -> tupl
     """Return requests that all have these headers."""
     names = {name.lower() for name, _ in headers}
     return tuple(
-        replace(one, headers=(*(own for own in one.headers if own[0].lower() not in names), *headers))
-        for one in requests
+        replace(request, headers=(*(own for own in request.headers if own[0].lower() not in names), *headers))
+        for request in requests
     )
 
 

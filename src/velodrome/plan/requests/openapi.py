@@ -566,11 +566,11 @@ class Filling:
 
     def _first_of(self, alternatives: list[Any], name: str, depth: int) -> Any:
         why = UnfillableError(f"{name} is null")
-        for one in alternatives:
-            if kind(self._references.node(one)) == "null":
+        for alternative in alternatives:
+            if kind(self._references.node(alternative)) == "null":
                 continue
             try:
-                return self.value(one, name, depth + 1)
+                return self.value(alternative, name, depth + 1)
             except TooMuchError:
                 raise
             except UnfillableError as error:

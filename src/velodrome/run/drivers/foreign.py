@@ -403,7 +403,7 @@ def over_http(target: Target) -> Unfit | None:
 
 def open_to_all(arguments: Sequence[str]) -> Unfit | None:
     """Refuse a command line with a secret in it: every program of this machine can read it while the tool runs."""
-    if all(secrets.mask(one) == one for one in arguments):
+    if all(secrets.mask(argument) == argument for argument in arguments):
         return None
     can = (
         "it takes headers and URLs on its command line, which every program of this machine can read; velodrome "
