@@ -18,7 +18,7 @@ PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "from velodrome.cli.main import main; main()"
 )
-SILENT = re.compile(r"The target gave no right answer after [12] s of 3 s, ")
+SILENT = re.compile(r"The target gave no correct response after [12] s of 3 s, ")
 
 
 class Server:
@@ -92,7 +92,7 @@ def test_a_server_that_is_killed_fails_every_condition_though_few_requests_faile
     because = conditions["errors > 90%"]["because"]
     assert isinstance(because, list)
     assert because[0]["value"] < 0.9
-    assert because[0]["but"].startswith("the target gave no right answer after ")
+    assert because[0]["but"].startswith("the target gave no correct response after ")
 
 
 def test_so_does_one_that_hangs_and_of_which_no_request_failed() -> None:

@@ -46,7 +46,7 @@ def test_a_ramp_is_told_in_ten_parts(third_party: str) -> None:
 def test_the_report_has_a_line_for_each_piece(third_party: str) -> None:
     shown = load(third_party, "-R", "50:200ms,200:300ms,50:200ms").stdout
     assert "open loop, constant 50 to 50/s by way of 200 in 3 steps" in shown
-    assert "asked/s" in shown
+    assert "offered/s" in shown
     assert [line.split()[1:4] for line in shown.splitlines() if line.startswith(" at ")] == [
         ["0", "ms", "50"],
         ["200", "ms", "200"],

@@ -153,4 +153,4 @@ def test_all_figures_of_a_silent_target_are_beyond_their_limits() -> None:
     ):
         found = look_up(load_metric(name), False)
         assert found.beyond is beyond, name
-        assert found.but == ("the target gave no right answer after 7 s" if beyond else ""), name
+        assert found.but == ("the target gave no correct response after 7 s" if beyond else ""), name

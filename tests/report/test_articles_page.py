@@ -39,7 +39,7 @@ def test_a_run_is_kept_small_and_makes_a_page(tool: ModuleType, tmp_path: Path) 
     assert kept["io-models"].answers == ()
     assert kept["io-models"].claims == with_claims().claims
     text = tool.page(kept)
-    assert "In all: 1 holds, 1 does not hold here, 2 cannot be told." in text
+    assert "In all: 1 holds, 1 does not hold here, 2 undecided." in text
     assert "`velodrome run articles/io-models --quick`" in text
     assert "| throughput, gevent over sync | 2.63× | 2.6× \\[2.4, 2.9\\] | holds |" in text
     assert "- **canary**: No marker was lost &lt;b&gt;." in text

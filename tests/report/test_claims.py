@@ -22,7 +22,7 @@ def test_the_terminal_tells_claims_last_and_experiments_before() -> None:
     lines = [str(line) for line in terminal.verdict_lines(with_claims(), {}, 80)]
     text = "\n".join(lines)
     assert " Experiment canary: No marker was lost <b>." in lines
-    assert text.index("Experiment canary") < text.index(" 1 holds, 1 does not hold here, 2 cannot be told")
+    assert text.index("Experiment canary") < text.index(" 1 holds, 1 does not hold here, 2 undecided")
     assert "Claims" not in "\n".join(str(line) for line in terminal.verdict_lines(verdict(), {}, 80))
 
 
@@ -54,11 +54,11 @@ def test_a_verdict_with_claims_is_read_back_as_it_was(tmp_path: object) -> None:
         (Check(Figure("p99_ms", "q/a"), None, 1, None), "latency from due, 99 %, q/a"),
         (
             Check(Figure("cpu_us", "q/a"), Figure("cpu_us", "q/b"), 1, None),
-            "server CPU per right answer, q/a over q/b",
+            "server CPU per correct response, q/a over q/b",
         ),
         (
             Check(Figure("cpu_us", "q/a", "closed-4-idle950"), Figure("cpu_us", "q/a", "closed-4"), 1, None),
-            "server CPU per right answer, q/a (closed-4-idle950 over closed-4)",
+            "server CPU per correct response, q/a (closed-4-idle950 over closed-4)",
         ),
         (
             Check(Figure("thread_us", experiment="switch"), Figure("task_us", experiment="switch"), 1, None),

@@ -30,4 +30,4 @@ def test_every_recipe_says_what_a_right_answer_is() -> None:
     for recipe in catalog.recipes().values():
         out = io.StringIO()
         listing.recipe(recipe, out)
-        assert "A right answer has status 200" in out.getvalue()
+        assert "A correct response has status 200" in out.getvalue()

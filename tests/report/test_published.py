@@ -23,7 +23,7 @@ TABLES = (
                 Here(OURS, "velodrome", Interval(5405, 5810, 6245), limit="at least"),
             )),
             Line("say/threads", "grpcio · threads", "min_service_ms", None, (
-                Here(GHZ, "ghz", None, "ghz told no fastest request"),
+                Here(GHZ, "ghz", None, "ghz reported no fastest request"),
                 Here(OURS, "velodrome", Interval(9, 10, 18)),
             )),
             Line("say/aio", "grpc.aio", "throughput_rps", "clearly more", (

@@ -20,7 +20,7 @@ def test_the_answer_comes_first_and_what_to_paste_last() -> None:
     page = "\n".join(tune_text.lines(recommended()))
     order = [
         "→ gunicorn · gthread ×2, 16 threads: ",
-        "with p99 < 200ms (Poisson arrivals), the most answers a second of what was tried",
+        "with p99 < 200ms (Poisson arrivals), the highest throughput of what was tried",
         "Runner-up: uvicorn · uvloop ×2",
         "At 300/s for",
         f"deploy:  {COMMAND}",

@@ -225,12 +225,12 @@ def held(app: object) -> tuple[str, str]:
     Raises AppNotFoundError, AppInTestError or AppInProgramError, all UsageErrors.
     """
     holders = _holders(app)
-    others = [one for one in holders if one.module.__name__ != RUNNING]
-    apps = [one for one in others if not one.is_test]
+    others = [holder for holder in holders if holder.module.__name__ != RUNNING]
+    apps = [holder for holder in others if not holder.is_test]
     named = [getattr(app, "import_name", ""), getattr(app, "__module__", "")]
     # What says that it made it, then what does by its source, then what was imported first.
-    apps.sort(key=lambda one: (one.module.__name__ not in named, not one.defines))
-    alone = [one for one in others if not one.names_ours]
+    apps.sort(key=lambda holder: (holder.module.__name__ not in named, not holder.defines))
+    alone = [holder for holder in others if not holder.names_ours]
     if apps or alone:
         return (apps or alone)[0].importable
     if others:
@@ -242,7 +242,9 @@ def held(app: object) -> tuple[str, str]:
 
 def _holders(app: object) -> list[Holder]:
     modules = [
-        one for one in list(sys.modules.values()) if isinstance(one, ModuleType) and vars(one).get("__file__")
+        module
+        for module in list(sys.modules.values())
+        if isinstance(module, ModuleType) and vars(module).get("__file__")
     ]
     return [
         Holder(module, name)

@@ -42,8 +42,13 @@ class Examined(tables.Tabled):
     def rows(self) -> list[tables.Row]:
         """Return one row for each diagnosis."""
         return [
-            {"id": one.id, "verdict": str(one.ruling), "gain": one.gain, "reason": one.reason}
-            for one in self.examination.diagnoses
+            {
+                "id": diagnosis.id,
+                "verdict": str(diagnosis.ruling),
+                "gain": diagnosis.gain,
+                "reason": diagnosis.reason,
+            }
+            for diagnosis in self.examination.diagnoses
         ]
 
     def document(self) -> dict[str, Any]:
@@ -55,7 +60,7 @@ class Examined(tables.Tabled):
 
     @property
     def _sentence(self) -> str:
-        return ", ".join(one.id for one in self.causes) or "no cause was proven"
+        return ", ".join(diagnosis.id for diagnosis in self.causes) or "no cause was proven"
 
     def _repr_html_(self) -> str:
         return tables.table(self.examination.title, *tables.columns(self.rows()), [self._sentence])

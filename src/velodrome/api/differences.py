@@ -41,12 +41,14 @@ class Differences(tables.Tabled):
     @property
     def regressions(self) -> tuple[Difference, ...]:
         """The figures that became worse."""
-        return tuple(one for one in self.diff.differences if one.change is Change.REGRESSION)
+        return tuple(
+            difference for difference in self.diff.differences if difference.change is Change.REGRESSION
+        )
 
     @property
     def kept(self) -> bool | None:
         """Whether all thresholds were kept; None: that cannot be told of one."""
-        held = {one.held for one in self.diff.gates}
+        held = {gate.held for gate in self.diff.gates}
         return False if False in held else None if None in held else True
 
     def markdown(self) -> str:
@@ -61,23 +63,23 @@ class Differences(tables.Tabled):
         """Return one row a figure."""
         return [
             {
-                "question": one.question,
-                "contestant": one.contestant,
-                "load": one.load,
-                "metric": one.metric,
-                "before": one.before,
-                "after": one.after,
-                "low": one.interval.low if one.interval else None,
-                "ratio": one.interval.mid if one.interval else None,
-                "high": one.interval.high if one.interval else None,
-                "change": one.change.value,
-                "margin": one.margin,
-                "chance": one.chance,
-                "chance_in_all": one.chance_in_all,
-                "more_blocks": one.more_blocks,
-                "reason": one.reason,
+                "question": difference.question,
+                "contestant": difference.contestant,
+                "load": difference.load,
+                "metric": difference.metric,
+                "before": difference.before,
+                "after": difference.after,
+                "low": difference.interval.low if difference.interval else None,
+                "ratio": difference.interval.mid if difference.interval else None,
+                "high": difference.interval.high if difference.interval else None,
+                "change": difference.change.value,
+                "margin": difference.margin,
+                "chance": difference.chance,
+                "chance_in_all": difference.chance_in_all,
+                "more_blocks": difference.more_blocks,
+                "reason": difference.reason,
             }
-            for one in self.diff.differences
+            for difference in self.diff.differences
         ]
 
     def __repr__(self) -> str:

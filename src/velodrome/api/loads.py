@@ -130,7 +130,9 @@ class Loaded(tables.Tabled):
         return f"<{self.target} under {names.load(self.blocks.load)}: {shown}>"
 
     def _repr_html_(self) -> str:
-        rows = [(one.name, in_unit(one.interval, one.unit), one.missing) for one in self.figures]
+        rows = [
+            (figure.name, in_unit(figure.interval, figure.unit), figure.missing) for figure in self.figures
+        ]
         title = f"{self.target}, {names.load(self.blocks.load)}"
         return tables.table(title, ("", "[95 %]", ""), rows)
 
@@ -175,7 +177,7 @@ def load(
     terms = Terms(
         rate, connections, seconds_of(duration), seconds_of(warmup), seconds_of(timeout), blocks, arrivals
     )
-    one = Request(
+    request = Request(
         f"{method} {path}",
         path,
         method,
@@ -183,9 +185,11 @@ def load(
         expect_status=expect_status,
         expect_body=None if expect_body is None else Content.of(_bytes(expect_body)),
     )
-    if requests and one != Request("GET /"):
-        raise UsageError("requests say all that is asked: leave method, path, body and what is expected out")
-    mix = mix_of(requests) if requests else (one,)
+    if requests and request != Request("GET /"):
+        raise UsageError(
+            "requests define everything that is sent: leave out method, path, body and what is expected"
+        )
+    mix = mix_of(requests) if requests else (request,)
     if isinstance(target, str) and "://" in target:
         if of_app:
             raise UsageError(f"{', '.join(of_app)}: only for an app; {target} is served already")
@@ -207,11 +211,11 @@ def load(
         return Loaded(asked.app, load_blocks.load_app(asked, terms, on))
 
 
-def _of_url(url: str, one: Request) -> Target:
+def _of_url(url: str, request: Request) -> Target:
     """Return the target at a URL, which says the path itself."""
-    body = one.body.data if one.body else b""
-    right = one.expect_body.data if one.expect_body else None
-    return Target(url, one.method, one.headers, body, right, one.expect_status)
+    body = request.body.data if request.body else b""
+    right = request.expect_body.data if request.expect_body else None
+    return Target(url, request.method, request.headers, body, right, request.expect_status)
 
 
 def _of_paths(url: str, mix: Sequence[Request]) -> Target:

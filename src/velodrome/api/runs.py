@@ -48,12 +48,12 @@ class Run(tables.Tabled):
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """All that was measured, also what is set aside (`one.valid`)."""
-        return tuple(one for one in self.results.trials if isinstance(one, Measurement))
+        return tuple(trial for trial in self.results.trials if isinstance(trial, Measurement))
 
     @property
     def failures(self) -> tuple[Failed, ...]:
         """What could not be measured, each with its reason."""
-        return tuple(one for one in self.results.trials if isinstance(one, Failed))
+        return tuple(trial for trial in self.results.trials if isinstance(trial, Failed))
 
     def rows(self) -> list[tables.Row]:
         """Return one row a trial."""
@@ -90,16 +90,16 @@ def _standing(one: Any) -> tuple[str, ...]:
     )
 
 
-def _row(one: Result) -> tables.Row:
-    trial = one.trial
+def _row(result: Result) -> tables.Row:
+    trial = result.trial
     row: dict[str, Any] = {
         "question": trial.question,
         "contestant": trial.label,
         "stack": trial.contestant.stack,
         "load": trial.load.label,
         "block": trial.block,
-        "started_at": one.started_at,
-        "valid": isinstance(one, Measurement) and one.valid,
+        "started_at": result.started_at,
+        "valid": isinstance(result, Measurement) and result.valid,
         "throughput_rps": None,
         **{f"{name}_ms": None for name in _LATENCIES},
         "cpu_us": None,
@@ -107,18 +107,18 @@ def _row(one: Result) -> tables.Row:
         "requests": None,
         "ok": None,
         "flags": "",
-        "failed": one.reason if isinstance(one, Failed) else "",
+        "failed": result.reason if isinstance(result, Failed) else "",
     }
-    if isinstance(one, Failed):
+    if isinstance(result, Failed):
         return row
     return row | {
-        "throughput_rps": one.load.throughput_rps,
-        **{f"{name}_ms": getattr(one.load.due, name) for name in _LATENCIES},
-        "cpu_us": one.cpu_us_per_request,
-        "memory_bytes": one.memory_bytes,
-        "requests": one.load.requests,
-        "ok": one.load.ok,
-        "flags": ", ".join(sorted({flag.kind.value for flag in one.flags})),
+        "throughput_rps": result.load.throughput_rps,
+        **{f"{name}_ms": getattr(result.load.due, name) for name in _LATENCIES},
+        "cpu_us": result.cpu_us_per_request,
+        "memory_bytes": result.memory_bytes,
+        "requests": result.load.requests,
+        "ok": result.load.ok,
+        "flags": ", ".join(sorted({flag.kind.value for flag in result.flags})),
     }
 
 

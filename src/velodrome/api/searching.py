@@ -62,7 +62,7 @@ class Capacity(tables.Tabled):
         """Return one row for each load that was tried."""
         search = self.found.found
         tried: Sequence[Probe | Sample] = search.probes if isinstance(search, RateFound) else search.samples
-        return [asdict(one) for one in tried]
+        return [asdict(probe) for probe in tried]
 
     def __repr__(self) -> str:
         return f"<{self.title}: {self.sentence}>"
@@ -98,17 +98,17 @@ class Tuning(tables.Tabled):
         """Return one row a candidate, the best first."""
         return [
             {
-                "stack": one.candidate.contestant.stack,
-                "contestant": one.candidate.contestant.label,
-                "fate": one.fate.value,
-                "why": one.why,
-                "trials": one.trials,
-                "low": one.value.low if one.value else None,
-                "value": one.value.mid if one.value else None,
-                "high": one.value.high if one.value else None,
-                "memory_bytes": one.memory_bytes,
+                "stack": entry.candidate.contestant.stack,
+                "contestant": entry.candidate.contestant.label,
+                "fate": entry.fate.value,
+                "why": entry.why,
+                "trials": entry.trials,
+                "low": entry.value.low if entry.value else None,
+                "value": entry.value.mid if entry.value else None,
+                "high": entry.value.high if entry.value else None,
+                "memory_bytes": entry.memory_bytes,
             }
-            for one in self.recommendation.tuned.entries
+            for entry in self.recommendation.tuned.entries
         ]
 
     def document(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Tuning(tables.Tabled):
         return f"<{self.recommendation.of}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        said = [self.sentence, self.command, *(one.sentence for one in self.recommendation.mind)]
+        said = [self.sentence, self.command, *(reason.sentence for reason in self.recommendation.mind)]
         return tables.table(self.recommendation.of, *tables.columns(self.rows()), said)
 
 

@@ -59,7 +59,10 @@ Env = Annotated[
 ]
 EnvFile = Annotated[
     list[Path] | None,
-    _of_app("--env-file", help="File of environment variables, NAME=VALUE a line; --env wins; repeatable."),
+    _of_app(
+        "--env-file",
+        help="File of environment variables, one NAME=VALUE per line; --env overrides it; repeatable.",
+    ),
 ]
 Interface = Annotated[
     str,
@@ -85,7 +88,7 @@ Header = Annotated[
 ]
 HeaderFile = Annotated[
     list[Path] | None,
-    _of_requests("--header-file", help="File of such headers, one a line; repeatable."),
+    _of_requests("--header-file", help="File of such headers, one per line; repeatable."),
 ]
 Secret = Annotated[
     list[str] | None,

@@ -19,7 +19,7 @@ COMMANDS = {
     "diff": ("diff", "Show what became worse or better between two runs or revisions."),
     "load": ("load", "Load a URL and report latency and throughput."),
     "run": ("run", "Race the stacks of a study, or of a group of studies."),
-    "judge": ("judge", "Judge stored results again and write the reports anew."),
+    "judge": ("judge", "Judge stored results again and write their reports."),
     "agent": ("cluster", "Carry loads on this machine for commands on others."),
     "cluster": ("cluster", "List the agents of a coordinator, start one, make certificates."),
     "requests": ("requests", "Write the requests of an access log or OpenAPI document to a file."),
@@ -106,7 +106,7 @@ def _format_options(self: Any, ctx: Any, formatter: Any) -> None:
             panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             groups.setdefault(panel, []).append(record)
     # Those that every command has, --help among them, stand last.
-    for panel in sorted(groups, key=lambda one: (one != "Arguments", one == "Options")):
+    for panel in sorted(groups, key=lambda group: (group != "Arguments", group == "Options")):
         with formatter.section(panel):
             formatter.write_dl(groups[panel])
     if hasattr(self, "format_commands"):

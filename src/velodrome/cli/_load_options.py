@@ -92,7 +92,7 @@ Header = Annotated[
 ]
 HeaderFile = Annotated[
     list[str] | None,
-    Option("--header-file", metavar="PATH", help="File of such headers, one a line; repeatable."),
+    Option("--header-file", metavar="PATH", help="File of such headers, one per line; repeatable."),
 ]
 Secret = Annotated[
     list[str] | None,
@@ -348,7 +348,7 @@ class HttpOptions:
         """Return what the engine takes of it. Raises UsageError for what the file of requests says for each of them."""
         for option, value in self._of_each.items():
             if self.file is not None and value is not None:
-                raise UsageError(f"{option}: --requests-file says it for each request; write it there")
+                raise UsageError(f"{option}: --requests-file sets it for each request; write it there")
         return {
             # As curl does: a body that nobody reads is hardly meant.
             "method": self.method or ("GET" if self.body is None else "POST"),

@@ -59,16 +59,16 @@ def exit_code(document: Mapping[str, Any], found: Sequence[Decided]) -> int:
     """Return what the command ends with."""
     if LOST in document["flags"]:
         return UNABLE
-    if document["ok"] == 0 or any(one.holds for one in found):
+    if document["ok"] == 0 or any(decided.holds for decided in found):
         return FAILED
-    return CANNOT_TELL if any(one.holds is None for one in found) else 0
+    return CANNOT_TELL if any(decided.holds is None for decided in found) else 0
 
 
 def tell_conditions(document: Mapping[str, Any], stream: TextIO) -> None:
     """Write what did not pass: for whoever reads the document by a program."""
-    for one in document["conditions"]:
-        if one["holds"] is not False:
-            stream.write(f"velodrome: {one['sentence']}\n")
+    for condition in document["conditions"]:
+        if condition["holds"] is not False:
+            stream.write(f"velodrome: {condition['sentence']}\n")
 
 
 Hdr = Annotated[

@@ -107,8 +107,12 @@ def typed(
 
     signature = inspect.signature(command)
     declared = parameters(command)
-    typed_parameters = [one.replace(annotation=ours(name)) for name, one in signature.parameters.items()]
-    run.__annotations__ = {one.name: one.annotation for one in typed_parameters} | {"return": None}
+    typed_parameters = [
+        parameter.replace(annotation=ours(name)) for name, parameter in signature.parameters.items()
+    ]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in typed_parameters} | {
+        "return": None
+    }
     # What `inspect.signature` looks for first.
     vars(run)["__signature__"] = signature.replace(parameters=typed_parameters)
     return run

@@ -45,7 +45,7 @@ Knob = Annotated[list[str] | None, of_server(help="Another setting of the stack:
 Cpus = Annotated[
     int | None,
     of_server(
-        help="CPUs the answer is for, also more than this machine has (as many as placement gives the server)."
+        help="Number of CPUs that the answer is for, also more than this machine has (those that the server gets here)."
     ),
 ]
 Memory = Annotated[str, of_server(help="Memory limit of the server: 512MB, 1g.")]
@@ -60,7 +60,8 @@ Rate = Annotated[
 OfUsers = Annotated[
     Arrivals,
     of_load(
-        "--arrivals", help="How the requests of an open loop are spaced: as of independent users, or evenly."
+        "--arrivals",
+        help="Arrivals of the requests in an open loop: evenly spaced, or at random as from independent users.",
     ),
 ]
 Length = Annotated[str, of_load("-z", "--duration", help="Duration of each measurement.")]
@@ -69,7 +70,7 @@ Between = Annotated[
     of_load("--link", help="Emulate a network between client and server: rtt=160ms,rate=100mbit,loss=1%."),
 ]
 Wait = Annotated[bool, of_results("--wait", help="Wait while another velodrome measures.")]
-Paste = Annotated[bool, of_results("--paste", help="Give what to paste although nothing is settled.")]
+Paste = Annotated[bool, of_results("--paste", help="Print the lines to deploy even if nothing is settled.")]
 DryRun = Annotated[
     bool,
     of_results(

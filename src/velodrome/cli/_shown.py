@@ -72,7 +72,7 @@ class Shown(Quiet):
         paths = write_reports(judged)
         self._view.verdict(verdict, paths)
         standings = [standing for answer in verdict.answers for standing in answer.standings]
-        if all(one.failed for one in standings) and (standings or not verdict.findings):
+        if all(standing.failed for standing in standings) and (standings or not verdict.findings):
             raise NothingMeasuredError(paths["results"])
 
 
@@ -135,8 +135,8 @@ class DoctorLines(NumberedLines, Quiet):
 
     def screened(self, screens: Sequence[Evidence]) -> None:
         """Write what the screens saw."""
-        for one in screens:
-            tell(f"  {one.said}")
+        for evidence in screens:
+            tell(f"  {evidence.said}")
 
     def trying(self, fault: str, why: str, seconds: float) -> None:
         """Write what is tried next."""

@@ -63,7 +63,7 @@ def command(
         str, server.of_load("-z", "--duration", help="Duration of each load (3s; --closed 2s).")
     ] = "",
     budget: Annotated[
-        str, server.of_results(help="Time to measure for (as long as it takes); not with --closed.")
+        str, server.of_results(help="Time limit (as long as it takes); not with --closed.")
     ] = "",
     out: Annotated[
         Path | None, server.of_results(help="Folder for all measurements (runs/<date>-capacity-…).")

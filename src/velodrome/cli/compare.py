@@ -46,15 +46,17 @@ def command(
     connections: server.Connections = DEFAULTS.connections,
     rate: Annotated[
         float | None,
-        server.of_load(help="Requests per second of the open loop (one that all in question can carry)."),
+        server.of_load(help="Requests per second of the open loop (one that all likely winners can carry)."),
     ] = None,
     arrivals: server.OfUsers = INDEPENDENT,
     length: server.Length = "5s",
     blocks: Annotated[
         int | None,
-        server.of_load(min=1, help="Repeat every measurement so often (until it is settled)."),
+        server.of_load(min=1, help="Number of repeats of everything (until it is settled)."),
     ] = None,
-    budget: Annotated[str, server.of_results(help="Time to settle it in (what 3 blocks of all take).")] = "",
+    budget: Annotated[
+        str, server.of_results(help="Time limit (what 3 blocks of all contestants take).")
+    ] = "",
     stack: Annotated[
         list[str] | None,
         server.of_server(help="Only this stack, or yours in ./mine.py (all that can serve it); repeatable."),

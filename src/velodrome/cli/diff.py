@@ -100,7 +100,9 @@ def command(
     allow_sdist: apps.AllowSdist = False,
     stack: Annotated[
         list[str] | None,
-        server.of_server(help="Serve it on this stack, or yours in ./mine.py (a common one); repeatable."),
+        server.of_server(
+            help="Serve the app on this stack, or on yours in ./mine.py (a common one); repeatable."
+        ),
     ] = None,
     workers: server.Workers = None,
     connections: server.Connections = DEFAULTS.connections,
@@ -111,7 +113,7 @@ def command(
     memory: server.Memory = "",
     link: server.Between = "",
     blocks: Annotated[
-        int | None, server.of_load(min=1, help="Revisions: measure so many blocks, settled or not.")
+        int | None, server.of_load(min=1, help="Two revisions: measure exactly this many blocks.")
     ] = None,
     budget: Annotated[
         str, server.of_results(help="Revisions: start no block that would end after this time.")
@@ -170,7 +172,7 @@ def command(
             return
         found = diff.diff(spec, asked, run, BlockLines())
     else:
-        every = {str(one.name) for one in context.command.params} - OF_STORED
+        every = {str(param.name) for param in context.command.params} - OF_STORED
         if needless := apps.given(context, every):
             raise NeedlessOptionError(
                 needless, "stored runs are compared as they are; to race revisions name the --app"
@@ -210,8 +212,8 @@ def _write(found: Diff, form: Format, out: Path | None) -> None:
 
 def exit_code(diff: Diff, fail_on: Sequence[FailOn]) -> int:
     """Return what the command ends with: a broken threshold before one that cannot be decided."""
-    changes = {one.change for one in diff.differences} or {Change.INSUFFICIENT}
-    held = {one.held for one in diff.gates}
+    changes = {difference.change for difference in diff.differences} or {Change.INSUFFICIENT}
+    held = {gate.held for gate in diff.gates}
     if False in held or changes & {Change(one) for one in fail_on}:
         return FAILED
     if None in held or (fail_on and Change.INSUFFICIENT in changes):

@@ -29,7 +29,7 @@ def command(
         Path | None, of_results("--junit", help="Write the claims to this file, as a JUnit report.")
     ] = None,
 ) -> None:
-    """Judge stored results again and write the reports anew; several runs of one study are judged together."""
+    """Judge stored results again and write their reports; several runs of one study are judged together."""
     with heavy:
         from velodrome.cli._shown import write_reports  # noqa: PLC0415
         from velodrome.guest import catalog  # noqa: PLC0415

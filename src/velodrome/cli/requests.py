@@ -47,7 +47,9 @@ def command(
     if not sys.stdout.isatty():
         for sentence in comments:
             print(visible(sentence), file=sys.stderr)
-    print(visible(written.file_text([withheld(one, names) for one in asked], comments), LINES), end="")
+    print(
+        visible(written.file_text([withheld(request, names) for request in asked], comments), LINES), end=""
+    )
 
 
 def register(app: typer.Typer) -> None:

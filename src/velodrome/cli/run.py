@@ -51,18 +51,22 @@ def command(
         bool, _of_study("--quick", help="Run the study's quick form: minutes, not hours.")
     ] = False,
     profile: Annotated[
-        bool, _of_study("--profile", help="Sample the stacks of every server under load, after the race.")
+        bool,
+        _of_study("--profile", help="Profile the call stacks of every server under load, after the race."),
     ] = False,
     strict: Annotated[
         bool, server.of_results("--strict", help="Exit with code 1 if a claim does not hold.")
     ] = False,
     blocks: Annotated[int | None, _of_study(help="Number of repeats, instead of the study's.")] = None,
-    budget: Annotated[str, server.of_results(help="Time to measure for, instead of the study's.")] = "",
+    budget: Annotated[str, server.of_results(help="Time limit, instead of the study's.")] = "",
     seed: Annotated[
         int | None, _of_study(help="Seed of the order of trials, instead of the study's.")
     ] = None,
     link: Annotated[
-        str, server.of_load(help="Network of questions without one: rtt=160ms,rate=100mbit,loss=1%.")
+        str,
+        server.of_load(
+            help="Emulate a network for questions without a link: rtt=160ms,rate=100mbit,loss=1%."
+        ),
     ] = "",
     python: Annotated[str, server.of_server(help="Interpreter of the servers: a version or a path.")] = "",
     wait: server.Wait = False,
@@ -110,14 +114,14 @@ def command(
     decides = apps.trust(trust)
     with served_as(user, "", tell):
         if dry_run:
-            for one in study_file.members(study) if study_file.is_group(study) else (study,):
-                server.show_plan(race.dry_run(replace(spec, study=one), decides, out))
+            for member in study_file.members(study) if study_file.is_group(study) else (study,):
+                server.show_plan(race.dry_run(replace(spec, study=member), decides, out))
             return
         verdicts = (
             _race_group(spec, decides, out) if study_file.is_group(study) else [_race(spec, decides, out)]
         )
-    claims = [one for verdict in verdicts for one in verdict.claims]
-    failed = [one.claim.name for one in claims if one.judgement is Judgement.FAILS]
+    claims = [claim for verdict in verdicts for claim in verdict.claims]
+    failed = [claim.claim.name for claim in claims if claim.judgement is Judgement.FAILS]
     if strict and failed:
         raise ClaimsFailedError(study, failed)
 

@@ -57,7 +57,7 @@ def command(
     teardown: apps.Teardown = "",
     user: apps.User = "",
     allow_sdist: apps.AllowSdist = False,
-    budget: Annotated[str, server.of_results(help="Time to measure for.")] = "10m",
+    budget: Annotated[str, server.of_results(help="Time limit.")] = "10m",
     paste: server.Paste = False,
     out: Annotated[
         Path | None, server.of_results(help="Folder for all measurements (runs/<date>-tune-…).")

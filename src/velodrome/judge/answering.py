@@ -94,7 +94,7 @@ def above(
     return [
         f"{runner.called} did {rate(measured[runner.label].mid)}, more than arithmetic allows it "
         f"({ceilings[runner.label].arithmetic}): either it waits less than the recipe says or it serves "
-        "more at once than its description tells. Do not trust this row before you know which."
+        "more at once than its description says. Do not trust this row before you know which."
         for runner in runners
         if runner.label in measured
         and runner.label in ceilings
@@ -165,18 +165,18 @@ def why(case: Case, outcome: Outcome, first: Sequence[str], said: str) -> list[s
 def nothing_valid(case: Case) -> str:
     """Return why nobody could be ranked."""
     load = case.load
-    valid = [one for runner in case.field for one in runner.valid_under(load)]
+    valid = [measurement for runner in case.field for measurement in runner.valid_under(load)]
     if (
         valid
         and not isinstance(load.pace, Closed)
-        and all(one.load.due.mean is None for one in valid if one.load.ok)
+        and all(measurement.load.due.mean is None for measurement in valid if measurement.load.ok)
     ):
-        return f"{load.driver} does not tell latency from when requests were due, and at one rate that is what counts"
+        return f"{load.driver} does not report latency from when requests were due, which is what counts at one rate"
     kinds = [
         flag.sentence.rstrip(".")
         for runner in case.field
-        for one in runner.under(case.load)
-        for flag in one.flags
+        for measurement in runner.under(case.load)
+        for flag in measurement.flags
         if flag.severity is Severity.INVALID
     ]
     if kinds:
@@ -185,7 +185,7 @@ def nothing_valid(case: Case) -> str:
     reasons = [failure.reason.rstrip(".") for runner in case.field for failure in runner.failed]
     if reasons:
         return f"no contestant could be measured, most often so: {max(reasons, key=reasons.count)}"
-    return "no right answer was given" if any(one.measured for one in case.field) else "nothing was run"
+    return "no response was correct" if any(runner.measured for runner in case.field) else "nothing was run"
 
 
 def _connections(case: Case, ranked: Sequence[Runner]) -> list[str]:
@@ -267,7 +267,7 @@ def _latency(case: Case, first: Sequence[str]) -> list[str]:
 
 def _why_that_rate(case: Case) -> list[str]:
     look = case.question.look
-    slowest = next((one for one in case.field if look and one.label == look.slowest), None)
+    slowest = next((runner for runner in case.field if look and runner.label == look.slowest), None)
     if look is None or look.rate is None or slowest is None:
         return []
     answered = look.answered_rps[look.slowest]
@@ -287,7 +287,9 @@ def _own(case: Case, outcome: Outcome) -> list[str]:
 
 
 def _share_sentence(case: Case, share: OwnShare) -> str:
-    called = next((one.called for one in case.field if one.label == share.contestant), share.contestant)
+    called = next(
+        (runner.called for runner in case.field if runner.label == share.contestant), share.contestant
+    )
     return share_sentence(share, called)
 
 
@@ -296,7 +298,7 @@ def _steps(case: Case) -> list[str]:
     found = []
     for load in case.question.loads:
         if isinstance(load.pace, Schedule):
-            views = {one.called: view for one in case.field if (view := latency_view(one, load))}
+            views = {runner.called: view for runner in case.field if (view := latency_view(runner, load))}
             found += steps_sentence(load, views)
     return found
 
@@ -323,7 +325,10 @@ def _set_aside_best(case: Case, fastest: float) -> list[str]:
 
 def _reason(runner: Runner, load: Load) -> str:
     sentences = [
-        flag.sentence for one in runner.under(load) for flag in one.flags if flag.severity is Severity.INVALID
+        flag.sentence
+        for measurement in runner.under(load)
+        for flag in measurement.flags
+        if flag.severity is Severity.INVALID
     ]
     return sentences[0] if sentences else "it has no valid measurement"
 
@@ -378,7 +383,7 @@ def answer(
         for row in standings(question, field, ranking)
     ]
     said = _sentence(case, outcome, first)
-    measured = next((one for runner in field for one in runner.measured), None)
+    measured = next((measurement for runner in field for measurement in runner.measured), None)
     scope = _scope(question, measured)
     check = by_label.get(best.label) if best else None
     told = [one for one in by_label.values() if one is check or one.survived is False]
@@ -414,10 +419,10 @@ def _checks(
     checks: Sequence[Measurement | Failed],
     counts: Sequence[int],
 ) -> dict[str, WorkerCheck]:
-    own = [one for one in checks if one.trial.question == question.name]
+    own = [measurement for measurement in checks if measurement.trial.question == question.name]
     if not counts:
         return {}
-    found = {one.label: workers.checked(one.contestant, one.stack, counts, own) for one in field}
+    found = {runner.label: workers.checked(runner.contestant, runner.stack, counts, own) for runner in field}
     return {label: replace(check, contestant=label) for label, check in found.items() if check is not None}
 
 
@@ -449,7 +454,7 @@ def _workers(runner: Runner) -> int:
 def _deployed(case: Case, best: Runner, rows: Sequence[Standing]) -> str:
     """Return what to paste; with fewer workers where more of them bring nothing."""
     check, app = case.checks.get(best.label), case.question.app
-    measured = next((one for one in best.measured if one.command), None)
+    measured = next((measurement for measurement in best.measured if measurement.command), None)
     if check and app and best.stack and measured is not None and _fewer(best, check):
         fewer = workers.with_workers(best.contestant, check.scales_to or 1)
         pasted = deploying_app.deploy(app, fewer, best.stack, measured.packages)
@@ -472,7 +477,7 @@ def with_paste(verdict: Verdict) -> Verdict:
 
 def _limit(case: Case, best: Runner) -> str:
     """Return what limited the recommended one, from its block of median throughput; nothing for an open loop."""
-    measured = sorted(best.counted_under(case.load), key=lambda one: one.load.throughput_rps)
+    measured = sorted(best.counted_under(case.load), key=lambda measurement: measurement.load.throughput_rps)
     if not measured:
         return ""
     middle = measured[len(measured) // 2]
@@ -519,8 +524,8 @@ def _recommended(case: Case) -> tuple[str, ...]:
     if len(reached) > 1:
         first = tuple(reached)
     runners = [case.runner(label) for label in first]
-    frugal = _least(first, [found for one in runners if (found := cpu_cost(one, case.load))])
-    small = _least(frugal, [found for one in runners if (found := memory_use(one, case.load))])
+    frugal = _least(first, [found for runner in runners if (found := cpu_cost(runner, case.load))])
+    small = _least(frugal, [found for runner in runners if (found := memory_use(runner, case.load))])
 
     def place(label: str) -> tuple[bool, bool, bool, float]:
         cpu = case.costs[label].mid if label in case.costs else float("inf")
@@ -531,12 +536,12 @@ def _recommended(case: Case) -> tuple[str, ...]:
 
 def _least(labels: Sequence[str], samples: Sequence[Sample]) -> Sequence[str]:
     """Return who is not told from the least, and who is within 5 % of it: by so much nobody decides."""
-    found = [one for one in samples if one.label in labels]
+    found = [sample for sample in samples if sample.label in labels]
     if not found:
         return labels
     comparison = Comparison(found)
-    least = min((one.label for one in found), key=lambda label: comparison.alone(label).mid)
-    pairs = {one.label: comparison.pair(one.label, least) for one in found}
+    least = min((sample.label for sample in found), key=lambda label: comparison.alone(label).mid)
+    pairs = {sample.label: comparison.pair(sample.label, least) for sample in found}
     return [
         label
         for label, pair in pairs.items()
@@ -608,8 +613,8 @@ def _sentence(case: Case, outcome: Outcome, first: Sequence[str]) -> str:
 
 def _slower(case: Case, first: Sequence[str], fastest: float) -> str:
     """Return the ceiling people most need to hear of: that of sync workers, the highest of several."""
-    rest = [one for one in case.field if one.label not in first]
-    workers = [one for one in rest if one.stack and one.stack.slots is one_per_worker]
+    rest = [runner for runner in case.field if runner.label not in first]
+    workers = [runner for runner in rest if runner.stack and runner.stack.slots is one_per_worker]
     told = (
         cannot_exceed(workers, case.ceilings, fastest)[-1:] or cannot_exceed(rest, case.ceilings, fastest)[:1]
     )
@@ -623,7 +628,7 @@ def _winner(case: Case, label: str) -> str:
     others = [other for other in case.ranking.order if other != label and other not in case.ranking.spoilt]
     pair = case.ranking.over(others[0], label) if others else None
     if pair is None:
-        only = "that gave a right answer" if others else "that could be ranked"
+        only = "with a correct response" if others else "that could be ranked"
         only = "that did not spoil blocks by itself" if case.ranking.spoilt and not others else only
         return f"{called}, {_figure(case, label)}, the only one {only}"
     least = "at least " if case.ranking.side(label) is Side.AT_LEAST else ""
@@ -664,10 +669,10 @@ def _to_settle(
         allowed = exact(case.ceilings[first[0]].rps)
         return (
             f"{at_once(case.load)} allow no more than {allowed}: more of them, "
-            "not more blocks, would tell these apart"
+            "not more blocks, would separate these"
         )
     if any(ranking.side(label) is Side.AT_LEAST for label in first):
-        return "the generator was the limit: more CPUs for it, not more blocks, would tell"
+        return "the generator was the limit: more CPUs for it, not more blocks, would decide"
     pairs = [pair for label in ranking.first if (pair := ranking.to_best.get(label))]
     if not pairs:
         return ""

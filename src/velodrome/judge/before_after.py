@@ -76,7 +76,7 @@ def compared(metric: str, before: Cell, after: Cell, load: Load, paired: bool) -
         return _latency(percentile, (before, after), load, paired)
     taken_as = _taken_as(metric, load)
     if not taken_as:
-        return Missing(f"{load.driver} tells no {metric} of each block")
+        return Missing(f"{load.driver} reports no {metric} for single blocks")
     numbers = [TAKING[taken_as].take(cell, load) for cell in (before, after)]
     series: list[Series] = []
     for number in numbers:
@@ -108,7 +108,7 @@ def _series(number: Number) -> Series | Missing:
         return Missing(f"it is {number.limit.side} what was measured; {number.limit.cure}")
     if isinstance(number, Series | Missing):
         return number
-    return Missing("it is not told block by block")
+    return Missing("it is not known block by block")
 
 
 def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bool) -> Compared | Missing:
@@ -119,7 +119,7 @@ def _latency(percentile: float, cells: tuple[Cell, Cell], load: Load, paired: bo
             return valid
         if isinstance(load.pace, Open) and _answered(valid) < BEHIND * load.pace.rate:
             return Missing(
-                f"{cell.runner.called} fell behind {load.label}: latency would tell how long it ran"
+                f"{cell.runner.called} fell behind {load.label}: its latency depends on how long it ran"
             )
         sides.append({one.trial.block: _histogram(one, load) for one in valid})
     if paired:
@@ -148,9 +148,9 @@ def _bundled(side: Mapping[int, Histogram], size: int, percentile: float, cell: 
     return Series(values, noise=known.share, noise_df=known.df)
 
 
-def _histogram(one: Measurement, load: Load) -> Histogram:
+def _histogram(measurement: Measurement, load: Load) -> Histogram:
     """Return latencies from when requests were due; in a closed loop that is when they were sent."""
-    text = one.load.hdr_due if isinstance(load.pace, Open) else one.load.hdr_sent
+    text = measurement.load.hdr_due if isinstance(load.pace, Open) else measurement.load.hdr_sent
     try:
         return decode(text or "")
     except ValueError:
@@ -158,8 +158,8 @@ def _histogram(one: Measurement, load: Load) -> Histogram:
 
 
 def _answered(measured: Sequence[Measurement]) -> float:
-    span = sum(one.load.duration_s for one in measured)
-    return sum(one.load.answers for one in measured) / span if span else 0.0
+    span = sum(measurement.load.duration_s for measurement in measured)
+    return sum(measurement.load.answers for measurement in measured) / span if span else 0.0
 
 
 # --- The share of requests without a right answer, before and after.
@@ -253,7 +253,7 @@ def failing(before: Cell, after: Cell, load: Load) -> Failing | Missing:
             return seen
         counts = [(max(failures(one, load), 0), one.load.requests) for one in seen if one.load.requests]
         if not counts:
-            return Missing(f"nothing was asked of {cell.runner.called} under {load.label}")
+            return Missing(f"no request was sent to {cell.runner.called} under {load.label}")
         sides.append([(min(failed, asked), asked) for failed, asked in counts])
     return Failing(sides[0], sides[1])
 
@@ -350,13 +350,13 @@ def revisions(run: Results, stacks: Mapping[str, Stack]) -> Sides:
 
     Raises NotTwoSidesError when it has no such questions.
     """
-    questions = {one.name: one for one in run.header.study.questions}
+    questions = {question.name: question for question in run.header.study.questions}
     if BEFORE not in questions or AFTER not in questions:
         raise NotTwoSidesError((run.header.study.name,), list(questions), [])
     fields = [
         {
-            one.label: Cell(questions[name], one)
-            for one in runners(questions[name], run.trials, stacks, run.header.noise)
+            runner.label: Cell(questions[name], runner)
+            for runner in runners(questions[name], run.trials, stacks, run.header.noise)
         }
         for name in (BEFORE, AFTER)
     ]
@@ -473,11 +473,11 @@ def _other_load(
 def _changed(pairings: Sequence[Pairing]) -> Iterator[str]:
     """Yield what differs between the sides beside what is measured: interpreters, packages, limits."""
     told: dict[str, None] = {}
-    for one in pairings:
-        before, after = _last(one.before.runner), _last(one.after.runner)
+    for pairing in pairings:
+        before, after = _last(pairing.before.runner), _last(pairing.after.runner)
         if before is None or after is None:
             continue
-        called = one.before.runner.called
+        called = pairing.before.runner.called
         if before.python != after.python:
             told[f"{called}: Python {before.python} before, {after.python} after"] = None
         if before.trial.limits != after.trial.limits:
@@ -499,8 +499,8 @@ def _last(runner: Runner) -> Measurement | None:
 
 def _block_s(found: Sequence[Results], pairings: Sequence[Pairing]) -> float:
     """Return the seconds that one more block of both sides takes."""
-    both = [cell for one in pairings for cell in (one.before, one.after)]
+    both = [cell for pairing in pairings for cell in (pairing.before, pairing.after)]
     cells = {(cell.question.name, cell.runner.label) for cell in both}
     times = 1 if len(found) == 1 else 2
-    each = [one for run in found for one in run.trials]
+    each = [trial for run in found for trial in run.trials]
     return times * sum(block_s(each, [label], question) for question, label in cells)

@@ -109,7 +109,7 @@ def silent_after(document: Mapping[str, Any]) -> float | None:
 
 def silence_sentence(after_s: float) -> str:
     """Return what a silence is, as the beginning of a sentence or a part of one: without its end."""
-    return f"the target gave no right answer after {quantity.span(after_s)}"
+    return f"the target gave no correct response after {quantity.span(after_s)}"
 
 
 def _asked(silent: Sequence[Mapping[str, Any]]) -> bool:
@@ -188,7 +188,7 @@ def _nothing(told: Evidence) -> Found | None:
     if told.ok == 0:
         return (
             Limit.UNKNOWN,
-            "Cannot tell what the limit was: no right answer came, so this says nothing of speed.",
+            "Cannot tell what the limit was: no response was correct, so this says nothing about speed.",
         )
     return None
 
@@ -238,7 +238,7 @@ def _generator(told: Evidence) -> Found | None:
         ),
         GeneratorFault.LAGGED: (
             f"it sent one request in a hundred {quantity.milliseconds(told.lag_p99_ms)} ms late or more. {ours}: "
-            f"leave it a CPU of its own, {_thread(told)}or ask for less."
+            f"leave it a CPU of its own, {_thread(told)}or lower the rate."
         ),
     }
     return None if fault is None else (Limit.GENERATOR, f"The generator was the limit: {said[fault]}")
@@ -265,13 +265,13 @@ def _open(told: Evidence) -> Found:
     if asked is None or told.answered_rps >= KEPT_UP * asked:
         return (
             Limit.SCHEDULE,
-            "Nobody was at the limit: the schedule asked for no more, and the server kept up.",
+            "Nothing was at its limit: the schedule had no higher rate, and the server kept up.",
         )
     if (stuck := _stuck(told)) is not None:
         return stuck
     why = because_of_server(told.server)
     return Limit.SERVER, (
-        f"The server was the limit: it was asked {quantity.rate(asked)} and gave {answered} right answers{why}."
+        f"The server was the limit: the rate was {quantity.rate(asked)}, and it gave {answered} correct responses{why}."
     )
 
 

@@ -59,8 +59,8 @@ TOLERANCE = 0.05
 
 def contradictions(claim: Claim) -> tuple[str, ...]:
     """Return a sentence for each contradiction in what was published; none where the figures agree."""
-    found = [beyond_littles_law(one) for one in claim.arithmetic]
-    found += [beside_its_table(one) for one in claim.contradictions]
+    found = [beyond_littles_law(arithmetic) for arithmetic in claim.arithmetic]
+    found += [beside_its_table(contradiction) for contradiction in claim.contradictions]
     return tuple(filter(None, found))
 
 
@@ -119,16 +119,16 @@ class Evidence:
         for runner in self._field(question):
             if runner.contestant == contestant:
                 profiles = [
-                    one
-                    for one in self.profiles
-                    if one.trial.question == question.name and one.trial.contestant == contestant
+                    profile
+                    for profile in self.profiles
+                    if profile.trial.question == question.name and profile.trial.contestant == contestant
                 ]
                 return Cell(question, runner, profiles, bound_ms)
         return Missing(self._why_not(question, contestant))
 
     def finding(self, name: str) -> Finding | Missing:
         """Return what an experiment came to, or why it came to nothing."""
-        found = [one for one in self.findings if one.experiment.name == name]
+        found = [finding for finding in self.findings if finding.experiment.name == name]
         if not found:
             skipped = " (the quick form leaves it out)" if self.study.skips(name) else ""
             return Missing(f"the experiment {name} was not run{skipped}")
@@ -141,7 +141,11 @@ class Evidence:
         return found or Missing(f"{question.name} has no load {label}")
 
     def _every_pair(self) -> list[tuple[Question, Contestant]]:
-        return [(question, one) for question in self.study.questions for one in self.study.contestants]
+        return [
+            (question, contestant)
+            for question in self.study.questions
+            for contestant in self.study.contestants
+        ]
 
     def _field(self, question: Question) -> list[Runner]:
         if question.name not in self._fields:
@@ -241,12 +245,12 @@ def _over(number: Series | Known, other: Series | Known) -> Measured | Missing:
     return Measured(pair.ratio, limit, comparison, pair, pair.blocks)
 
 
-def _apart(one: Measured, other: Measured) -> Measured | Missing:
+def _apart(measured: Measured, other: Measured) -> Measured | Missing:
     """Return the ratio of two numbers that no block pairs: as wide as both together allow."""
-    a, b = one.interval, other.interval
+    a, b = measured.interval, other.interval
     if b.mid == 0:
         return Missing("it would be divided by nothing: the other number is 0")
-    limit = _limit(one, other)
+    limit = _limit(measured, other)
     if isinstance(limit, Missing):
         return limit
     return Measured(Interval(a.low / b.high, a.mid / b.mid, a.high / b.low if b.low else math.inf), limit)
@@ -270,9 +274,9 @@ def _quotient(number: Series | Known, other: Series | Known) -> Series | Known |
     return Series(values, math.hypot(number.grain, other.grain), noise, limit, df, number.hosts)
 
 
-def _limit(one: Series | Measured, other: Series | Measured) -> Limit | Missing | None:
+def _limit(series: Series | Measured, other: Series | Measured) -> Limit | Missing | None:
     """Return how a quotient is bounded by the limits of both, if it can be."""
-    above, below = one.limit, other.limit.flipped if other.limit else None
+    above, below = series.limit, other.limit.flipped if other.limit else None
     if above and below and above.side is not below.side:
         return Missing(f"both reach the end of what was tried; {above.cure} for both")
     return above or below
@@ -309,7 +313,7 @@ def _crowded(found: Measured, needs_cpus: int) -> str:
                 taken = percent(result.shared_share)
                 shared = f", and its load used {taken} of one of them" if result.server_cpus < given else ""
                 return (
-                    f"cannot be told on this machine: it needs {needs_cpus} CPUs for the server; here it had "
+                    f"undecided on this machine: it needs {needs_cpus} CPUs for the server; here it had "
                     f"{given} of {every}{shared}"
                 )
     return ""
@@ -373,7 +377,7 @@ def _by_facts(one: Check, evidence: Evidence) -> Checked:
     facts: list[Fact] = []
     for name in names:
         if finding.facts.get(name) is None:
-            said = finding.sentence if finding.facts.get("timed_out") else f"it told no {name}"
+            said = finding.sentence if finding.facts.get("timed_out") else f"it reported no {name}"
             reason = f"the experiment {finding.experiment.name}: {said}"
             return Checked(one, Judgement.CANNOT_TELL, None, reason=reason)
         facts.append(finding.facts[name])
@@ -414,12 +418,12 @@ def _judge(claim: Claim, evidence: Evidence) -> Judged:
     return Judged(claim, judgement, shown, reason, tuple(map(sentence, contradictions(claim))))
 
 
-def _beside(one: Checked, judgement: Judgement) -> Checked:
+def _beside(checked: Checked, judgement: Judgement) -> Checked:
     """Return a check that informs, with the reason why it comes to something else where it does."""
-    if one.judgement is judgement:
-        return replace(one, reason="")
-    why = one.reason if one.judgement is Judgement.CANNOT_TELL else ""
-    return replace(one, reason="; ".join(filter(None, (one.check.informs, why))))
+    if checked.judgement is judgement:
+        return replace(checked, reason="")
+    why = checked.reason if checked.judgement is Judgement.CANNOT_TELL else ""
+    return replace(checked, reason="; ".join(filter(None, (checked.check.informs, why))))
 
 
 def _judgement(checked: Sequence[Checked]) -> Judgement:

@@ -43,7 +43,7 @@ def deploy(
 
 def variables_of(app: App) -> tuple[str, ...]:
     """Return the names of the environment variables that an app was given, those of its third parties among them."""
-    return tuple(dict.fromkeys((*app.variables, *(one.variable for one in app.third_parties))))
+    return tuple(dict.fromkeys((*app.variables, *(party.variable for party in app.third_parties))))
 
 
 def written(app: App, interface: str = "") -> Written:

@@ -46,9 +46,9 @@ MOST_DOSE = 1.9
 
 def slope(points: Sequence[Point], pairs: Sequence[tuple[float, float]]) -> Slope:
     """Return how throughput rises; `pairs` are throughputs of one connection and of the plateau. Neither is empty."""
-    top = max(points, key=lambda one: one.rps)
-    knee = next(one.connections for one in points if one.rps >= KNEE * top.rps)
-    rises = len(points) > 1 and points[-1].rps > RISES_BY * max(one.rps for one in points[:-1])
+    top = max(points, key=lambda point: point.rps)
+    knee = next(point.connections for point in points if point.rps >= KNEE * top.rps)
+    rises = len(points) > 1 and points[-1].rps > RISES_BY * max(point.rps for point in points[:-1])
     alone, plateau = (Series(dict(enumerate(side))) for side in zip(*pairs, strict=True))
     return Slope(tuple(points), estimate(Two(alone, plateau), CALM).shown, knee, rises)
 
@@ -106,7 +106,7 @@ def counted(counts: Counts, proof: str) -> Judged | None:
     """
     probe = counts.probe
     worse, better = (0, 1) if proof == "cure" else (1, 0)
-    sides = [[(one[side].hits, one[side].of) for one in counts.blocks] for side in (better, worse)]
+    sides = [[(block[side].hits, block[side].of) for block in counts.blocks] for side in (better, worse)]
     if not all(of for side in sides for _, of in side):
         return Judged(Ruling.CANNOT_TELL, f"{probe.about}: in an arm nothing could be counted")
     if len(counts.blocks) < COUNT_LOOKS[0]:
@@ -116,7 +116,7 @@ def counted(counts: Counts, proof: str) -> Judged | None:
     reason = f"{_of(sides[1])} {probe.counts} {_PROVOKED[proof]}, {_of(sides[0])} {_UNPROVOKED[proof]}"
     more = Interval(max(both.shown.low, 0.0), both.shown.mid, both.shown.high)
     chance = more_by_chance(*_deflated(sides[1], both), *_deflated(sides[0], both)) * len(COUNT_LOOKS)
-    agree = all(one[worse].share - one[better].share > probe.worth / 2 for one in counts.blocks)
+    agree = all(block[worse].share - block[better].share > probe.worth / 2 for block in counts.blocks)
     if agree and chance < LEVEL and more.mid >= probe.worth:
         return Judged(Ruling.CAUSE, reason, {SHARE: more}, 1 + high - low)
     if more.high < probe.worth:
@@ -152,7 +152,7 @@ def _times(ratio: Interval) -> str:
 
 
 def _wrong(arms: Arms) -> float:
-    before, after = ([one[side].errors for one in arms.blocks] for side in (0, 1))
+    before, after = ([block[side].errors for block in arms.blocks] for side in (0, 1))
     return sum(after) / len(after) - sum(before) / len(before)
 
 
@@ -164,7 +164,7 @@ def _better(arms: Arms, metric: str, proof: str) -> Estimate:
 
 
 def _series(arms: Arms, metric: str, side: int) -> Series:
-    values = {number: max(one[side].of(metric), 1e-9) for number, one in enumerate(arms.blocks)}
+    values = {number: max(block[side].of(metric), 1e-9) for number, block in enumerate(arms.blocks)}
     middle = math.exp(sum(map(math.log, values.values())) / len(values))
     known = _noise(metric, middle)
     return Series(values, noise=known.share, noise_df=known.df)
@@ -201,13 +201,13 @@ def levels(arms: Arms) -> dict[str, dict[str, list[float]]]:
     logarithms); of one block, only its value. Arms are compared by their ratio block by block, not by these.
     """
     return {
-        name: {metric: _ends([one[side].of(metric) for one in arms.blocks]) for metric in METRICS}
+        name: {metric: _ends([block[side].of(metric) for block in arms.blocks]) for metric in METRICS}
         for side, name in enumerate(("before", "after"))
     }
 
 
 def _ends(values: Sequence[float]) -> list[float]:
-    logs = [math.log(max(one, 1e-9)) for one in values]
+    logs = [math.log(max(value, 1e-9)) for value in values]
     middle = fmean(logs)
     half = student_t(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
     return [math.exp(middle + one) for one in (-half, 0.0, half)]
@@ -215,7 +215,7 @@ def _ends(values: Sequence[float]) -> list[float]:
 
 def _level(arms: Arms, metric: str) -> float:
     """Return the middle of the arm that has the fault as the app has it."""
-    values = [max(one[0].of(metric), 1e-9) for one in arms.blocks]
+    values = [max(block[0].of(metric), 1e-9) for block in arms.blocks]
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
@@ -244,8 +244,8 @@ def unexplained(as_it_is: Slope, cured: Slope, room: float) -> float:
     CPU time of all requests in flight.
     """
     count = as_it_is.plateau.connections
-    before = next(one for one in as_it_is.points if one.connections == count)
-    after = next((one for one in cured.points if one.connections == count), cured.points[-1])
+    before = next(point for point in as_it_is.points if point.connections == count)
+    after = next((point for point in cured.points if point.connections == count), cured.points[-1])
     took = 1000 * before.connections / before.rps
     left = 1000 * after.connections / after.rps
     alone = 1000 / cured.alone.rps

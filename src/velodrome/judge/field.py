@@ -60,22 +60,22 @@ ENOUGH = 2 / 3
 """Of the blocks a contestant was scheduled for, how many must count before it is ranked."""
 
 
-def spoilt(one: Measurement) -> bool:
+def spoilt(measurement: Measurement) -> bool:
     """Return whether the lab itself, not the server, is why a measurement may not count."""
-    return bool(one.doubts & OURS)
+    return bool(measurement.doubts & OURS)
 
 
-def at_its_own_limit(one: Measurement) -> bool:
+def at_its_own_limit(measurement: Measurement) -> bool:
     """Return whether the generator, and nothing else, was the limit: the server can do at least this.
 
     So it is where it took half of a CPU that is the server's too.
     """
-    return bool(one.doubts & BOUNDING) and one.doubts <= GENERATOR_ENDED
+    return bool(measurement.doubts & BOUNDING) and measurement.doubts <= GENERATOR_ENDED
 
 
-def spoilt_itself(one: Measurement) -> bool:
+def spoilt_itself(measurement: Measurement) -> bool:
     """Return whether the server, and nothing else, is why a measurement is set aside."""
-    return bool(one.doubts) and one.doubts <= SERVERS_OWN
+    return bool(measurement.doubts) and measurement.doubts <= SERVERS_OWN
 
 
 @dataclass(frozen=True)
@@ -99,20 +99,20 @@ class Runner:
 
     def under(self, load: Load) -> list[Measurement]:
         """Return what was measured under a load, by block."""
-        found = [one for one in self.measured if one.trial.load.label == load.label]
-        return sorted(found, key=lambda one: one.trial.block)
+        found = [measurement for measurement in self.measured if measurement.trial.load.label == load.label]
+        return sorted(found, key=lambda measurement: measurement.trial.block)
 
     def valid_under(self, load: Load) -> list[Measurement]:
         """Return what nothing sets aside."""
-        return [one for one in self.under(load) if one.valid]
+        return [measurement for measurement in self.under(load) if measurement.valid]
 
     def counted_under(self, load: Load) -> list[Measurement]:
         """Return what counts in a ranking: also what the server spoilt itself, and lower bounds of a closed loop."""
         bounded = isinstance(load.pace, Closed)
         return [
-            one
-            for one in self.under(load)
-            if one.valid or spoilt_itself(one) or (bounded and at_its_own_limit(one))
+            measurement
+            for measurement in self.under(load)
+            if measurement.valid or spoilt_itself(measurement) or (bounded and at_its_own_limit(measurement))
         ]
 
     def shown_under(self, load: Load) -> list[Measurement]:
@@ -122,7 +122,7 @@ class Runner:
     def scheduled_under(self, load: Load) -> set[int]:
         """Return the blocks in which it was started for a load, whatever came of it."""
         failed = {one.trial.block for one in self.failed if one.trial.load.label == load.label}
-        return failed | {one.trial.block for one in self.under(load)}
+        return failed | {measurement.trial.block for measurement in self.under(load)}
 
     def enough_under(self, load: Load) -> bool:
         """Return whether enough of its blocks count for it to be ranked."""
@@ -135,7 +135,7 @@ class Runner:
         Above what a generator without CPU let it do. Not above what it reached where it spoilt blocks by itself; who
         did both is bounded from above, which is what a user would see.
         """
-        if any(spoilt_itself(one) for one in self.under(load)) or any(
+        if any(spoilt_itself(measurement) for measurement in self.under(load)) or any(
             one.trial.load.label == load.label and one.failure in BROKEN for one in self.failed
         ):
             return Side.AT_MOST
@@ -160,7 +160,7 @@ class Runner:
     @property
     def memory_bytes(self) -> int | None:
         """Its highest memory in the question; shared pages counted once where the system tells (PSS)."""
-        return max((one.memory_bytes for one in self.measured), default=None)
+        return max((measurement.memory_bytes for measurement in self.measured), default=None)
 
 
 def runners(
@@ -224,20 +224,20 @@ def score(runner: Runner, question: Question, load: Load) -> Sample | None:
     counted = runner.counted_under(load)
     if not runner.enough_under(load):
         return None
-    if not any(one.load.answers for one in counted):
+    if not any(measurement.load.answers for measurement in counted):
         return Sample(runner.label, {}, hosts=runner.hosts)
     side = runner.bound_under(load)
     if not isinstance(load.pace, Closed):
         # Means of blocks may be combined, percentiles may not. Nothing answered: as slow as the time-out.
         means = {
-            one.trial.block: one.load.due.mean or load.timeout_s * 1000
-            for one in counted
-            if one.load.due.mean is not None or not one.load.ok
+            measurement.trial.block: measurement.load.due.mean or load.timeout_s * 1000
+            for measurement in counted
+            if measurement.load.due.mean is not None or not measurement.load.ok
         }
         values = {
-            one.trial.block: _rps(one) / max(means[one.trial.block], 1e-3)
-            for one in counted
-            if one.trial.block in means
+            measurement.trial.block: _rps(measurement) / max(means[measurement.trial.block], 1e-3)
+            for measurement in counted
+            if measurement.trial.block in means
         }
         if not values:
             return None
@@ -252,7 +252,9 @@ def cpu_cost(runner: Runner, load: Load) -> Sample | None:
     """Return server CPU per right answer, microseconds."""
     shown = runner.shown_under(load)
     values = {
-        one.trial.block: cost for one in shown if (cost := one.cpu_us_per_request) is not None and cost > 0
+        measurement.trial.block: cost
+        for measurement in shown
+        if (cost := measurement.cpu_us_per_request) is not None and cost > 0
     }
     known = runner.noise.cpu(cpus_of(shown)) if values else None
     if known is None:
@@ -263,7 +265,9 @@ def cpu_cost(runner: Runner, load: Load) -> Sample | None:
 def memory_use(runner: Runner, load: Load) -> Sample | None:
     """Return the most memory of the server in each block, bytes."""
     values = {
-        one.trial.block: float(one.memory_bytes) for one in runner.shown_under(load) if one.memory_bytes > 0
+        measurement.trial.block: float(measurement.memory_bytes)
+        for measurement in runner.shown_under(load)
+        if measurement.memory_bytes > 0
     }
     known = runner.noise.memory
     if not values:
@@ -281,7 +285,7 @@ def rates(
     runner: Runner, measured: Sequence[Measurement], question: Question, load: Load, side: Side | None = None
 ) -> Sample:
     """Return right answers a second of just these measurements."""
-    values = {one.trial.block: _rps(one) for one in measured}
+    values = {measurement.trial.block: _rps(measurement) for measurement in measured}
     known = rate_noise(runner.noise, measured, question, load)
     grain = _grain(measured, question, load)
     return Sample(runner.label, values, grain, known.share, known.df, side, runner.hosts)
@@ -295,14 +299,17 @@ KEPT_UP = 0.97
 
 def cpus_of(measured: Sequence[Measurement]) -> float:
     """Return how many CPUs a server kept busy, in the median of its blocks."""
-    return median(one.server.cpu_s / max(one.load.duration_s, 1e-9) for one in measured)
+    return median(
+        measurement.server.cpu_s / max(measurement.load.duration_s, 1e-9) for measurement in measured
+    )
 
 
 def rate_noise(noise: Noise, measured: Sequence[Measurement], question: Question, load: Load) -> Spread:
     """Return what answers a second vary by."""
     pace = load.pace
     kept_up = isinstance(pace, Open) and all(
-        one.load.throughput_rps >= (KEPT_UP - pace.scatter(load.duration_s)) * pace.rate for one in measured
+        measurement.load.throughput_rps >= (KEPT_UP - pace.scatter(load.duration_s)) * pace.rate
+        for measurement in measured
     )
     return noise.throughput(cpus_of(measured), kept_up=kept_up, waits=question.recipe.wait_ms > 0)
 
@@ -313,15 +320,18 @@ def latency_noise(noise: Noise, question: Question, part: str, value_ms: float) 
     return noise.latency(part, value_ms, waits_ms)
 
 
-def failures(one: Measurement, load: Load) -> int:
+def failures(measurement: Measurement, load: Load) -> int:
     """Return requests without a right answer. A closed loop always ends with some in flight: those are none."""
-    unfinished = one.load.outcomes.get("unfinished", 0) if isinstance(load.pace, Closed) else 0
-    return one.load.requests - one.load.ok - unfinished
+    unfinished = measurement.load.outcomes.get("unfinished", 0) if isinstance(load.pace, Closed) else 0
+    return measurement.load.requests - measurement.load.ok - unfinished
 
 
-def _rps(one: Measurement) -> float:
+def _rps(measurement: Measurement) -> float:
     """Return right answers a second; none at all counts as half an answer, so that a ratio exists."""
-    return max(one.load.throughput_rps, 0.5 / one.load.duration_s if one.load.duration_s > 0 else 0.5)
+    return max(
+        measurement.load.throughput_rps,
+        0.5 / measurement.load.duration_s if measurement.load.duration_s > 0 else 0.5,
+    )
 
 
 def _grain(measured: Sequence[Measurement], question: Question, load: Load) -> float:
@@ -331,7 +341,7 @@ def _grain(measured: Sequence[Measurement], question: Question, load: Load) -> f
     and so keeps a closed loop in step, one wave of all connections. Of a uniform phase at both ends the
     variance is 1/6 of that unit squared.
     """
-    counts = [max(one.load.answers, 0.5) for one in measured]
+    counts = [max(measurement.load.answers, 0.5) for measurement in measured]
     mean = sum(counts) / len(counts)
     wave = 1.0
     if question.recipe.wait_ms > 0 and isinstance(load.pace, Closed):
@@ -341,5 +351,5 @@ def _grain(measured: Sequence[Measurement], question: Question, load: Load) -> f
 
 def _served_at_once(count: float, measured: Sequence[Measurement], question: Question) -> float:
     """Return how many requests waited together: Little's law over the recipe's own wait."""
-    span = sum(one.load.duration_s for one in measured) / len(measured)
+    span = sum(measurement.load.duration_s for measurement in measured) / len(measured)
     return count / span * question.recipe.wait_ms / 1000 if span > 0 else 1.0

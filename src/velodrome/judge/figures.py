@@ -42,13 +42,13 @@ class Cell:
     def used(self, load: Load) -> list[Measurement] | Missing:
         """Return what tells what the server itself used, also on CPUs that it shared with its load."""
         every = self.runner.under(load)
-        found = [one for one in every if one.doubts <= {FlagKind.CPU_SHARED}]
+        found = [measurement for measurement in every if measurement.doubts <= {FlagKind.CPU_SHARED}]
         return found or self._why_none(load, every)
 
     def seen(self, load: Load) -> list[Measurement] | Missing:
         """Return what was not spoilt by the lab itself, whatever became of the server."""
         every = self.runner.under(load)
-        found = [one for one in every if not spoilt(one)]
+        found = [measurement for measurement in every if not spoilt(measurement)]
         return found or self._why_none(load, every)
 
     def failures(self, load: Load) -> set[int]:
@@ -57,8 +57,13 @@ class Cell:
 
     def _why_none(self, load: Load, every: Sequence[Measurement]) -> Missing:
         if every:
-            flags = [flag for one in every for flag in one.flags if flag.severity is Severity.INVALID]
-            where = blocks([one.trial.block for one in every])
+            flags = [
+                flag
+                for measurement in every
+                for flag in measurement.flags
+                if flag.severity is Severity.INVALID
+            ]
+            where = blocks([measurement.trial.block for measurement in every])
             return Missing(
                 f"{self.runner.called} under {load.label} was set aside ({where}): {flags[0].sentence}"
             )
@@ -91,12 +96,12 @@ def throughput(cell: Cell, load: Load) -> Number:
     Where the generator had no CPU left, or took half of one that is the server's, the server could have done more: that
     many is what it does at least.
     """
-    bounded = [one for one in cell.runner.under(load) if at_its_own_limit(one)]
+    bounded = [measurement for measurement in cell.runner.under(load) if at_its_own_limit(measurement)]
     found = [*bounded, *cell.runner.valid_under(load)] if bounded else cell.valid(load)
     if isinstance(found, Missing):
         return found
-    if not any(one.load.answers for one in found):
-        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+    if not any(measurement.load.answers for measurement in found):
+        return Missing(f"{cell.runner.called} gave no correct response under {load.label}")
     sample = field.rates(cell.runner, found, cell.question, load)
     limit = Limit(Side.AT_LEAST, "give the generator more CPUs") if bounded else None
     return Series(sample.values, sample.grain, sample.noise, limit, sample.noise_df)
@@ -109,7 +114,7 @@ def answered(cell: Cell, load: Load) -> Number:
         return found
     values = {one.trial.block: one.load.throughput_rps for one in found if one.load.throughput_rps > 0}
     if not values:
-        return Missing(f"{cell.runner.called} gave no right answer under {load.label}")
+        return Missing(f"{cell.runner.called} gave no correct response under {load.label}")
     known = field.rate_noise(cell.runner.noise, found, cell.question, load)
     return Series(values, noise=known.share, noise_df=known.df)
 
@@ -187,15 +192,15 @@ def sustained(cell: Cell, load: Load) -> Number:
     return _series(held, [_rate(one) for one in loads])
 
 
-def holds(one: Measurement, load: Load, bound_ms: float) -> bool:
+def holds(measurement: Measurement, load: Load, bound_ms: float) -> bool:
     """Return whether a server kept up with an open loop."""
     # Another generator may tell no more than its own latency; it is then all there is to hold a bound against.
-    p99 = one.load.due.p99 if load.driver == "velodrome" else one.load.sent.p99
+    p99 = measurement.load.due.p99 if load.driver == "velodrome" else measurement.load.sent.p99
     return (
-        one.load.throughput_rps >= ACHIEVED * _rate(load)
+        measurement.load.throughput_rps >= ACHIEVED * _rate(load)
         and p99 is not None
         and p99 <= bound_ms
-        and failures(one, load) < ERRORS * max(one.load.requests, 1)
+        and failures(measurement, load) < ERRORS * max(measurement.load.requests, 1)
     )
 
 
@@ -212,7 +217,7 @@ def _series(held: dict[int, dict[float, bool]], rates: list[float]) -> Series:
     steps = [math.log(later / rate) for rate, later in pairwise(rates) if later > rate]
     # Uniform between two rates of the grid: its standard deviation is the step over the root of 12.
     grain = max(steps, default=0.0) / math.sqrt(12)
-    return Series(values, grain, limit=Limit(side, "ask other rates") if side else None)
+    return Series(values, grain, limit=Limit(side, "use other rates") if side else None)
 
 
 def _rate(load: Load) -> float:
@@ -246,7 +251,7 @@ def as_told(part: str) -> Callable[[Cell, Load], Number]:
     """Return what takes one part of the latency that a driver shows first: from due if it knows, else its own."""
 
     def take(cell: Cell, load: Load) -> Number:
-        knows = any(one.load.due.p50 is not None for one in cell.runner.under(load))
+        knows = any(measurement.load.due.p50 is not None for measurement in cell.runner.under(load))
         return (from_due if knows else from_sent)(part)(cell, load)
 
     return take
@@ -267,7 +272,7 @@ def _taken(
         other = (
             "; its service time is another metric" if since == "due" and load.driver != "velodrome" else ""
         )
-        return Missing(f"{load.driver} told no {part} from {since} under {load.label}{other}")
+        return Missing(f"{load.driver} reported no {part} from {since} under {load.label}{other}")
     known = field.latency_noise(cell.runner.noise, cell.question, part, median(values.values()))
     return Series(values, noise=known.share, noise_df=known.df)
 
@@ -304,7 +309,7 @@ def by_histogram(
 def _series_latency(values: Mapping[int, float | None], cell: Cell, load: Load, told: str) -> Number:
     there = {block: value for block, value in values.items() if value}
     if not there:
-        return Missing(f"{load.driver} told no {told} under {load.label}")
+        return Missing(f"{load.driver} reported no {told} under {load.label}")
     known = cell.runner.noise.extreme
     return Series(there, noise=known.share, noise_df=known.df)
 
@@ -339,17 +344,17 @@ def _of_server(
         found = cell.used(load)
         if isinstance(found, Missing):
             return found
-        values = {one.trial.block: told for one in found if (told := value(one))}
+        values = {measurement.trial.block: told for measurement in found if (told := value(measurement))}
         if not values:
-            return Missing(f"{cell.runner.called} told no {what} under {load.label}")
+            return Missing(f"{cell.runner.called} reported no {what} under {load.label}")
         known = noise(cell.runner.noise, found)
         return Series(values, noise=known.share, noise_df=known.df)
 
     return take
 
 
-def _cpus(one: Measurement) -> float:
-    return one.server.cpu_s / one.load.duration_s
+def _cpus(measurement: Measurement) -> float:
+    return measurement.server.cpu_s / measurement.load.duration_s
 
 
 OF_COST = {
@@ -387,8 +392,12 @@ def _share(cell: Cell, load: Load, count: Callable[[Measurement], int]) -> Numbe
 def _failed(cell: Cell, load: Load) -> Number:
     """Blocks in which the server could not be measured at all, or gave no right answer, of all blocks."""
     measured = cell.runner.under(load)
-    silent = {one.trial.block for one in measured if not one.load.answers and not one.load.ok}
-    every = cell.failures(load) | {one.trial.block for one in measured}
+    silent = {
+        measurement.trial.block
+        for measurement in measured
+        if not measurement.load.answers and not measurement.load.ok
+    }
+    every = cell.failures(load) | {measurement.trial.block for measurement in measured}
     if not every:
         return Missing(f"nothing of {cell.runner.called} was run under {load.label}")
     return counted([float(block in cell.failures(load) | silent) for block in sorted(every)])
@@ -401,7 +410,7 @@ def _queue(part: str, what: str) -> Callable[[Cell, Load], Number]:
             return found
         told = [getattr(one.queue, part) for one in found]
         if all(one is None for one in told):
-            return Missing(f"this system does not tell {what}")
+            return Missing(f"this system does not report {what}")
         return counted([float(one) for one in told if one is not None])
 
     return take
@@ -435,7 +444,7 @@ def _of_profile(take: Callable[[Profile], Number]) -> Callable[[Cell, Load], Num
 
 def _idle(profile: Profile) -> Number:
     if profile.idle_share is None:
-        return Missing("the profile does not tell how much was idle")
+        return Missing("the profile does not show how much was idle")
     return share(round(profile.idle_share * profile.samples), profile.samples)
 
 

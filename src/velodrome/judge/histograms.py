@@ -197,7 +197,7 @@ def _highest(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np
 
 def bundle_size(histograms: Iterable[Histogram], percentile: float) -> int:
     """Return how many blocks have enough requests together; 0: not even all of them."""
-    counts = [one.total for one in histograms]
+    counts = [histogram.total for histogram in histograms]
     if not counts or sum(counts) < needed(percentile):
         return 0
     return max(1, math.ceil(needed(percentile) / max(median(counts), 1)))

@@ -74,9 +74,9 @@ def _quantities(
 ) -> Iterator[list[tuple[str, Sample]]]:
     """Yield each quantity of a load: all contestants of which nothing sets a block aside, with their line."""
     valid = [
-        (one, measured)
-        for one in field
-        if (measured := one.valid_under(load)) and one.bound_under(load) is None
+        (runner, measured)
+        for runner in field
+        if (measured := runner.valid_under(load)) and runner.bound_under(load) is None
     ]
     answered = [(one, measured) for one, measured in valid if all(each.load.answers for each in measured)]
     yield [
@@ -98,9 +98,9 @@ def _latency(
     runner: Runner, measured: Sequence[Measurement], question: Question, part: str
 ) -> tuple[str, Sample] | None:
     values = {
-        one.trial.block: value
-        for one in measured
-        if (value := getattr(one.load.due, part)) is not None and value > 0
+        measurement.trial.block: value
+        for measurement in measured
+        if (value := getattr(measurement.load.due, part)) is not None and value > 0
     }
     if not values:
         return None

@@ -99,11 +99,9 @@ def of_blocks(
         distance = abs(math.log(bound / interval.mid)) if bound > 0 else math.inf
         needed = _needed(half, blocks, distance)
         if needed is None:
-            return "it is so near to the limit that no load that anybody waits for would tell"
+            return "it is so near to the limit that only an unreasonably long load would decide"
         length = needed * seconds
-        return (
-            f"{math.ceil(length - blocks * seconds)} more seconds would tell: load for {math.ceil(length)} s"
-        )
+        return f"{math.ceil(length - blocks * seconds)} more seconds would decide: load for {math.ceil(length)} s"
 
     return Measured(name, unit, interval, more=more)
 
@@ -146,12 +144,19 @@ class Block:
         return Block(facts)
 
     @staticmethod
-    def of(one: Measurement) -> "Block":
+    def of(measurement: Measurement) -> "Block":
         """Return a block of a server that was watched."""
-        flags = [flag.sentence for flag in one.flags if flag.severity is Severity.INVALID]
-        busy = one.server.cpu_s / one.load.duration_s
+        flags = [flag.sentence for flag in measurement.flags if flag.severity is Severity.INVALID]
+        busy = measurement.server.cpu_s / measurement.load.duration_s
         doubt = flags[0] if flags else ""
-        return Block(one.load, doubt, spoilt(one), one.cpu_us_per_request, busy, float(one.memory_bytes))
+        return Block(
+            measurement.load,
+            doubt,
+            spoilt(measurement),
+            measurement.cpu_us_per_request,
+            busy,
+            float(measurement.memory_bytes),
+        )
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ class Blocks:
         name = f"p{percentile:g}" + ("" if since == "due" else f" from {since}")
         histograms = self._histograms(since)
         least = needed(percentile)
-        total = sum(one.total for one in histograms.values())
+        total = sum(histogram.total for histogram in histograms.values())
         if total < least:
             why = f"it needs {grouped(least)} requests, and there were {grouped(total)}: load longer"
             return Measured(name, Unit.MILLISECONDS, None, self._missing() or why)
@@ -209,7 +214,7 @@ class Blocks:
         scatter = pace.scatter(self.load.duration_s) if isinstance(pace, Open) else 0.0
         least = min(values.values(), default=0.0)
         kept_up = isinstance(pace, Open) and least >= (KEPT_UP - scatter) * pace.rate
-        cpus = max((one.cpus for one in self.valid.values()), default=0.0)
+        cpus = max((block.cpus for block in self.valid.values()), default=0.0)
         # Each block has other arrivals, so their number is part of what two blocks differ by.
         known = self.noise.throughput(cpus, kept_up=kept_up)
         scattered = Spread(math.hypot(known.share, math.sqrt(2) * scatter / 3), df=known.df)
@@ -219,7 +224,7 @@ class Blocks:
     def cpu(self) -> Measured:
         """Microseconds of the server's CPU for each right answer."""
         values = {number: one.cpu_us or 0.0 for number, one in self.valid.items()}
-        cpus = min((one.cpus for one in self.valid.values()), default=0.0)
+        cpus = min((block.cpus for block in self.valid.values()), default=0.0)
         return self._measured("cpu", Unit.MICROSECONDS, values, self.noise.cpu(cpus))
 
     @property
@@ -257,14 +262,14 @@ class Blocks:
             wanted = math.ceil(4 / bound) if bound > 0 else 0
             if wanted > asked:
                 longer = math.ceil(seconds * wanted / asked)
-                return f"it takes {grouped(wanted)} requests to tell so small a share: load for {longer} s"
+                return f"it takes {grouped(wanted)} requests to measure so small a share: load for {longer} s"
             return "load longer"
 
         return Measured("errors", Unit.SHARE, Failing(counts, counts).alone, more=more)
 
-    def _failed(self, one: LoadFacts) -> int:
-        unfinished = one.outcomes.get("unfinished", 0) if isinstance(self.load.pace, Closed) else 0
-        return max(one.requests - one.ok - unfinished, 0)
+    def _failed(self, facts: LoadFacts) -> int:
+        unfinished = facts.outcomes.get("unfinished", 0) if isinstance(self.load.pace, Closed) else 0
+        return max(facts.requests - facts.ok - unfinished, 0)
 
     def _missing(self) -> str:
         """Return why nothing counts, or nothing."""

@@ -57,7 +57,11 @@ def own_share(
     if "app" not in layers:
         return None
     found = {
-        name: [one for one in results if one.trial.question == layer.name and isinstance(one, Measurement)]
+        name: [
+            measurement
+            for measurement in results
+            if measurement.trial.question == layer.name and isinstance(measurement, Measurement)
+        ]
         for name, layer in layers.items()
     }
     cpu = {name: _cpu_us(measured, noise) for name, measured in found.items()}
@@ -105,9 +109,15 @@ def share_of(part: Sample | None, whole: Sample | None) -> Interval | None:
 
 
 def _cpu_us(measured: Iterable[Measurement], noise: Noise) -> Sample | None:
-    closed = [one for one in measured if isinstance(one.trial.load.pace, Closed) and _of_the_server(one)]
+    closed = [
+        measurement
+        for measurement in measured
+        if isinstance(measurement.trial.load.pace, Closed) and _of_the_server(measurement)
+    ]
     values = {
-        one.trial.block: cost for one in closed if (cost := one.cpu_us_per_request) is not None and cost > 0
+        measurement.trial.block: cost
+        for measurement in closed
+        if (cost := measurement.cpu_us_per_request) is not None and cost > 0
     }
     known = noise.cpu(cpus_of(closed)) if values else None
     return Sample("", values, noise=known.share, noise_df=known.df, hosts=hosts_of(closed)) if known else None
@@ -116,21 +126,21 @@ def _cpu_us(measured: Iterable[Measurement], noise: Noise) -> Sample | None:
 def _median_ms(measured: Iterable[Measurement], noise: Noise) -> Sample | None:
     every = list(measured)
     values = {
-        one.trial.block: middle
-        for one in every
-        if not isinstance(one.trial.load.pace, Closed)
-        and one.valid
-        and (middle := one.load.due.p50) is not None
+        measurement.trial.block: middle
+        for measurement in every
+        if not isinstance(measurement.trial.load.pace, Closed)
+        and measurement.valid
+        and (middle := measurement.load.due.p50) is not None
         and middle > 0
     }
     known = noise.latency("p50", statistics.median(values.values())) if values else None
     return Sample("", values, noise=known.share, noise_df=known.df, hosts=hosts_of(every)) if known else None
 
 
-def _of_the_server(one: Measurement) -> bool:
+def _of_the_server(measurement: Measurement) -> bool:
     """Return whether its CPU per request is the server's: an empty handler may well outrun the generator."""
     fast = (FlagKind.GENERATOR_SATURATED, FlagKind.GENERATOR_LAGGED)
-    return one.load.answers >= 1 and all(kind in fast for kind in one.doubts)
+    return measurement.load.answers >= 1 and all(kind in fast for kind in measurement.doubts)
 
 
 def _basis(
@@ -142,7 +152,11 @@ def _basis(
     cpu, time = cpu_us["app"], time_ms["app"]
     if time is None or cpu is None:
         # Too slow for a low rate: it is bound by CPU where its closed loop keeps one CPU busy.
-        closed = [one for one in measured if cpu is not None and one.trial.block in cpu.values]
+        closed = [
+            measurement
+            for measurement in measured
+            if cpu is not None and measurement.trial.block in cpu.values
+        ]
         return Basis.CPU if closed and cpus_of(closed) >= BOUND_BY_CPU else None
     response_ms = _middle(time)
     longer_ms = response_ms - _middle(time_ms.get("server"))

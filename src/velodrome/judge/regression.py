@@ -156,16 +156,16 @@ def _insufficient(
 def hopeless(likely: Likely, share: float, bound: float) -> str:
     """Return why no number of blocks that anybody waits for tells on which side of a bound a difference is."""
     if isinstance(likely, Failing):
-        return "too few requests failed, or were asked, to tell it from chance; load longer"
+        return "too few requests failed, or were sent, to exclude chance; load longer"
     if not likely.enough:
         return "five blocks at least must be valid, of both sides together"
     if isinstance(likely, Estimate) and likely.drift:
         return (
-            "two runs that were not interleaved cannot tell it, however long: the machine drifts between them"
+            "two runs that were not interleaved cannot show it, however long: the machine drifts between them"
         )
     if abs(share - bound) < bound / 2:
-        return f"it is so near to {bound * 100:.3g} % that even {MOST_BLOCKS} blocks would not tell"
-    return f"it varies so much that even {MOST_BLOCKS} blocks would not tell; load longer, or allow it more"
+        return f"it is so near to {bound * 100:.3g} % that even {MOST_BLOCKS} blocks would not decide"
+    return f"it varies so much that even {MOST_BLOCKS} blocks would not decide; load longer, or allow it more"
 
 
 # --- Thresholds: whether a figure became worse by more than is allowed, in each cell that shows it.
@@ -197,10 +197,15 @@ def gates(
         for (threshold, one), chance in zip(asked, chances, strict=True)
     ]
     found += [
-        Gate(threshold, one, False if one.change is Change.REGRESSION else None, one.reason)
+        Gate(
+            threshold,
+            difference,
+            False if difference.change is Change.REGRESSION else None,
+            difference.reason,
+        )
         for threshold in thresholds
-        for one in without_figures
-        if one.metric == threshold.metric
+        for difference in without_figures
+        if difference.metric == threshold.metric
     ]
     return tuple(found)
 
@@ -209,32 +214,31 @@ def _share(threshold: Threshold) -> float:
     return -threshold.share if DIFF_METRICS[threshold.metric].more_is_better else threshold.share
 
 
-def _gate(threshold: Threshold, one: Decided, chance: float, family: float) -> Gate:
-    share, bound = one.worse, threshold.share
-    if share.high < bound and one.likely.enough:
-        return Gate(threshold, one.difference, True, "")
-    if chance < LEVEL and share.low > bound and one.likely.enough:
-        return Gate(threshold, one.difference, False, "")
+def _gate(threshold: Threshold, decided: Decided, chance: float, family: float) -> Gate:
+    share, bound = decided.worse, threshold.share
+    if share.high < bound and decided.likely.enough:
+        return Gate(threshold, decided.difference, True, "")
+    if chance < LEVEL and share.low > bound and decided.likely.enough:
+        return Gate(threshold, decided.difference, False, "")
     beyond = share.mid > bound
     distance = abs(math.log1p(max(share.mid, -0.99)) - math.log1p(bound))
-    more = one.likely.more_blocks(distance, LEVEL / family if beyond else LEVEL)
+    more = decided.likely.more_blocks(distance, LEVEL / family if beyond else LEVEL)
     if more is None:
-        return Gate(threshold, one.difference, None, sentence(hopeless(one.likely, share.mid, bound)))
-    return Gate(threshold, one.difference, None, "", more)
+        return Gate(threshold, decided.difference, None, sentence(hopeless(decided.likely, share.mid, bound)))
+    return Gate(threshold, decided.difference, None, "", more)
 
 
 # --- The answer of a whole diff in a sentence, and what a reader must know beside it.
 
 DRIFT = (
-    "These runs were not interleaved, and a machine drifts between two runs: that it may have become faster or slower "
-    "is in every interval, and no repeat takes it out. Two revisions raced against each other tell far smaller "
-    "differences."
+    "These runs were not interleaved, and a machine drifts between two runs. Every interval allows for that, and no "
+    "number of repeats removes it. Two revisions raced against each other show far smaller differences."
 )
 
 
 def overall(differences: Sequence[Difference]) -> Change:
     """Return the answer of all: one regression is enough."""
-    changes = {one.change for one in differences}
+    changes = {difference.change for difference in differences}
     for change in (Change.REGRESSION, Change.IMPROVEMENT):
         if change in changes:
             return change
@@ -260,20 +264,20 @@ def said(change: Change, differences: Sequence[Difference], block_s: float) -> s
     return " ".join(parts)
 
 
-def _moved(one: Difference) -> str:
+def _moved(difference: Difference) -> str:
     """Return `p99 of gunicorn · gthread +21 % under open-300`."""
-    if one.interval is None:
-        return f"{one.called} under {one.load} ({one.reason})"
-    return f"{one.metric} of {one.called} {change_of(one)} under {one.load}"
+    if difference.interval is None:
+        return f"{difference.called} under {difference.load} ({difference.reason})"
+    return f"{difference.metric} of {difference.called} {change_of(difference)} under {difference.load}"
 
 
-def change_of(one: Difference) -> str:
+def change_of(difference: Difference) -> str:
     """Return by how much after differs from before: `+21 %`; of failures in points of the requests."""
-    if one.interval is None:
+    if difference.interval is None:
         return ""
-    if one.metric == "errors":
-        return f"{_signed(one.interval.mid * 100, 2)} points"
-    return f"{_signed((one.interval.mid - 1) * 100, 0 if abs(one.interval.mid - 1) >= 0.0995 else 1)} %"
+    if difference.metric == "errors":
+        return f"{_signed(difference.interval.mid * 100, 2)} points"
+    return f"{_signed((difference.interval.mid - 1) * 100, 0 if abs(difference.interval.mid - 1) >= 0.0995 else 1)} %"
 
 
 def _signed(value: float, places: int) -> str:
@@ -299,24 +303,28 @@ def _margins(differences: Sequence[Difference]) -> str:
 def _insufficient_summing(found: Sequence[Difference], of: int, block_s: float) -> str:
     if not found:
         return "Insufficient data: nothing was measured on both sides."
-    named = listed(list(dict.fromkeys(one.metric for one in found)))
+    named = listed(list(dict.fromkeys(difference.metric for difference in found)))
     opening = f"Insufficient data for {len(found)} of {of} figures ({named})"
-    more = [one.more_blocks for one in found if one.more_blocks is not None]
+    more = [difference.more_blocks for difference in found if difference.more_blocks is not None]
     if not more:
         return f"{opening}: {found[0].reason.rstrip('.')}."
     most, word = max(more), "block" if max(more) == 1 else "blocks"
     tell = f"{most} more {word} needed" + (f" ({duration(most * block_s)})" if block_s else "")
     rest = len(found) - len(more)
-    return f"{opening}: {tell}{f'; {rest} of them no number of blocks would tell' if rest else ''}."
+    return f"{opening}: {tell}{f'; for {rest} of them no number of blocks would decide' if rest else ''}."
 
 
 def notes(differences: Sequence[Difference], sides: Sides) -> list[str]:
     """Return what a reader must know of all figures together."""
-    told = [one for one in differences if one.chance is not None]
+    told = [difference for difference in differences if difference.chance is not None]
     found = []
     if told and not sides.paired:
         found.append(DRIFT)
-    unsure = [one for one in told if one.change is Change.INSUFFICIENT and (one.chance or 0.0) < 0.05]
+    unsure = [
+        difference
+        for difference in told
+        if difference.change is Change.INSUFFICIENT and (difference.chance or 0.0) < 0.05
+    ]
     if unsure:
         verb = "looks" if len(unsure) == 1 else "look"
         found.append(
@@ -345,9 +353,11 @@ EVERYTHING = DiffCriteria()
 
 def diff(sides: Sides, criteria: DiffCriteria = EVERYTHING) -> Diff:
     """Return what changed between two sides."""
-    found = [one for pairing in sides.pairings for one in figures(pairing, sides.paired, criteria)]
-    without_figures = [one for one in found if isinstance(one, Difference)]
-    decided = decide([one for one in found if isinstance(one, Found)], criteria.margins, sides.looked_at)
+    found = [figure for pairing in sides.pairings for figure in figures(pairing, sides.paired, criteria)]
+    without_figures = [figure for figure in found if isinstance(figure, Difference)]
+    decided = decide(
+        [figure for figure in found if isinstance(figure, Found)], criteria.margins, sides.looked_at
+    )
     every = sorted((*(one.difference for one in decided), *without_figures), key=_place)
     change = overall(every)
     return Diff(
@@ -365,8 +375,13 @@ def diff(sides: Sides, criteria: DiffCriteria = EVERYTHING) -> Diff:
     )
 
 
-def _place(one: Difference) -> tuple[str, str, str, int]:
-    return one.question, one.contestant, one.load, list(DIFF_METRICS).index(one.metric)
+def _place(difference: Difference) -> tuple[str, str, str, int]:
+    return (
+        difference.question,
+        difference.contestant,
+        difference.load,
+        list(DIFF_METRICS).index(difference.metric),
+    )
 
 
 def figures(pairing: Pairing, paired: bool, criteria: DiffCriteria) -> Iterator[Found | Difference]:

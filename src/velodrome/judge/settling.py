@@ -35,9 +35,9 @@ SPENT = 0.005
 MOST_BLOCKS = 12
 """What is open after so many stays open: four times as many would halve the intervals again."""
 STEPS = (
-    f"after {listed([str(blocks) for blocks in LOOKS])} blocks whoever is clearly behind stops, and so does a "
-    "question that is settled; the time that "
-    f"this saves goes into further blocks of the others, {MOST_BLOCKS} at most",
+    f"after {listed([str(blocks) for blocks in LOOKS])} blocks, a contestant that is clearly behind stops, "
+    "and so does a question that is settled; the time saved goes into further blocks of the others, "
+    f"{MOST_BLOCKS} at most",
 )
 """What a race does that depends on what it shows, as sentences."""
 SETTLED = (Outcome.WINNER, Outcome.TIE, Outcome.DOES_NOT_MATTER)
@@ -58,7 +58,7 @@ def still_open(
     """Return the cells (`question/contestant`) that race on after so many blocks; None: no look is due then."""
     if blocks not in LOOKS:
         return None
-    known = [one for one in results if one.trial.block < blocks]
+    known = [measurement for measurement in results if measurement.trial.block < blocks]
     going: set[str] = set()
     for question in study.answered:
         share = own_share(study, question, known, noise=noise)
@@ -78,17 +78,19 @@ def _open(
     """Return who races on, as the study labels them: who may be first, and whom too few blocks kept from a rank."""
     if found is None or found.outcome in SETTLED:
         return frozenset()
-    going = {one.contestant for one in found.standings if one.rank_low in (None, 1)}
+    going = {standing.contestant for standing in found.standings if standing.rank_low in (None, 1)}
     return frozenset(
-        one.trial.contestant.label
-        for one in results
-        if isinstance(one, Measurement) and one.trial.question == question.name and one.trial.label in going
+        measurement.trial.contestant.label
+        for measurement in results
+        if isinstance(measurement, Measurement)
+        and measurement.trial.question == question.name
+        and measurement.trial.label in going
     )
 
 
 def with_stops(found: Answer) -> Answer:
     """Return an answer that says of whom a look was the last: others raced on."""
-    most = max((one.blocks_done for one in found.standings), default=0)
+    most = max((standing.blocks_done for standing in found.standings), default=0)
     rows = [
         replace(row, stopped=f"Clearly behind after {row.blocks_done} blocks, and not run any further.")
         if row.blocks_done in LOOKS and row.blocks_done < most and (row.rank_low or 0) > 1

@@ -64,18 +64,18 @@ class Ranking:
     def spoilt(self) -> frozenset[str]:
         """Those of whom nobody is clearly better, but who spoilt blocks by themselves."""
         return frozenset(
-            one.label
-            for one in self.comparison.samples
-            if one.side is Side.AT_MOST and self.places[one.label][0] == 1
+            sample.label
+            for sample in self.comparison.samples
+            if sample.side is Side.AT_MOST and self.places[sample.label][0] == 1
         )
 
     def side(self, label: str) -> Side | None:
         """Return on which side of its figures those of a contestant truly are, if they are bounds."""
-        return next((one.side for one in self.comparison.samples if one.label == label), None)
+        return next((sample.side for sample in self.comparison.samples if sample.label == label), None)
 
     def over(self, label: str, other: str) -> Pair | None:
         """Return one over the other; None where one never answered or they share no block."""
-        answered = {one.label for one in self.comparison.samples}
+        answered = {sample.label for sample in self.comparison.samples}
         return self.comparison.pair(label, other) if {label, other} <= answered else None
 
 
@@ -118,7 +118,7 @@ def equal(pair: Pair) -> bool:
 
 def _clearly_better(comparison: Comparison, label: str, than: str) -> bool:
     """Return whether one is: a lower bound can win and cannot lose, an upper one can lose and cannot win."""
-    side = {one.label: one.side for one in comparison.samples}
+    side = {sample.label: sample.side for sample in comparison.samples}
     if side[label] is Side.AT_MOST or side[than] is Side.AT_LEAST:
         return False
     pair = comparison.pair(label, than)
@@ -156,8 +156,8 @@ def app_words(app: App) -> list[str]:
     words = ["--python", app.python, "--cwd", app.cwd]
     words += ["--interface", app.named_interface] if app.named_interface else []
     words += ["--proto", app.proto] if app.proto else []
-    lines = [_line(one, app.headers) for one in app.requests]
-    if None in lines or len({one.weight for one in app.requests}) > 1:
+    lines = [_line(request, app.headers) for request in app.requests]
+    if None in lines or len({request.weight for request in app.requests}) > 1:
         words += ["--requests", REQUESTS_FILE]
     else:
         words += [word for line in lines for word in ("--request", str(line))]
@@ -205,7 +205,7 @@ FEW = 3.0
 
 def step_views(measured: Sequence[Measurement]) -> tuple[StepView, ...]:
     """Return what became of each step that all blocks came to."""
-    blocks = [one.load.steps for one in measured]
+    blocks = [measurement.load.steps for measurement in measured]
     if not blocks or not all(blocks):
         return ()
     usual = [step.sent.p50 for steps in blocks for step in steps if step.sent.p50 is not None]
@@ -300,13 +300,13 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
     shown = runner.shown_under(load)
     if not shown:
         return None
-    span = sum(one.load.duration_s for one in shown)
-    answers = sum(one.load.throughput_rps * one.load.duration_s for one in shown)
+    span = sum(measurement.load.duration_s for measurement in shown)
+    answers = sum(measurement.load.throughput_rps * measurement.load.duration_s for measurement in shown)
     behind = (
         isinstance(load.pace, Open) and answers < (KEPT_UP - load.pace.scatter(span)) * load.pace.rate * span
     )
-    due = _merged([one.load.hdr_due for one in shown])
-    sent = _merged([one.load.hdr_sent for one in shown])
+    due = _merged([measurement.load.hdr_due for measurement in shown])
+    sent = _merged([measurement.load.hdr_sent for measurement in shown])
     told = EMPTY if behind else due if due.total else sent if _foreign(shown) else due
     costs = cpu_cost(runner, load)
     view = LatencyView(
@@ -317,8 +317,8 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         p99_9_ms=told.told_ms(99.9),
         max_ms=told.max_ms,
         achieved_rps=answers / span if span else 0.0,
-        errors=sum(failures(one, load) for one in shown),
-        requests=sum(one.load.requests for one in shown),
+        errors=sum(failures(measurement, load) for measurement in shown),
+        requests=sum(measurement.load.requests for measurement in shown),
         curve_due=due.curve(),
         curve_sent=sent.curve(),
         fell_behind=behind,
@@ -331,7 +331,7 @@ def latency_view(runner: Runner, load: Load) -> LatencyView | None:
         cpu_us_per_request=sum(costs.values.values()) / len(costs.values) if costs else None,
         steps=step_views(shown),
     )
-    if any(flag.kind is FlagKind.UNFAIR for one in shown for flag in one.flags):
+    if any(flag.kind is FlagKind.UNFAIR for measurement in shown for flag in measurement.flags):
         return _by_connection(view, shown)
     return view if told.total or behind or not _foreign(shown) else _as_reported(view, shown)
 
@@ -341,7 +341,10 @@ def _by_connection(view: LatencyView, shown: Sequence[Measurement]) -> LatencyVi
 
     Where most requests are those of the few connections that a server prefers, the median request is one of theirs.
     """
-    medians = [one.load.fairness.median_connection_ms if one.load.fairness else None for one in shown]
+    medians = [
+        measurement.load.fairness.median_connection_ms if measurement.load.fairness else None
+        for measurement in shown
+    ]
     bounds = _between(medians)
     within = {name: bounds for name, bounds in view.within.items() if name != "p50_ms"}
     view = replace(view, p50_ms=None, within=within, p50_by_connection=True)
@@ -361,26 +364,29 @@ def _starts(runner: Runner, told: Histogram, shown: Sequence[Measurement]) -> fl
 
 
 def _foreign(shown: Sequence[Measurement]) -> bool:
-    return any(one.load.driver != "velodrome" for one in shown)
+    return any(measurement.load.driver != "velodrome" for measurement in shown)
 
 
 def _as_reported(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView:
     """Return the percentiles of a generator without histograms: its own of one block, bounds of several."""
-    latencies = [one.load.due if one.load.due != UNKNOWN_LATENCY else one.load.sent for one in shown]
-    requests = min(one.load.ok for one in shown)
+    latencies = [
+        measurement.load.due if measurement.load.due != UNKNOWN_LATENCY else measurement.load.sent
+        for measurement in shown
+    ]
+    requests = min(measurement.load.ok for measurement in shown)
     found: dict[str, float] = {}
     between: dict[str, tuple[float, float]] = {}
     for name, field, percentile in PERCENTILES:
         # As for histograms: with too few requests beyond it a percentile says nothing.
         enough = requests * (100 - percentile) / 100 >= (10 if percentile > 99 else 3) - 1e-9
-        values = [value for one in latencies if (value := getattr(one, field)) is not None]
+        values = [value for latency in latencies if (value := getattr(latency, field)) is not None]
         if not enough or len(values) != len(latencies):
             continue
         if len(values) == 1:
             found[name] = values[0]
         else:
             between[name] = (min(values), max(values))
-    slowest = [one.max for one in latencies if one.max is not None]
+    slowest = [latency.max for latency in latencies if latency.max is not None]
     if slowest:
         found["max_ms"] = max(slowest)
     return replace(view, between=between, **found)  # type: ignore[arg-type]
@@ -388,14 +394,16 @@ def _as_reported(view: LatencyView, shown: Sequence[Measurement]) -> LatencyView
 
 def _driver(shown: Sequence[Measurement]) -> DriverView:
     facts = shown[-1].load
-    used = sum(one.load.generator_cpu_s / max(one.load.duration_s, 1e-9) for one in shown) / len(shown)
+    used = sum(
+        measurement.load.generator_cpu_s / max(measurement.load.duration_s, 1e-9) for measurement in shown
+    ) / len(shown)
     return DriverView(
         name=facts.driver,
         version=facts.driver_version,
         basis=basis(facts),
         checks=facts.checks or "status and body",
         untold=tuple(untold(facts)),
-        notes=tuple(dict.fromkeys(note for one in shown for note in one.load.driver_notes)),
+        notes=tuple(dict.fromkeys(note for measurement in shown for note in measurement.load.driver_notes)),
         generator_cpus=used,
         command=facts.driver_command,
     )
@@ -466,9 +474,11 @@ def rates_of(question: Question, runners: Sequence[Runner]) -> dict[str, Interva
     found = alone([throughput(runner, question, load) for runner in runners])
     for runner in runners:
         shown = runner.shown_under(load)
-        if shown and not any(one.load.answers for one in shown):
+        if shown and not any(measurement.load.answers for measurement in shown):
             # No ratio exists to nothing: at most, it gave less than one answer in all that time.
-            found[runner.label] = Interval(0.0, 0.0, 1 / max(sum(one.load.duration_s for one in shown), 1e-9))
+            found[runner.label] = Interval(
+                0.0, 0.0, 1 / max(sum(measurement.load.duration_s for measurement in shown), 1e-9)
+            )
     return found
 
 
@@ -513,7 +523,7 @@ def _row(
         memory_bytes=runner.memory_bytes,
         latency=tuple(views),
         blocks_done=len(runner.scheduled_under(load)),
-        blocks_valid=len({one.trial.block for one in runner.valid_under(load)}),
+        blocks_valid=len({measurement.trial.block for measurement in runner.valid_under(load)}),
         ratio_to_best=pair.ratio if pair else None,
         ceiling_rps=limit.rps if limit else None,
         ceiling=limit.arithmetic if limit else "",
@@ -527,7 +537,7 @@ def _row(
 
 
 def _deploy(question: Question, runner: Runner) -> str:
-    measured = next((one for one in runner.measured if one.command), None)
+    measured = next((measurement for measurement in runner.measured if measurement.command), None)
     if question.app is not None and runner.stack is not None and measured is not None:
         pasted = deploying_app.deploy(question.app, runner.contestant, runner.stack, measured.packages)
     else:
@@ -557,14 +567,14 @@ def _notes(runner: Runner) -> list[str]:
     still are too few is shown as missing.
     """
     seen: dict[tuple[str, str], tuple[str, list[int]]] = {}
-    for one in sorted(runner.measured, key=lambda one: one.trial.block):
-        for flag in one.flags:
+    for measurement in sorted(runner.measured, key=lambda one: one.trial.block):
+        for flag in measurement.flags:
             if flag.kind is FlagKind.TOO_SHORT and flag.severity is Severity.NOTE:
                 continue
-            aside = "" if flag.severity is not Severity.INVALID else _consequence(one)
-            told = f"{one.trial.load.label}, {aside}{flag.sentence}"
-            _, where = seen.setdefault((flag.kind, one.trial.load.label), (told, []))
-            where.append(one.trial.block)
+            aside = "" if flag.severity is not Severity.INVALID else _consequence(measurement)
+            told = f"{measurement.trial.load.label}, {aside}{flag.sentence}"
+            _, where = seen.setdefault((flag.kind, measurement.trial.load.label), (told, []))
+            where.append(measurement.trial.block)
     if runner.measured:
         for failure in runner.failed:
             told = f"{failure.trial.load.label}, failed: {failure.reason}"
@@ -573,10 +583,10 @@ def _notes(runner: Runner) -> list[str]:
     return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]
 
 
-def _consequence(one: Measurement) -> str:
+def _consequence(measurement: Measurement) -> str:
     """Return what a flag makes of a measurement."""
-    if spoilt_itself(one):
+    if spoilt_itself(measurement):
         return "counts against it: "
-    if isinstance(one.trial.load.pace, Closed) and at_its_own_limit(one):
+    if isinstance(measurement.trial.load.pace, Closed) and at_its_own_limit(measurement):
         return "a lower bound: "
     return "set aside: "

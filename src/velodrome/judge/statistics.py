@@ -645,7 +645,7 @@ Number = Series | Known | Missing
 def share(count: int, of: int) -> Known | Missing:
     """Return a share with its interval (`wilson`)."""
     if of <= 0:
-        return Missing("nothing was asked")
+        return Missing("no request was sent")
     low, high = wilson(count, of)
     return Known(Interval(low, count / of, high))
 
@@ -653,7 +653,7 @@ def share(count: int, of: int) -> Known | Missing:
 def counted(values: list[float]) -> Known | Missing:
     """Return a count of events over blocks: its mean, and the fewest and most seen in a block."""
     if not values:
-        return Missing("no block tells it")
+        return Missing("no block has it")
     return Known(Interval(min(values), sum(values) / len(values), max(values)))
 
 
@@ -679,7 +679,7 @@ def to_settle(comparison: Comparison, pair: Pair, block_s: float) -> str:
         return f"{blocks} would settle a difference of {target * 100:.0f} %"
     return (
         f"even {MOST_BLOCKS} blocks would not settle a difference of {TARGETS[-1] * 100:.0f} % here: the "
-        "machine is too restless; use a quieter one, or longer spans"
+        "machine is too noisy; use a quieter one, or longer spans"
     )
 
 
@@ -687,9 +687,9 @@ def more_blocks(comparison: Comparison, pair: Pair, distance: float, block_s: fl
     """Return how many more blocks would tell a ratio from a bound that is `distance` away, in logs."""
     needed = _blocks(comparison, pair, distance)
     if needed is None:
-        return f"it is so near that even {MOST_BLOCKS} blocks would not tell"
+        return f"it is so near that even {MOST_BLOCKS} blocks would not decide"
     more = max(needed - pair.blocks, 1)
-    return f"{more} more block{'' if more == 1 else 's'} ({duration(more * block_s)}) would tell"
+    return f"{more} more block{'' if more == 1 else 's'} ({duration(more * block_s)}) would decide"
 
 
 def block_s(results: Sequence[Measurement | Failed], labels: Sequence[str], question: str) -> float:

@@ -40,13 +40,15 @@ def symptoms(measured: Iterable[Measurement], stack: Stack, machine_cpus: int = 
     `machine_cpus` are those of the whole machine; 0: not known. A driver that is not velodrome's own is left out.
     """
     every = [
-        one
-        for one in measured
-        if not spoilt(one) and isinstance(one.trial.load.pace, AFTER) and one.load.driver == "velodrome"
+        measurement
+        for measurement in measured
+        if not spoilt(measurement)
+        and isinstance(measurement.trial.load.pace, AFTER)
+        and measurement.load.driver == "velodrome"
     ]
     contestant = every[0].trial.contestant if every else None
     workers = int(stack.settings(contestant.knobs).get("workers", 1)) if contestant else 1
-    cpus = min((one.server_cpus for one in every), default=1)
+    cpus = min((measurement.server_cpus for measurement in every), default=1)
     return Symptoms(
         _slope(every),
         None,
@@ -83,20 +85,29 @@ def _steady(every: Sequence[Measurement], room: int) -> Reused | None:
     The fastest was the first of its connection, as far as figures go that tell no more: only where in every load, at
     whatever rate, the requests take about as long as the median, and the CPUs are not what they wait for.
     """
-    reused = [one for one in every if one.trial.load.keepalive and not _fell_behind(one)]
-    if any(_cpus(one) >= TOOK_CPU * room for one in reused):
+    reused = [
+        measurement
+        for measurement in every
+        if measurement.trial.load.keepalive and not _fell_behind(measurement)
+    ]
+    if any(_cpus(measurement) >= TOOK_CPU * room for measurement in reused):
         return None
-    return all_but_the_fastest([(one.load.fastest_ms, _median(one), one.load.sent.mean) for one in reused])
+    return all_but_the_fastest(
+        [
+            (measurement.load.fastest_ms, _median(measurement), measurement.load.sent.mean)
+            for measurement in reused
+        ]
+    )
 
 
-def _median(one: Measurement) -> float | None:
-    return one.load.sent.p50 if one.load.ok >= FEW else None
+def _median(measurement: Measurement) -> float | None:
+    return measurement.load.sent.p50 if measurement.load.ok >= FEW else None
 
 
-def _fell_behind(one: Measurement) -> bool:
+def _fell_behind(measurement: Measurement) -> bool:
     """Return whether its latency tells how long the load was."""
-    pace = one.trial.load.pace
-    return isinstance(pace, Open) and one.load.throughput_rps < KEPT_UP * pace.rate
+    pace = measurement.trial.load.pace
+    return isinstance(pace, Open) and measurement.load.throughput_rps < KEPT_UP * pace.rate
 
 
 # --- The two ends of the slope.
@@ -104,8 +115,12 @@ def _fell_behind(one: Measurement) -> bool:
 
 def _slope(every: Sequence[Measurement]) -> Slope | None:
     """Return them; None: there is no load with hardly a request in flight, or nothing but that."""
-    kept = [one for one in every if one.trial.load.keepalive and one.load.ok >= FEW]
-    top = max(kept, key=lambda one: one.load.throughput_rps, default=None)
+    kept = [
+        measurement
+        for measurement in every
+        if measurement.trial.load.keepalive and measurement.load.ok >= FEW
+    ]
+    top = max(kept, key=lambda measurement: measurement.load.throughput_rps, default=None)
     if top is None:
         return None
     alone = _alone(kept, top.load.throughput_rps)
@@ -120,44 +135,55 @@ def _slope(every: Sequence[Measurement]) -> Slope | None:
 
 def _alone(kept: Sequence[Measurement], most_rps: float) -> Measurement | None:
     """Return the load in which a request waits for others least: one connection, else the lowest of low rates."""
-    single = [one for one in kept if one.trial.load.pace == Closed(1)]
+    single = [measurement for measurement in kept if measurement.trial.load.pace == Closed(1)]
     if single:
         return single[0]
     low = [
-        one
-        for one in kept
-        if isinstance(one.trial.load.pace, Open) and one.load.throughput_rps <= LOW * most_rps
+        measurement
+        for measurement in kept
+        if isinstance(measurement.trial.load.pace, Open) and measurement.load.throughput_rps <= LOW * most_rps
     ]
-    return min(low, key=lambda one: one.load.throughput_rps, default=None)
+    return min(low, key=lambda measurement: measurement.load.throughput_rps, default=None)
 
 
-def _in_flight(one: Measurement) -> float | None:
-    pace = one.trial.load.pace
-    return float(pace.connections) if isinstance(pace, Closed) else one.load.mean_in_flight
+def _in_flight(measurement: Measurement) -> float | None:
+    pace = measurement.trial.load.pace
+    return float(pace.connections) if isinstance(pace, Closed) else measurement.load.mean_in_flight
 
 
-def _point(one: Measurement, connections: int) -> Point:
-    return Point(connections, one.load.throughput_rps, _cpus(one), one.server.threads_peak, _failing(one))
+def _point(measurement: Measurement, connections: int) -> Point:
+    return Point(
+        connections,
+        measurement.load.throughput_rps,
+        _cpus(measurement),
+        measurement.server.threads_peak,
+        _failing(measurement),
+    )
 
 
-def _cpus(one: Measurement) -> float:
-    return one.server.cpu_s / one.load.duration_s if one.load.duration_s else 0.0
+def _cpus(measurement: Measurement) -> float:
+    return measurement.server.cpu_s / measurement.load.duration_s if measurement.load.duration_s else 0.0
 
 
-def _failing(one: Measurement) -> float:
-    outcomes = one.load.outcomes
-    under_way = outcomes.get("unfinished", 0) if isinstance(one.trial.load.pace, Closed) else 0
-    return max(one.load.requests - one.load.ok - under_way, 0) / max(one.load.requests, 1)
+def _failing(measurement: Measurement) -> float:
+    outcomes = measurement.load.outcomes
+    under_way = outcomes.get("unfinished", 0) if isinstance(measurement.trial.load.pace, Closed) else 0
+    return max(measurement.load.requests - measurement.load.ok - under_way, 0) / max(
+        measurement.load.requests, 1
+    )
 
 
 # --- Counters and outcomes.
 
 
 def _counted(every: Sequence[Measurement], workers: int, machine_cpus: int) -> Counted:
-    overflows = [one.queue.overflows for one in every if one.queue.overflows is not None]
+    overflows = [
+        measurement.queue.overflows for measurement in every if measurement.queue.overflows is not None
+    ]
     resets = (
-        (one.load.outcomes.get("reset", 0) + one.load.outcomes.get("refused", 0)) / max(one.load.requests, 1)
-        for one in every
+        (measurement.load.outcomes.get("reset", 0) + measurement.load.outcomes.get("refused", 0))
+        / max(measurement.load.requests, 1)
+        for measurement in every
     )
     return Counted(
         sum(overflows) if overflows else None,
@@ -170,24 +196,28 @@ def _counted(every: Sequence[Measurement], workers: int, machine_cpus: int) -> C
 
 
 def _throttled(every: Sequence[Measurement]) -> Iterator[float]:
-    for one in every:
-        told = [sample for sample in one.server.samples if sample.throttled_s is not None]
+    for measurement in every:
+        told = [sample for sample in measurement.server.samples if sample.throttled_s is not None]
         if told and told[-1].throttled_s is not None and told[-1].at_s:
             yield told[-1].throttled_s / told[-1].at_s
 
 
 def _busiest(every: Sequence[Measurement], workers: int) -> Iterator[float]:
-    for one in every:
-        pace = one.trial.load.pace
+    for measurement in every:
+        pace = measurement.trial.load.pace
         if isinstance(pace, Closed):
-            used = (worker.cpu_s for worker in one.server.workers)
+            used = (worker.cpu_s for worker in measurement.server.workers)
             if (share := busiest(used, workers, pace.connections)) is not None:
                 yield share
 
 
 def _fails_from(every: Sequence[Measurement]) -> int | None:
     """Return the fewest requests in flight with which some fail; None: as many do with half of them, or none does."""
-    known = [(in_flight, _failing(one)) for one in every if (in_flight := _in_flight(one)) is not None]
+    known = [
+        (in_flight, _failing(measurement))
+        for measurement in every
+        if (in_flight := _in_flight(measurement)) is not None
+    ]
     failing = [in_flight for in_flight, share in known if share >= FAILS]
     if not failing:
         return None

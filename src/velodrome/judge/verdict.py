@@ -27,7 +27,11 @@ from velodrome.model.verdict import Answer, ProfileView, Verdict
 def profile_view(profile: Profile, study: Study | None = None) -> ProfileView:
     """Return what a profile tells, without the trial it was taken of; of a baseline it is that of its question."""
     trial, pace = profile.trial, profile.trial.load.pace
-    of = {one.name: one.baseline.of for one in study.questions if one.baseline} if study else {}
+    of = (
+        {question.name: question.baseline.of for question in study.questions if question.baseline}
+        if study
+        else {}
+    )
     cpus = None
     if profile.server_cpu_s is not None and profile.load_s:
         cpus = profile.server_cpu_s / profile.load_s
@@ -68,7 +72,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
     results, torn = untorn(_joined(runs))
     study = header.study
     findings = _findings(runs)
-    checks = [one for run in runs for one in run.checks]
+    checks = [check for run in runs for check in run.checks]
     profiles, noise = _profiles(runs), header.noise
     found = [
         answer(
@@ -104,7 +108,7 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
         claims=judge_claims(evidence),
         tables=tuple(tabulate(table, evidence) for table in study.tables),
         findings=findings,
-        profiles=tuple(profile_view(one, study) for one in evidence.profiles),
+        profiles=tuple(profile_view(profile, study) for profile in evidence.profiles),
         form=study.form,
         finished=finished or _ending(study, results, stacks),
     )
@@ -112,12 +116,12 @@ def judge(runs: Sequence[Results], stacks: Mapping[str, Stack], finished: str = 
 
 def _findings(runs: Sequence[Results]) -> tuple[Finding, ...]:
     """Return what experiments came to; of one that several files hold, the last."""
-    found = {one.experiment.name: one for run in runs for one in run.findings}
+    found = {finding.experiment.name: finding for run in runs for finding in run.findings}
     return tuple(found.values())
 
 
 def _profiles(runs: Sequence[Results]) -> tuple[Profile, ...]:
-    return tuple(one for run in runs for one in run.profiles)
+    return tuple(profile for run in runs for profile in run.profiles)
 
 
 def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
@@ -129,8 +133,8 @@ def _not_run(study: Study, found: Sequence[Answer | None]) -> list[str]:
 
 def _asked(study: Study, results: Sequence[Result]) -> list[Result]:
     """Return the results that answers rest on: a baseline is known by what it lacks alone."""
-    baselines = {one.name for one in study.questions if one.baseline}
-    return [one for one in results if one.trial.question not in baselines]
+    baselines = {question.name for question in study.questions if question.baseline}
+    return [result for result in results if result.trial.question not in baselines]
 
 
 def _without_baselines(study: Study, results: Sequence[Result]) -> list[str]:
@@ -139,8 +143,8 @@ def _without_baselines(study: Study, results: Sequence[Result]) -> list[str]:
     for question in study.questions:
         if question.baseline is None:
             continue
-        own = [one for one in results if one.trial.question == question.name]
-        reasons = [one.reason for one in own if isinstance(one, Failed)]
+        own = [result for result in results if result.trial.question == question.name]
+        reasons = [result.reason for result in own if isinstance(result, Failed)]
         if own and len(reasons) == len(own):
             what = {"app": "the app", "server": "an empty handler"}.get(
                 question.baseline.layer, f"an empty route of {question.baseline.framework}"
@@ -153,7 +157,7 @@ def _without_baselines(study: Study, results: Sequence[Result]) -> list[str]:
 
 
 def _unknown(study: Study, results: Sequence[Result]) -> list[str]:
-    unknown = {one.trial.question for one in results} - {question.name for question in study.questions}
+    unknown = {result.trial.question for result in results} - {question.name for question in study.questions}
     return [f"Results of a question that the study does not have: {name}." for name in sorted(unknown)]
 
 
@@ -241,13 +245,13 @@ def _joined(runs: Sequence[Results]) -> list[Result]:
             own = RanOn(f"machine {kinds.index(_kind(run.header)) + 1}", run.header.machine)
         joined += [
             replace(
-                one,
-                trial=replace(one.trial, block=one.trial.block + offset),
-                machine=one.machine or own,
+                trial,
+                trial=replace(trial.trial, block=trial.trial.block + offset),
+                machine=trial.machine or own,
             )
-            for one in run.trials
+            for trial in run.trials
         ]
-        offset = max((one.trial.block + 1 for one in joined), default=0)
+        offset = max((result.trial.block + 1 for result in joined), default=0)
     return joined
 
 
@@ -258,19 +262,19 @@ def _kind(header: Header) -> tuple[str, ...]:
 def set_aside(results: Iterable[Result], stacks: Mapping[str, Stack]) -> list[str]:
     """Return one sentence for each contestant, load and reason that kept measurements out."""
     seen: dict[tuple[str, str, str, str], tuple[str, list[int]]] = {}
-    for one in results:
-        stack = stacks.get(one.trial.contestant.stack)
-        called = one.trial.contestant.called(stack)
-        if isinstance(one, Failed):
-            reasons = [(one.failure.value, f"failed: {one.reason}")]
+    for result in results:
+        stack = stacks.get(result.trial.contestant.stack)
+        called = result.trial.contestant.called(stack)
+        if isinstance(result, Failed):
+            reasons = [(result.failure.value, f"failed: {result.reason}")]
         else:
             reasons = [
-                (flag.kind.value, flag.sentence) for flag in one.flags if flag.severity is Severity.INVALID
+                (flag.kind.value, flag.sentence) for flag in result.flags if flag.severity is Severity.INVALID
             ]
         for kind, said in reasons:
-            key = (one.trial.question, one.trial.label, one.trial.load.label, kind)
-            told = f"{called}, {one.trial.question}, {one.trial.load.label}: {said}"
-            seen.setdefault(key, (told, []))[1].append(one.trial.block)
+            key = (result.trial.question, result.trial.label, result.trial.load.label, kind)
+            told = f"{called}, {result.trial.question}, {result.trial.load.label}: {said}"
+            seen.setdefault(key, (told, []))[1].append(result.trial.block)
     return [f"{sentence(told)} ({blocks(where)})" for told, where in seen.values()]
 
 
@@ -285,15 +289,15 @@ def _left_out(study: Study, stacks: Mapping[str, Stack]) -> list[str]:
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    measured = [one for one in results if isinstance(one, Measurement)]
-    shares = [share for one in measured if (share := one.shared_share) >= SHARED_NOTED]
+    measured = [result for result in results if isinstance(result, Measurement)]
+    shares = [share for result in measured if (share := result.shared_share) >= SHARED_NOTED]
     found = []
     if shares:
         found.append(
             f"In {len(shares)} of {len(measured)} trials what measures the server used a tenth or more of a CPU of the "
             f"server's (up to {percent(max(shares))}): there CPU per request says more than requests per second."
         )
-    if measured and len({one.trial.block for one in results}) == 1:
+    if measured and len({result.trial.block for result in results}) == 1:
         found.append(
             "One block only: intervals rest on what two equal servers are known to differ by, not on repeats "
             "seen here."
@@ -304,14 +308,14 @@ def _notes(results: Sequence[Result]) -> list[str]:
 def _theirs(results: Sequence[Result], stacks: Mapping[str, Stack]) -> list[str]:
     """Return where another version of a package was raced than the one a stack pins, for the sake of an app's."""
     found: dict[tuple[str, str], list[str]] = {}
-    for one in results:
-        stack = stacks.get(one.trial.contestant.stack)
-        if isinstance(one, Failed) or one.trial.app is None or stack is None:
+    for result in results:
+        stack = stacks.get(result.trial.contestant.stack)
+        if isinstance(result, Failed) or result.trial.app is None or stack is None:
             continue
         for line in stack.requires:
             name, _, pinned = line.partition("==")
-            has = one.trial.app.packages.get(name.lower())
-            ran = has or one.packages.get(name.lower(), pinned)
+            has = result.trial.app.packages.get(name.lower())
+            ran = has or result.packages.get(name.lower(), pinned)
             if pinned and ran != pinned:
                 why = "is installed beside the app" if has else "goes with what the app has"
                 who = found.setdefault((f"{name} {ran}, which {why}", pinned), [])
@@ -331,7 +335,7 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
                 f"{fewest} to {most} blocks, where the answer was open" if most > fewest else f"{most} blocks"
             )
     blocks = max(
-        [study.blocks, *(one.trial.block + 1 for one in results)]
+        [study.blocks, *(result.trial.block + 1 for result in results)]
     )  # a resume may have asked for more
     planned = {
         (question.name, contestant.label, load.label, block)
@@ -341,8 +345,8 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
         for block in range(blocks)
     }
     done = {
-        (one.trial.question, one.trial.contestant.label, one.trial.load.label, one.trial.block)
-        for one in results
+        (result.trial.question, result.trial.contestant.label, result.trial.load.label, result.trial.block)
+        for result in results
     }
     missing = len(planned - done)
     if not missing:
@@ -353,13 +357,15 @@ def _ending(study: Study, results: Sequence[Result], stacks: Mapping[str, Stack]
 def _blocks_of_cells(results: Sequence[Result]) -> dict[str, int]:
     """Return how many blocks of each cell were begun."""
     found: dict[str, set[int]] = {}
-    for one in results:
-        found.setdefault(one.trial.cell, set()).add(one.trial.block)
+    for result in results:
+        found.setdefault(result.trial.cell, set()).add(result.trial.block)
     return {cell: len(numbers) for cell, numbers in found.items()}
 
 
 def _environment(header: Header, results: Sequence[Result]) -> dict[str, str]:
-    pythons = sorted({one.python for one in results if isinstance(one, Measurement) and one.python})
+    pythons = sorted(
+        {result.python for result in results if isinstance(result, Measurement) and result.python}
+    )
     facts = {name: str(value) for name, value in header.machine.items() if value is not None}
     if pythons:
         facts["python of the servers"] = ", ".join(pythons)

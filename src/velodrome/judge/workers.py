@@ -48,19 +48,21 @@ class Step:
     loads: tuple[Load, ...]
 
 
-def same_setting(one: Contestant, other: Contestant) -> bool:
+def same_setting(contestant: Contestant, other: Contestant) -> bool:
     """Return whether two contestants differ in nothing but their number of workers."""
-    return _without(one) == _without(other)
+    return _without(contestant) == _without(other)
 
 
-def _without(one: Contestant) -> tuple[object, ...]:
-    knobs = {name: value for name, value in one.knobs.items() if name != "workers"}
-    return one.stack, knobs, dict(one.packages), one.python
+def _without(contestant: Contestant) -> tuple[object, ...]:
+    knobs = {name: value for name, value in contestant.knobs.items() if name != "workers"}
+    return contestant.stack, knobs, dict(contestant.packages), contestant.python
 
 
-def with_workers(one: Contestant, count: int) -> Contestant:
+def with_workers(contestant: Contestant, count: int) -> Contestant:
     """Return the same setting with so many workers, told even where that is the default."""
-    return Contestant(one.stack, {**one.knobs, "workers": count}, one.packages, one.python)
+    return Contestant(
+        contestant.stack, {**contestant.knobs, "workers": count}, contestant.packages, contestant.python
+    )
 
 
 def next_step(
@@ -77,14 +79,14 @@ def next_step(
             return Step(count, 0, missing)
         if count == counts[0]:
             continue
-        doubted = {label for one in seen.problems(counts[0], count, 0) for label in one.loads}
+        doubted = {label for problem in seen.problems(counts[0], count, 0) for label in problem.loads}
         for which in (counts[0], count):
             repeat = tuple(
                 load for load in loads if load.label in doubted and not seen.has(which, load.label, 1)
             )
             if repeat:
                 return Step(which, 1, repeat)
-        if any(one.disqualifies for one in seen.confirmed(counts[0], count)):
+        if any(problem.disqualifies for problem in seen.confirmed(counts[0], count)):
             return None
     return None
 
@@ -101,10 +103,10 @@ def checked(
         return None
     told = tuple(map(_seen, seen.results))
     fewest, more = counts[0], [count for count in counts[1:] if seen.count(count)]
-    confirmed = [one for count in more for one in seen.confirmed(fewest, count)]
-    problems = [one for one in confirmed if one.disqualifies]
+    confirmed = [problem for count in more for problem in seen.confirmed(fewest, count)]
+    problems = [problem for problem in confirmed if problem.disqualifies]
     if problems:
-        said = tuple(dict.fromkeys(one.said for one in problems))
+        said = tuple(dict.fromkeys(problem.said for problem in problems))
         return WorkerCheck(label, False, sentence("; ".join(said)), said, None, told)
     missing = [count for count in counts if not seen.measured(count)]
     if missing or len(more) < len(counts) - 1:
@@ -112,11 +114,11 @@ def checked(
         return WorkerCheck(
             label, None, f"It could not be measured with {which} workers{seen.why_not()}.", (), None, told
         )
-    limits = [one for one in confirmed if not one.disqualifies]
-    scales_to = max(count for count in counts if all(one.workers > count for one in limits))
+    limits = [problem for problem in confirmed if not problem.disqualifies]
+    scales_to = max(count for count in counts if all(problem.workers > count for problem in limits))
     kept = f"With {listed([str(count) for count in counts])} workers it loses nothing"
     said = (f"{kept}, at a low rate and in a closed loop, on {seen.connections} connections",)
-    said += tuple(one.said for one in limits)
+    said += tuple(problem.said for problem in limits)
     return WorkerCheck(
         label,
         True,
@@ -146,9 +148,9 @@ class _Seen:
     """All results of one setting."""
 
     def __init__(self, contestant: Contestant, checks: Sequence[Result]) -> None:
-        self.results = [one for one in checks if same_setting(one.trial.contestant, contestant)]
+        self.results = [result for result in checks if same_setting(result.trial.contestant, contestant)]
         self._by: dict[tuple[int, str, int], Result] = {
-            (_workers(one), one.trial.load.label, one.trial.block): one for one in self.results
+            (_workers(result), result.trial.load.label, result.trial.block): result for result in self.results
         }
 
     def has(self, workers: int, label: str, again: int) -> bool:
@@ -161,17 +163,17 @@ class _Seen:
 
     def measured(self, workers: int) -> bool:
         """Return whether any load could be measured with so many workers."""
-        return any(_workers(one) == workers and isinstance(one, Measurement) for one in self.results)
+        return any(_workers(result) == workers and isinstance(result, Measurement) for result in self.results)
 
     def why_not(self) -> str:
         """Return the reason of the first failure, as an addition to a sentence; empty: there is none."""
-        failed = next((one for one in self.results if isinstance(one, Failed)), None)
+        failed = next((result for result in self.results if isinstance(result, Failed)), None)
         return f": {failed.reason.rstrip('.')}" if failed else ""
 
     @property
     def connections(self) -> str:
         """On which connections loads were measured: `fresh and reused`, or one of them."""
-        kinds = {one.trial.load.keepalive for one in self.results if isinstance(one, Measurement)}
+        kinds = {result.trial.load.keepalive for result in self.results if isinstance(result, Measurement)}
         return " and ".join(name for name, keeps in (("fresh", False), ("reused", True)) if keeps in kinds)
 
     def problems(self, fewest: int, workers: int, again: int) -> list[_Problem]:
@@ -290,8 +292,12 @@ def _unequal(measured: Sequence[Measurement], workers: int) -> list[_Problem]:
 
     Reused ones alone stay where the first burst put them.
     """
-    closed = [one for one in measured if isinstance(one.trial.load.pace, Closed)]
-    shares = {one.trial.load.label: share for one in closed if (share := _busiest(one, workers)) is not None}
+    closed = [measurement for measurement in measured if isinstance(measurement.trial.load.pace, Closed)]
+    shares = {
+        measurement.trial.load.label: share
+        for measurement in closed
+        if (share := _busiest(measurement, workers)) is not None
+    }
     if len(shares) < 2 or len(shares) < len(closed) or min(shares.values()) <= UNEQUAL:
         return []
     most = quantity.percent(min(shares.values()) / workers)
@@ -299,57 +305,61 @@ def _unequal(measured: Sequence[Measurement], workers: int) -> list[_Problem]:
     return [_Problem("unequal", workers, tuple(shares), said)]
 
 
-def _busiest(one: Measurement, workers: int) -> float | None:
+def _busiest(measurement: Measurement, workers: int) -> float | None:
     """Return the work of the busiest worker, of an equal share; None where that says nothing."""
-    pace = one.trial.load.pace
+    pace = measurement.trial.load.pace
     if not isinstance(pace, Closed):
         return None
-    return busiest((worker.cpu_s for worker in one.server.workers), workers, pace.connections)
+    return busiest((worker.cpu_s for worker in measurement.server.workers), workers, pace.connections)
 
 
-def _workers(one: Result) -> int:
-    return int(one.trial.contestant.knobs.get("workers", 1))
+def _workers(result: Result) -> int:
+    return int(result.trial.contestant.knobs.get("workers", 1))
 
 
-def _computes(one: Measurement) -> bool:
+def _computes(measurement: Measurement) -> bool:
     """Whether CPU is what limits a single worker."""
-    closed = isinstance(one.trial.load.pace, Closed)
-    return closed and _workers(one) == 1 and one.server.cpu_s >= BUSY * one.load.duration_s
+    closed = isinstance(measurement.trial.load.pace, Closed)
+    return (
+        closed
+        and _workers(measurement) == 1
+        and measurement.server.cpu_s >= BUSY * measurement.load.duration_s
+    )
 
 
-def _room(one: Measurement, workers: int) -> bool:
+def _room(measurement: Measurement, workers: int) -> bool:
     """Whether there was a CPU for each worker."""
-    return one.server_cpus >= workers
+    return measurement.server_cpus >= workers
 
 
-def _error_share(one: Measurement) -> float:
-    return failures(one, one.trial.load) / max(one.load.requests, 1)
+def _error_share(measurement: Measurement) -> float:
+    return failures(measurement, measurement.trial.load) / max(measurement.load.requests, 1)
 
 
-def _seen(one: Result) -> WorkersSeen:
-    load, count = one.trial.load, _workers(one)
-    if isinstance(one, Failed):
-        return WorkersSeen(count, load.label, not load.keepalive, one.trial.block, failed=one.reason)
+def _seen(result: Result) -> WorkersSeen:
+    load, count = result.trial.load, _workers(result)
+    if isinstance(result, Failed):
+        return WorkersSeen(count, load.label, not load.keepalive, result.trial.block, failed=result.reason)
     return WorkersSeen(
         count,
         load.label,
         not load.keepalive,
-        one.trial.block,
-        one.load.throughput_rps,
-        _error_share(one),
-        one.load.due.p50,
-        one.load.due.p90,
-        one.server.cpu_s / one.load.duration_s if one.load.duration_s else 0.0,
-        _busiest(one, count),
+        result.trial.block,
+        result.load.throughput_rps,
+        _error_share(result),
+        result.load.due.p50,
+        result.load.due.p90,
+        result.server.cpu_s / result.load.duration_s if result.load.duration_s else 0.0,
+        _busiest(result, count),
     )
 
 
-def _connections(one: Measurement) -> str:
-    return "reused connections" if one.trial.load.keepalive else "fresh connections"
+def _connections(measurement: Measurement) -> str:
+    return "reused connections" if measurement.trial.load.keepalive else "fresh connections"
 
 
-def _of_load(one: Measurement) -> str:
-    pace = one.trial.load.pace
+def _of_load(measurement: Measurement) -> str:
+    pace = measurement.trial.load.pace
     return f"at {quantity.exact(pace.rate)}" if isinstance(pace, Open) else "in a closed loop"
 
 
@@ -363,4 +373,4 @@ def _ms(value: float) -> str:
 
 def disqualified(checks: Mapping[str, WorkerCheck]) -> set[str]:
     """Return the labels of those that are not recommended."""
-    return {label for label, one in checks.items() if one.survived is False}
+    return {label for label, check in checks.items() if check.survived is False}

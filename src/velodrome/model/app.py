@@ -151,7 +151,7 @@ class App:
     @property
     def simulated(self) -> tuple[str, ...]:
         """Variables behind which simulated third parties stand."""
-        return tuple(one.variable for one in self.third_parties)
+        return tuple(party.variable for party in self.third_parties)
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class App:
     @property
     def recipe(self) -> Recipe:
         """The app where a recipe stands: it has no steps, because nothing is known of what it does."""
-        asked = ", ".join(f"{one.method} {one.path}" for one in self.requests[:3])
+        asked = ", ".join(f"{request.method} {request.path}" for request in self.requests[:3])
         more = f" and {len(self.requests) - 3} more" if len(self.requests) > 3 else ""
         name = self.path + (f" at {self.revision}" if self.revision else "")
         return Recipe(name, f"answers {asked}{more} as {name} does", ())
@@ -179,9 +179,11 @@ class App:
 
 def known(requests: Sequence[Request], names: Collection[str] = ()) -> None:
     """Make the secrets of requests known; `names` are of the headers that their user gives all of them."""
-    for one in requests:
-        bodies = [content.text for content in (one.body, one.expect_body) if content is not None]
-        of_request(one.path, one.headers, [*bodies, one.name, one.expect_contains or ""], names)
+    for request in requests:
+        bodies = [content.text for content in (request.body, request.expect_body) if content is not None]
+        of_request(
+            request.path, request.headers, [*bodies, request.name, request.expect_contains or ""], names
+        )
 
 
 def withheld(request: Request, names: Collection[str] = ()) -> Request:
@@ -230,7 +232,7 @@ def withheld_third(third: ThirdParty) -> ThirdParty:
 def unmarked(request: Request, names: Collection[str]) -> Request:
     """Return a request without the marks of headers that are given beside it."""
     beside = {name.lower() for name in names}
-    kept = tuple(one for one in request.headers if one[1] != MARK or one[0].lower() not in beside)
+    kept = tuple(header for header in request.headers if header[1] != MARK or header[0].lower() not in beside)
     return replace(request, headers=kept)
 
 
@@ -239,14 +241,14 @@ def whole(requests: Sequence[Request]) -> tuple[Request, ...]:
 
     Raises WithheldHeaderError, WithheldRequestError.
     """
-    for one in requests:
-        for name, value in one.headers:
+    for request in requests:
+        for name, value in request.headers:
             if MARK in value:
-                raise WithheldHeaderError(one.name, name)
-        texts = {"path": one.path, "expect-contains": one.expect_contains or ""}
-        for part, content in (("body", one.body), ("expect-body", one.expect_body)):
+                raise WithheldHeaderError(request.name, name)
+        texts = {"path": request.path, "expect-contains": request.expect_contains or ""}
+        for part, content in (("body", request.body), ("expect-body", request.expect_body)):
             texts[part] = "" if content is None else content.text
         for part, text in texts.items():
             if MARK in text:
-                raise WithheldRequestError(one.name, part)
+                raise WithheldRequestError(request.name, part)
     return tuple(requests)

@@ -151,7 +151,7 @@ def comparisons(condition: Condition) -> tuple[Comparison, ...]:
     """Return every comparison in a condition."""
     if isinstance(condition, Comparison):
         return (condition,)
-    return tuple(one for part in condition.parts for one in comparisons(part))
+    return tuple(comparison for part in condition.parts for comparison in comparisons(part))
 
 
 def written(condition: Condition) -> str:
@@ -327,7 +327,7 @@ def said(compared: Compared) -> str:
         return f"{found}; but {figure.but}"
     if compared.holds is None:
         return (
-            f"{found}; requests were given up before it: raise --timeout (--drain for those in flight at the end), "
+            f"{found}; requests timed out before it: raise --timeout (--drain for those in flight at the end), "
             "or look at errors"
         )
     return found

@@ -351,7 +351,7 @@ class Examination:
 
     def of(self, ruling: Ruling) -> tuple[Diagnosis, ...]:
         """Return the diagnoses that come to this."""
-        return tuple(one for one in self.diagnoses if one.ruling is ruling)
+        return tuple(diagnosis for diagnosis in self.diagnoses if diagnosis.ruling is ruling)
 
     @property
     def healthy(self) -> bool:
@@ -365,9 +365,9 @@ class Examination:
             "title": self.title,
             "stack": self.stack,
             "healthy": self.healthy,
-            "diagnoses": [one.document() for one in self.diagnoses],
-            "not_tried": [{"id": one.id, "why": one.why} for one in self.untried],
-            "screens": [one.document() for one in self.screens],
+            "diagnoses": [diagnosis.document() for diagnosis in self.diagnoses],
+            "not_tried": [{"id": untried.id, "why": untried.why} for untried in self.untried],
+            "screens": [screen.document() for screen in self.screens],
             "unexplained": self.unexplained,
             "slo": self.slo.document() if self.slo else None,
             "timeline": self.timeline.document() if self.timeline else None,
@@ -378,4 +378,6 @@ class Examination:
 def surest_first(every: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
     """Return causes first, the costliest first; then what cannot be told, then what is no cause."""
     order = [Ruling.CAUSE, Ruling.CANNOT_TELL, Ruling.NOT_A_CAUSE]
-    return tuple(sorted(every, key=lambda one: (order.index(one.ruling), -one.gain, one.id)))
+    return tuple(
+        sorted(every, key=lambda diagnosis: (order.index(diagnosis.ruling), -diagnosis.gain, diagnosis.id))
+    )

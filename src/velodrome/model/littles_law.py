@@ -51,7 +51,7 @@ def ceiling(
     if recipe.cpu_us and cpus:
         found.append(_quotient(cpus, recipe.cpu_us / 1e6, "cpu"))
     if isinstance(pace, Open) and found:
-        found.append(Ceiling(pace.rate, f"{exact(pace.rate)} asked for", "rate"))
+        found.append(Ceiling(pace.rate, f"{exact(pace.rate)} requested", "rate"))
     return min(found, key=lambda one: one.rps, default=None)
 
 

@@ -376,7 +376,7 @@ class LoadFacts:
     @property
     def ended_rps(self) -> float:
         """Requests that came to an end within the span, right or wrong, per second of it."""
-        errors = sum(one.errors for one in self.series)
+        errors = sum(entry.errors for entry in self.series)
         return ended_rps(self.throughput_rps, self.duration_s, errors, self.outcomes)
 
     steps: tuple[LoadStep, ...] = ()
@@ -691,7 +691,7 @@ class Measurement:
     @property
     def shared_share(self) -> float:
         """The largest share of one of the server's CPUs that was used by what was measuring it."""
-        companions_cpu_s = sum(one.cpu_s or 0.0 for one in self.companions)
+        companions_cpu_s = sum(companion.cpu_s or 0.0 for companion in self.companions)
         return shared_share(self.placement, self.load, self.upstream, companions_cpu_s, self.link)
 
     @property

@@ -24,15 +24,15 @@ class Metric:
 
 
 METRICS: Mapping[str, Metric] = {
-    "throughput_rps": Metric("right answers a second", Unit.RATE, more_is_better=True),
+    "throughput_rps": Metric("correct responses per second", Unit.RATE, more_is_better=True),
     "answered_rps": Metric(
-        "right answers a second, whatever became of the other requests", Unit.RATE, more_is_better=True
+        "correct responses per second, whatever became of the other requests", Unit.RATE, more_is_better=True
     ),
     "sustained_rps": Metric(
         "highest rate of the question's open loops that still holds", Unit.RATE, more_is_better=True
     ),
     "ceiling_rps": Metric("what Little's law allows", Unit.RATE),
-    "ceiling_share": Metric("right answers a second over what Little's law allows", Unit.SHARE),
+    "ceiling_share": Metric("correct responses per second, divided by what Little's law allows", Unit.SHARE),
     "mean_ms": Metric("mean latency from due", Unit.MILLISECONDS),
     "p50_ms": Metric("latency from due, half of the requests", Unit.MILLISECONDS),
     "p90_ms": Metric("latency from due, 90 %", Unit.MILLISECONDS),
@@ -43,20 +43,20 @@ METRICS: Mapping[str, Metric] = {
     "p75_service_ms": Metric("latency from sent, 75 %", Unit.MILLISECONDS),
     "p90_service_ms": Metric("latency from sent, 90 %", Unit.MILLISECONDS),
     "p99_service_ms": Metric("latency from sent, 99 %", Unit.MILLISECONDS),
-    "p50_told_ms": Metric("latency as the driver tells it, half of the requests", Unit.MILLISECONDS),
-    "p99_told_ms": Metric("latency as the driver tells it, 99 %", Unit.MILLISECONDS),
+    "p50_told_ms": Metric("latency as the driver reports it, half of the requests", Unit.MILLISECONDS),
+    "p99_told_ms": Metric("latency as the driver reports it, 99 %", Unit.MILLISECONDS),
     "min_service_ms": Metric("latency from sent, the fastest", Unit.MILLISECONDS),
     "max_service_ms": Metric("latency from sent, the slowest", Unit.MILLISECONDS),
     "stdev_service_ms": Metric("latency from sent, its standard deviation", Unit.MILLISECONDS),
-    "cpu_us": Metric("server CPU per right answer", Unit.MICROSECONDS),
+    "cpu_us": Metric("server CPU per correct response", Unit.MICROSECONDS),
     "cpu_share": Metric("CPUs the server kept busy", Unit.COUNT),
     "memory_bytes": Metric("highest memory of the server", Unit.BYTES),
-    "error_share": Metric("requests without a right answer", Unit.SHARE),
+    "error_share": Metric("requests without a correct response", Unit.SHARE),
     "reset_share": Metric("requests whose connection was reset", Unit.SHARE),
     "refused_share": Metric("requests whose connection was refused", Unit.SHARE),
-    "timeout_share": Metric("requests given up", Unit.SHARE),
+    "timeout_share": Metric("requests that timed out", Unit.SHARE),
     "failed_share": Metric("blocks in which nothing could be measured", Unit.SHARE),
-    "listen_overflows": Metric("connections turned away by a full listen queue, a block", Unit.COUNT),
+    "listen_overflows": Metric("connections turned away by a full listen queue, per block", Unit.COUNT),
     "listen_peak": Metric("most connections in the listen queue", Unit.COUNT),
     "idle_share": Metric("samples of a profile in which the server waits", Unit.SHARE),
     "depth_mean": Metric("frames of a sample of a profile that is not idle", Unit.COUNT),

@@ -65,7 +65,7 @@ class Noise:
     @property
     def sentence(self) -> str:
         """Return where it is from, and what it comes to: `as shipped: throughput busy 5 %, cpu busy 5 %`."""
-        learnt = any(one.df > SHARES[name].df for name, one in self.spreads.items() if name in SHARES)
+        learnt = any(spread.df > SHARES[name].df for name, spread in self.spreads.items() if name in SHARES)
         named = ", ".join(
             f"{name} {100 * self.of(name).share:.2g} %"
             for name in ("throughput busy", "cpu busy", "cpu asleep")

@@ -50,7 +50,10 @@ def _rules() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return part to the beginnings of paths, in the order in which they are tried."""
     servers = catalog.servers().values()
     return tuple(
-        (name, (*_LIBRARIES.get(name, ()), *(path for one in servers for path in one.parts.get(name, ()))))
+        (
+            name,
+            (*_LIBRARIES.get(name, ()), *(path for server in servers for path in server.parts.get(name, ()))),
+        )
         for name in ("driver", "HTTP", "event loop", "server", "framework")
     )
 

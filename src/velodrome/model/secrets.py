@@ -491,7 +491,7 @@ def _bits(text: str) -> float:
     import math  # noqa: PLC0415 - see the module
 
     counts = [text.count(letter) for letter in set(text)]
-    return -sum(one / len(text) * math.log2(one / len(text)) for one in counts)
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
 
 def _is_telling(name: str) -> bool:

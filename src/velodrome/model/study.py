@@ -116,7 +116,7 @@ class Study:
     @property
     def answered(self) -> tuple[Question, ...]:
         """Questions that have an answer of their own."""
-        return tuple(one for one in self.questions if one.baseline is None)
+        return tuple(question for question in self.questions if question.baseline is None)
 
     def baselines(self, question: str) -> tuple[Question, ...]:
         """Return the baselines of a question, by its name."""

@@ -44,7 +44,7 @@ class Slope:
     @property
     def plateau(self) -> Point:
         """The closed loop with the most throughput."""
-        return max(self.points, key=lambda one: one.rps)
+        return max(self.points, key=lambda point: point.rps)
 
     @property
     def alone(self) -> Point:
@@ -98,12 +98,12 @@ class HeldUp:
     @property
     def named(self) -> Frame:
         """The innermost frame of the app's own code, or of all where none is."""
-        return next((one for one in self.stack if one.own), self.stack[0])
+        return next((frame for frame in self.stack if frame.own), self.stack[0])
 
     @property
     def awaiting(self) -> Frame | None:
         """The innermost `async def` of the app's own code: a call in it can be awaited instead."""
-        return next((one for one in self.stack if one.own and one.awaits), None)
+        return next((frame for frame in self.stack if frame.own and frame.awaits), None)
 
 
 @dataclass(frozen=True)

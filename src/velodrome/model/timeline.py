@@ -64,8 +64,8 @@ class Timeline:
         return {
             "load": self.load,
             "seconds": self.seconds,
-            "stacks": [list(one) for one in self.stacks],
-            "stalls": [asdict(one) for one in self.stalls],
-            "collections": [asdict(one) for one in self.collections],
-            "counts": [asdict(one) for one in self.counts],
+            "stacks": [list(stack) for stack in self.stacks],
+            "stalls": [asdict(stall) for stall in self.stalls],
+            "collections": [asdict(collection) for collection in self.collections],
+            "counts": [asdict(count) for count in self.counts],
         }

@@ -234,12 +234,12 @@ class Tuned:
     @property
     def best(self) -> Entry | None:
         """The recommended one."""
-        return next((one for one in self.entries if one.fate is Fate.BEST), None)
+        return next((entry for entry in self.entries if entry.fate is Fate.BEST), None)
 
     @property
     def runner_up(self) -> Entry | None:
         """The next."""
-        return next((one for one in self.entries if one.fate is Fate.RUNNER_UP), None)
+        return next((entry for entry in self.entries if entry.fate is Fate.RUNNER_UP), None)
 
 
 # --- The recommendation (`usecases/tune.py` makes it).

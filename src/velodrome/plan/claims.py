@@ -90,30 +90,34 @@ class _Reader:
         table = findings.check_in_part(ClaimTable, entry, at)
         if table is None:
             return None
-        checks = [self.check(one, (*at, "checks", index)) for index, one in enumerate(table.checks)]
+        checks = [self.check(check, (*at, "checks", index)) for index, check in enumerate(table.checks)]
         sums = table.arithmetic if isinstance(table.arithmetic, list) else [table.arithmetic]
         arithmetic = [
             findings.check(ArithmeticTable, one, (*at, "arithmetic")) for one in sums if one is not None
         ]
         contradictions = [
-            findings.check(ContradictionTable, one, (*at, "contradictions", index))
-            for index, one in enumerate(table.contradictions)
+            findings.check(ContradictionTable, contradiction, (*at, "contradictions", index))
+            for index, contradiction in enumerate(table.contradictions)
         ]
         if not (checks or arithmetic or contradictions):
             cure = "give it [[claims.checks]], arithmetic or contradictions"
             findings.add(at, f"has nothing to be judged by; {cure}")
-        if any(checks) and all(one.informs for one in checks if one):
+        if any(checks) and all(check.informs for check in checks if check):
             findings.add(at, "has checks that inform alone; leave informs out where one is to decide")
         return Claim(
             table.name,
             table.says,
-            tuple(one for one in checks if one),
+            tuple(check for check in checks if check),
             table.needs_cpus,
             table.remark,
             tuple(
                 Arithmetic(one.slots, one.what, one.wait_ms, one.published_rps) for one in arithmetic if one
             ),
-            tuple(Contradiction(one.about, one.says, one.a, one.b) for one in contradictions if one),
+            tuple(
+                Contradiction(contradiction.about, contradiction.says, contradiction.a, contradiction.b)
+                for contradiction in contradictions
+                if contradiction
+            ),
         )
 
     def check(self, entry: object, at: Place) -> Check | None:
@@ -154,7 +158,7 @@ class _Reader:
         """A check that nothing could fail is no check."""
         low, high, add = table.at_least, table.at_most, self.findings.add
         if low is None and high is None and table.equals is None:
-            add(at, "says not when it holds; give at_least, at_most or equals")
+            add(at, "does not state when it holds; give at_least, at_most or equals")
         elif table.equals is not None and (table.experiment is None or table.over is not None):
             add((*at, "equals"), "is for a fact of an experiment, without over; give at_least or at_most")
         elif table.equals is not None and (low is not None or high is not None):

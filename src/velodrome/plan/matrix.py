@@ -55,9 +55,12 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
     cells = [f"{question.name}/{contestant.label}" for question, contestant in pairs]
     # Over a link a question is called after both; its own name is meant, too.
     plain = [f"{_own_name(question)}/{contestant.label}" for question, contestant in pairs]
-    experiments = [one for one in study.experiments if not study.skips(one.name)]
+    experiments = [experiment for experiment in study.experiments if not study.skips(experiment.name)]
     for pattern in only:
-        if not any(matches(name, pattern) for name in (*cells, *plain, *(one.name for one in experiments))):
+        if not any(
+            matches(name, pattern)
+            for name in (*cells, *plain, *(experiment.name for experiment in experiments))
+        ):
             raise NothingSelectedError(pattern, cells)
     chosen = [
         not only or any(matches(name, pattern) for pattern in only for name in names)
@@ -70,7 +73,11 @@ def lay_out(study: Study, stacks: Mapping[str, Stack], only: Sequence[str] = (),
         for pair, wanted in zip(pairs, chosen, strict=True)
         if wanted and pair[0].profile
     ]
-    tried = [one for one in experiments if not only or any(matches(one.name, pattern) for pattern in only)]
+    tried = [
+        experiment
+        for experiment in experiments
+        if not only or any(matches(experiment.name, pattern) for pattern in only)
+    ]
     return Matrix(tuple(tried), tuple(heats), tuple(profiles), tuple(left_out))
 
 
@@ -87,11 +94,11 @@ def narrowed(study: Study, laid_out: Matrix) -> Study:
     trials = [trial for heat in laid_out.heats for trial in heat.trials]
     questions = {trial.question for trial in trials}
     contestants = {trial.contestant.label for trial in trials}
-    there = {trial.cell for trial in trials} | {one.name for one in laid_out.experiments}
+    there = {trial.cell for trial in trials} | {experiment.name for experiment in laid_out.experiments}
     return replace(
         study,
-        questions=tuple(one for one in study.questions if one.name in questions),
-        contestants=tuple(one for one in study.contestants if one.label in contestants),
+        questions=tuple(question for question in study.questions if question.name in questions),
+        contestants=tuple(contestant for contestant in study.contestants if contestant.label in contestants),
         experiments=laid_out.experiments,
         claims=tuple(claim for claim in study.claims if _names(claim) & there),
         tables=tuple(
@@ -105,7 +112,10 @@ def narrowed(study: Study, laid_out: Matrix) -> Study:
 def _names(claim: Claim) -> set[str]:
     """Return the cells and experiments that a claim rests on."""
     figures = [
-        figure for one in claim.checks for figure in (one.figure, one.over, *(one.than or ())) if figure
+        figure
+        for check in claim.checks
+        for figure in (check.figure, check.over, *(check.than or ()))
+        if figure
     ]
     return {figure.experiment or figure.cell for figure in figures}
 

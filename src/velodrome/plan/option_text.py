@@ -93,7 +93,7 @@ class _Reading:
         rate, colon, over = text.partition(":")
         if not colon:
             raise ValueError(
-                f"{self.names.rate}: '{text}' says not how long: write {text.strip() or 500}:10s, as in the others"
+                f"{self.names.rate}: '{text}' has no duration: write {text.strip() or 500}:10s, as in the others"
             )
         try:
             over_s = amounts.seconds(over)

@@ -107,7 +107,7 @@ def _links(table: QuestionTable, at: Place, findings: Findings) -> list[Link | N
     if table.link is not None and table.links is not None:
         findings.add((*at, "links"), "stands beside link; give one of the two")
     if table.links is not None:
-        return [_link(one, (*at, "links", index), findings) for index, one in enumerate(table.links)]
+        return [_link(link, (*at, "links", index), findings) for index, link in enumerate(table.links)]
     return [_link(table.link, (*at, "link"), findings)] if table.link is not None else [None]
 
 
@@ -325,7 +325,7 @@ def read_step(table: object, at: Place, findings: Findings) -> Step | None:
     before = len(findings.problems)
     if kind == "together":
         steps_in_words["steps"] = tuple(
-            _at_once(one, (*at, "steps", n), findings) for n, one in enumerate(steps_in_words["steps"])
+            _at_once(step, (*at, "steps", n), findings) for n, step in enumerate(steps_in_words["steps"])
         )
     if kind == "keep" and steps_in_words["place"] not in PLACES:
         near = nearest(steps_in_words["place"], PLACES)

@@ -341,7 +341,7 @@ WANTED = {
     "requests": ("a number of requests", "a whole number from 1"),
     "room": ("a switch", "true or false"),
     "rows": ("a number of rows", "a whole number from 1 to 4096"),
-    "says": ("what is said", "a conclusion as text or, of a contradiction, a number above 0"),
+    "says": ("the text of a claim", "a conclusion as text or, of a contradiction, a number above 0"),
     "scale": ("a factor", "a number above 0, 1 at most"),
     "seed": ("a seed", "a whole number from 0"),
     "size": ("a number of bytes", "a whole number from 0 to 1 000 000 000"),

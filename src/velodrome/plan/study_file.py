@@ -241,9 +241,7 @@ def _servable(contestants: Sequence[Contestant], questions: Placed, known: Known
     for index, contestant in enumerate(contestants):
         row = [reason for (label, _), reason in refused.items() if label == contestant.label]
         if not row and questions:
-            findings.add(
-                ("contestants", index), "no question asks for it; leave it out, or name it in a question"
-            )
+            findings.add(("contestants", index), "no question has it; leave it out, or name it in a question")
         elif row and all(row):
             findings.add(
                 ("contestants", index), f"it can serve no question of this study: {row[0]}; leave it out"

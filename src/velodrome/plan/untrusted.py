@@ -126,15 +126,15 @@ def refuse(path: str, named: Sequence[Named]) -> None:
 def of_study(study: Study) -> tuple[Named, ...]:
     """Return what a study names, each thing once, in its order."""
     found: dict[tuple[Deed, str], Named] = {}
-    for one in _all_of(study):
-        found.setdefault((one.deed, one.what), one)
+    for named in _all_of(study):
+        found.setdefault((named.deed, named.what), named)
     return tuple(found.values())
 
 
 def _all_of(study: Study) -> Iterator[Named]:
-    for one in study.contestants:
-        yield from _interpreter(one.python or "", f"contestant {one.label}")
-        yield from _packages(one.packages, f"contestant {one.label}")
+    for contestant in study.contestants:
+        yield from _interpreter(contestant.python or "", f"contestant {contestant.label}")
+        yield from _packages(contestant.packages, f"contestant {contestant.label}")
     for experiment in study.experiments:
         place = f"experiment {experiment.name}"
         yield from _interpreter(str(experiment.settings.get("python", "")), place)

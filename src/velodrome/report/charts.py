@@ -262,7 +262,9 @@ class AtLoad:
 
 def over_load(points: Sequence[AtLoad], label: str) -> Markup:
     """Draw latency (log) over the share of the capacity, each point with its interval; nothing without a point."""
-    known = [ms for one in points for ms in (one.low_ms, one.ms, one.high_ms) if ms is not None and ms > 0]
+    known = [
+        ms for point in points for ms in (point.low_ms, point.ms, point.high_ms) if ms is not None and ms > 0
+    ]
     if not known:
         return Markup("")
     low, high = min(known) / 1.3, max(known) * 1.3
@@ -276,12 +278,12 @@ def over_load(points: Sequence[AtLoad], label: str) -> Markup:
     drawing.below(shares, 0, drawing.width, "of the capacity")
     heights = [(placed(0, ms)[1], _label(ms)) for ms in steps(low, high)]
     drawing.beside(heights, drawing.width, "milliseconds")
-    drawing.path([placed(one.share, one.ms) for one in points], COLOURS[0], 2)
-    for one in points:
-        if one.low_ms is not None and one.high_ms is not None:
-            ends = placed(one.share, one.low_ms), placed(one.share, one.high_ms)
+    drawing.path([placed(point.share, point.ms) for point in points], COLOURS[0], 2)
+    for point in points:
+        if point.low_ms is not None and point.high_ms is not None:
+            ends = placed(point.share, point.low_ms), placed(point.share, point.high_ms)
             drawing.line(*ends, COLOURS[0], 4, 0.45)
-        drawing.dot(placed(one.share, one.ms), COLOURS[0], one.hint)
+        drawing.dot(placed(point.share, point.ms), COLOURS[0], point.hint)
     return drawing.svg(label, left=_room(heights), above=19)
 
 

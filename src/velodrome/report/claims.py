@@ -97,25 +97,25 @@ def shown(judged: Judged) -> Shown:
     )
 
 
-def _row(one: Checked) -> Row:
-    check = one.check
+def _row(checked: Checked) -> Row:
+    check = checked.check
     unit = Unit.RATIO if check.over else unit_of(check.figure.metric)
     published = in_unit(check.published, unit)
-    if one.found:
-        here = visible(one.found)
-    elif one.measured is None:
+    if checked.found:
+        here = visible(checked.found)
+    elif checked.measured is None:
         here = MISSING
     else:
-        here = " ".join(filter(None, (one.limit, in_unit(one.measured, unit))))
-    explains = one.judgement is not Judgement.HOLDS or check.informs
+        here = " ".join(filter(None, (checked.limit, in_unit(checked.measured, unit))))
+    explains = checked.judgement is not Judgement.HOLDS or check.informs
     beside = ", beside it" if check.informs else ""
-    about = f"{visible(check.about) or _about(one)}{beside}"
-    return Row(about, published, here, one.judgement, visible(one.reason) if explains else "")
+    about = f"{visible(check.about) or _about(checked)}{beside}"
+    return Row(about, published, here, checked.judgement, visible(checked.reason) if explains else "")
 
 
-def _about(one: Checked) -> str:
+def _about(checked: Checked) -> str:
     """Return what a check compares where the study does not say."""
-    figure, over = one.check.figure, one.check.over
+    figure, over = checked.check.figure, checked.check.over
     what = METRICS[figure.metric].about if figure.metric in METRICS else figure.metric
     if figure.experiment:
         return visible(f"{figure.experiment}: {figure.metric}{f' over {over.metric}' if over else ''}")
@@ -124,9 +124,9 @@ def _about(one: Checked) -> str:
     return visible(f"{what}, {figure.cell}{versus}{loads}")
 
 
-def bounds(one: Checked) -> str:
+def bounds(checked: Checked) -> str:
     """Return when a check holds: `at least 1.5×`."""
-    check = one.check
+    check = checked.check
     unit = Unit.RATIO if check.over else unit_of(check.figure.metric)
     if check.equals is not None:
         return fact(check.equals)
@@ -135,12 +135,12 @@ def bounds(one: Checked) -> str:
 
 
 def summary(claims: Sequence[Judged]) -> str:
-    """Return `4 hold, 1 does not hold here, 2 cannot be told`."""
-    counts = Counter(one.judgement for one in claims)
+    """Return `4 hold, 1 does not hold here, 2 undecided`."""
+    counts = Counter(judged.judgement for judged in claims)
     words = {
         Judgement.HOLDS: ("holds", "hold"),
         Judgement.FAILS: ("does not hold here", "do not hold here"),
-        Judgement.CANNOT_TELL: ("cannot be told", "cannot be told"),
+        Judgement.CANNOT_TELL: ("undecided", "undecided"),
     }
     return ", ".join(f"{counts[kind]} {words[kind][counts[kind] != 1]}" for kind in Judgement if counts[kind])
 
@@ -149,7 +149,7 @@ def lines(claims: Sequence[Judged], width: int) -> list[Text]:
     """Return the table of claims, no wider than `width`."""
     if not claims:
         return []
-    every = [shown(one) for one in claims]
+    every = [shown(judged) for judged in claims]
     rows = [row for one in every for row in one.rows]
     published = max([len("published"), *(len(row.published) for row in rows)])
     verdict = max(map(len, SHORT.values()))
@@ -297,10 +297,10 @@ def published_lines(tables: Sequence[Compared], width: int) -> list[Text]:
     return found
 
 
-def _sizes(one: PublishedTable, width: int) -> list[int]:
+def _sizes(table: PublishedTable, width: int) -> list[int]:
     """Return the widths of columns: what they need; where that is too much, the widest give most."""
-    sizes = [max(len(row[at]) for row in one.rows) for at in range(len(one.heads))]
-    sizes = [max(size, min(len(head), HEAD)) for size, head in zip(sizes, one.heads, strict=True)]
+    sizes = [max(len(row[at]) for row in table.rows) for at in range(len(table.heads))]
+    sizes = [max(size, min(len(head), HEAD)) for size, head in zip(sizes, table.heads, strict=True)]
     room = width - 2 - GAP * (len(sizes) - 1)
     while sum(sizes) > room and max(sizes) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1

@@ -55,15 +55,20 @@ class Explained(Protocol):
 def listing(every: Iterable[Explained]) -> list[str]:
     """Return what each fault is, and how it is proven."""
     found = []
-    for one in every:
-        found += [f"{one.name}", f"  {one.about}", f"  supposed: {one.hypothesis}", f"  proven: {one.proof}"]
-        found += [f"  met in: {', '.join(one.sources)}"]
+    for explained in every:
+        found += [
+            f"{explained.name}",
+            f"  {explained.about}",
+            f"  supposed: {explained.hypothesis}",
+            f"  proven: {explained.proof}",
+        ]
+        found += [f"  met in: {', '.join(explained.sources)}"]
     return [visible(line) for line in found]
 
 
 def lines(found: Examination) -> list[str]:
     """Return the whole examination."""
-    return [visible(one) for one in _lines(relative(found))]
+    return [visible(line) for line in _lines(relative(found))]
 
 
 def relative(found: Examination) -> Examination:
@@ -84,12 +89,12 @@ def relative(found: Examination) -> Examination:
 
     diagnoses = tuple(
         replace(
-            one,
-            reason=cut(one.reason),
-            evidence=tuple(map(evidence, one.evidence)),
-            cure=replace(one.cure, **cut(one.cure.document())) if one.cure else None,
+            diagnosis,
+            reason=cut(diagnosis.reason),
+            evidence=tuple(map(evidence, diagnosis.evidence)),
+            cure=replace(diagnosis.cure, **cut(diagnosis.cure.document())) if diagnosis.cure else None,
         )
-        for one in found.diagnoses
+        for diagnosis in found.diagnoses
     )
     line = found.timeline
     if line is not None:
@@ -97,7 +102,7 @@ def relative(found: Examination) -> Examination:
     return replace(
         found,
         diagnoses=diagnoses,
-        untried=tuple(replace(one, why=cut(one.why)) for one in found.untried),
+        untried=tuple(replace(untried, why=cut(untried.why)) for untried in found.untried),
         screens=tuple(map(evidence, found.screens)),
         timeline=line,
     )
@@ -110,7 +115,7 @@ def _within(found: Examination) -> str:
 
 def _lines(found: Examination) -> Iterator[str]:
     yield f"{found.stack} · {found.title}"
-    yield from (f"  {one.said}" for one in found.screens)
+    yield from (f"  {screen.said}" for screen in found.screens)
     yield ""
     for cause in found.causes:
         yield from diagnosis_lines(cause)
@@ -141,13 +146,13 @@ def slo_lines(found: Examination) -> Iterator[str]:
         yield f"SLO {what}, cured: not searched: {slo.why_not_cured}"
 
 
-def _holds(one: SloRate) -> str:
-    because = f" ({one.because.rstrip('.')})" if one.because else ""
-    if one.holds is False:
+def _holds(rate: SloRate) -> str:
+    because = f" ({rate.because.rstrip('.')})" if rate.because else ""
+    if rate.holds is False:
         return f"it holds at no rate{because}"
-    if one.holds is None or one.rate is None:
+    if rate.holds is None or rate.rate is None:
         return f"cannot tell{because}"
-    low, mid, high = (number(each) for each in (one.rate.low, one.rate.mid, one.rate.high))
+    low, mid, high = (number(each) for each in (rate.rate.low, rate.rate.mid, rate.rate.high))
     return f"it holds up to {mid}/s [{low}, {high}]{because}"
 
 
@@ -166,10 +171,10 @@ OUTCOMES = {
 def junit_text(found: Examination) -> str:
     """Return the JUnit document: a suite with a case for each fault that was looked for."""
     found = relative(found)
-    cases = [_case(found, one) for one in found.diagnoses]
+    cases = [_case(found, diagnosis) for diagnosis in found.diagnoses]
     cases += [
-        Case(_classname(found), one.id, Outcome.SKIPPED, message=f"not tried: {one.why}")
-        for one in found.untried
+        Case(_classname(found), untried.id, Outcome.SKIPPED, message=f"not tried: {untried.why}")
+        for untried in found.untried
     ]
     facts = {"stack": found.stack, "app": found.title, "took": duration(found.seconds)}
     if found.unexplained is not None:
@@ -180,10 +185,10 @@ def junit_text(found: Examination) -> str:
     )
 
 
-def _case(found: Examination, one: Diagnosis) -> Case:
-    text = "; ".join(line.strip() for line in diagnosis_lines(one)[1:])
-    message = text if one.ruling is Ruling.CAUSE else one.reason
-    return Case(_classname(found), one.id, OUTCOMES[one.ruling], "cause", message)
+def _case(found: Examination, diagnosis: Diagnosis) -> Case:
+    text = "; ".join(line.strip() for line in diagnosis_lines(diagnosis)[1:])
+    message = text if diagnosis.ruling is Ruling.CAUSE else diagnosis.reason
+    return Case(_classname(found), diagnosis.id, OUTCOMES[diagnosis.ruling], "cause", message)
 
 
 def _apart(cases: Sequence[Case]) -> list[Case]:
@@ -200,24 +205,24 @@ def _classname(found: Examination) -> str:
     return f"velodrome.doctor.{found.stack}"
 
 
-def diagnosis_lines(one: Diagnosis) -> list[str]:
+def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
     """Return one diagnosis, its evidence, cost and cure below it."""
-    found = [f"{MARKS[one.ruling]} {one.id:<20} {where(one)}"]
-    found += [f"{INDENT}{one.reason}"]
-    if one.ruling is Ruling.CAUSE:
-        if lost := list(costs(one.effect)):
+    found = [f"{MARKS[diagnosis.ruling]} {diagnosis.id:<20} {where(diagnosis)}"]
+    found += [f"{INDENT}{diagnosis.reason}"]
+    if diagnosis.ruling is Ruling.CAUSE:
+        if lost := list(costs(diagnosis.effect)):
             found.append(f"{INDENT}costs {'; '.join(lost)}")
-        found += [f"{INDENT}proof: {proof(one)}"]
-        if one.cure is not None:
-            found.append(f"{INDENT}cure: {one.cure.what}")
-            found += [f"{INDENT}  {sign} {text}" for sign, text in change(one) if text]
+        found += [f"{INDENT}proof: {proof(diagnosis)}"]
+        if diagnosis.cure is not None:
+            found.append(f"{INDENT}cure: {diagnosis.cure.what}")
+            found += [f"{INDENT}  {sign} {text}" for sign, text in change(diagnosis) if text]
     return found
 
 
-def where(one: Diagnosis) -> str:
+def where(diagnosis: Diagnosis) -> str:
     """Return the place of a cause: its line, or where it is cured."""
-    stack: Sequence[Evidence] = [evidence for evidence in one.evidence if evidence.kind == "stack"]
-    return stack[0].said if stack else one.cure.where if one.cure else ""
+    stack: Sequence[Evidence] = [evidence for evidence in diagnosis.evidence if evidence.kind == "stack"]
+    return stack[0].said if stack else diagnosis.cure.where if diagnosis.cure else ""
 
 
 def costs(effect: Mapping[str, Interval]) -> Iterator[str]:
@@ -229,18 +234,18 @@ def costs(effect: Mapping[str, Interval]) -> Iterator[str]:
             yield f"{mid}{unit} [{low}, {high}]"
 
 
-def proof(one: Diagnosis) -> str:
+def proof(diagnosis: Diagnosis) -> str:
     """Return how a cause was proven, and by how many blocks."""
-    arms = [evidence.said for evidence in one.evidence if evidence.kind in {"arms", "counts"}]
+    arms = [evidence.said for evidence in diagnosis.evidence if evidence.kind in {"arms", "counts"}]
     how = {
         "cure": "the cured arm is better",
         "dose": "more of it costs more; it cannot be cured from outside",
     }
-    return f"{how.get(one.proof, '')} ({arms[-1]})" if arms else how.get(one.proof, "")
+    return f"{how.get(diagnosis.proof, '')} ({arms[-1]})" if arms else how.get(diagnosis.proof, "")
 
 
-def change(one: Diagnosis) -> Iterator[tuple[str, str]]:
+def change(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     """Yield what is there now and what is to be there, each with its sign."""
-    if one.cure is not None:
-        yield "-", one.cure.before
-        yield "+", one.cure.after
+    if diagnosis.cure is not None:
+        yield "-", diagnosis.cure.before
+        yield "+", diagnosis.cure.after

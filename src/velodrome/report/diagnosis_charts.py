@@ -37,7 +37,7 @@ LONGEST_TITLE = 130
 LEAST = 1.5
 """Width of what is too short to be seen, in pixels."""
 BLOCKED, COMPUTED = COLOURS[1], COLOURS[0]
-NOT_TOLD = "this system does not tell"
+NOT_TOLD = "this system does not report it"
 
 Level = Sequence[float]
 """Low end, middle, high end."""
@@ -46,7 +46,7 @@ Level = Sequence[float]
 def arms(data: Mapping[str, Any], metric: str) -> Markup:
     """Draw each block of both arms as a dot and each arm's interval as a bar, from zero on."""
     names = [visible(str(data["before"])), visible(str(data["after"]))]
-    blocks = [[float(one[side][metric]) for one in data["blocks"]] for side in ("before", "after")]
+    blocks = [[float(block[side][metric]) for block in data["blocks"]] for side in ("before", "after")]
     levels: list[Level] = [data["levels"][side][metric] for side in ("before", "after")]
     most = max(*blocks[0], *blocks[1], *(one[2] for one in levels)) or 1.0
     drawing = Drawing(WIDTH, 2 * ROW)
@@ -86,7 +86,7 @@ def slope(data: Mapping[str, Any]) -> Markup:
     def placed(count: float, rps: float) -> tuple[float, float]:
         return math.log(count) / math.log(last) * drawing.width, (1 - rps / (1.1 * top)) * drawing.height
 
-    counts = [one for one in steps(1, last) if math.log2(one) % 1 == 0] or [1.0, float(last)]
+    counts = [step for step in steps(1, last) if math.log2(step) % 1 == 0] or [1.0, float(last)]
     powers = [2.0**n for n in range(int(math.log2(last)) + 1)]
     shown = powers[:: 1 + len(powers) // 7] if len(powers) > len(counts) else counts
     drawing.below([(placed(one, 0)[0], f"{one:g}") for one in shown], 0, drawing.width, "connections")
@@ -157,18 +157,18 @@ def timeline(told: Timeline) -> Markup:
         if told.stalls
         else "Event loop: never late"
     )
-    for one in told.stalls:
-        colour = BLOCKED if one.blocked_s >= one.ran_s else COMPUTED
-        share = one.blocked_s / one.seconds if one.seconds else 0.0
-        hint = f"at {one.at_s:.2f} s for {1000 * one.seconds:.3g} ms, blocked for {share:.0%} of it"
-        lanes.bar((one.at_s, one.seconds), below, colour, hint)
+    for stall in told.stalls:
+        colour = BLOCKED if stall.blocked_s >= stall.ran_s else COMPUTED
+        share = stall.blocked_s / stall.seconds if stall.seconds else 0.0
+        hint = f"at {stall.at_s:.2f} s for {1000 * stall.seconds:.3g} ms, blocked for {share:.0%} of it"
+        lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
     for number, place in enumerate(shown):
         colour = COLOURS[(2 + number) % len(COLOURS)]
         below = lanes.lane(f"  in {visible(told.stacks[place][0])}", MUTED)
-        for one in told.stalls:
-            if one.stack == place:
+        for stall in told.stalls:
+            if stall.stack == place:
                 hint = "\n".join(map(visible, told.stacks[place][1:]))
-                lanes.bar((one.at_s, one.seconds), below, colour, hint)
+                lanes.bar((stall.at_s, stall.seconds), below, colour, hint)
     _collections(lanes, told)
     for counter in COUNTERS:
         _counted(lanes, told.counts, counter)
@@ -192,10 +192,10 @@ def _collections(lanes: _Lanes, told: Timeline) -> None:
         else "Collections of garbage: none of 1 ms or longer"
     )
     below = lanes.lane(title)
-    for one in told.collections:
-        hint = f"generation {one.generation} at {one.at_s:.2f} s for {1000 * one.seconds:.3g} ms"
-        share = 1.0 if one.generation >= 2 else 0.5
-        lanes.bar((one.at_s, one.seconds), below, COLOURS[4], hint, share)
+    for collection in told.collections:
+        hint = f"generation {collection.generation} at {collection.at_s:.2f} s for {1000 * collection.seconds:.3g} ms"
+        share = 1.0 if collection.generation >= 2 else 0.5
+        lanes.bar((collection.at_s, collection.seconds), below, COLOURS[4], hint, share)
 
 
 @dataclass(frozen=True)

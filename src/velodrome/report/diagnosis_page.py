@@ -38,17 +38,19 @@ class Card:
 def render(found: Examination) -> str:
     """Return the page."""
     found = relative(found)
-    slope = next((one for one in found.screens if one.kind == "slope" and "points" in one.data), None)
+    slope = next(
+        (screen for screen in found.screens if screen.kind == "slope" and "points" in screen.data), None
+    )
     timeline = found.timeline
     context = {
         "title": visible(found.title),
         "lead": visible(f"{found.stack} · took {duration(found.seconds)}"),
         "headline": _headline(found),
         "summary": [visible(one) for one in _summary(found)],
-        "causes": [_card(one) for one in found.causes],
+        "causes": [_card(diagnosis) for diagnosis in found.causes],
         "timeline": charts.timeline(timeline) if timeline else None,
         "timeline_about": _timeline_about(found),
-        "screens": [visible(one.said) for one in found.screens],
+        "screens": [visible(screen.said) for screen in found.screens],
         "slope": charts.slope(slope.data) if slope else None,
         "others": list(_others(found)),
         # Style is ours, not data: autoescape would break it.
@@ -77,19 +79,21 @@ def _summary(found: Examination) -> Iterator[str]:
         )
 
 
-def _card(one: Diagnosis) -> Card:
-    stack = next((each for each in one.evidence if each.kind == "stack" and "frames" in each.data), None)
-    arms = next((each for each in one.evidence if each.kind == "arms"), None)
+def _card(diagnosis: Diagnosis) -> Card:
+    stack = next(
+        (each for each in diagnosis.evidence if each.kind == "stack" and "frames" in each.data), None
+    )
+    arms = next((each for each in diagnosis.evidence if each.kind == "arms"), None)
     return Card(
-        one.id,
-        {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(one.proof, ""),
-        visible(where(one)) if stack else visible(one.cure.where) if one.cure else "",
-        visible(one.reason.rstrip(".")),
-        list(costs(one.effect)),
-        names.sentence_case(visible(one.cure.what.rstrip("."))) if one.cure else "",
-        [(sign, visible(text)) for sign, text in change(one) if text],
+        diagnosis.id,
+        {"cure": "proven by its cure", "dose": "proven by a larger dose"}.get(diagnosis.proof, ""),
+        visible(where(diagnosis)) if stack else visible(diagnosis.cure.where) if diagnosis.cure else "",
+        visible(diagnosis.reason.rstrip(".")),
+        list(costs(diagnosis.effect)),
+        names.sentence_case(visible(diagnosis.cure.what.rstrip("."))) if diagnosis.cure else "",
+        [(sign, visible(text)) for sign, text in change(diagnosis) if text],
         [visible(str(frame)) for frame in stack.data["frames"]] if stack else [],
-        visible(proof(one)),
+        visible(proof(diagnosis)),
         _figures(arms) if arms else [],
     )
 
@@ -116,4 +120,4 @@ def _others(found: Examination) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         if rows:
             yield heading, rows
     if found.untried:
-        yield "Not tried", [(one.id, visible(one.why)) for one in found.untried]
+        yield "Not tried", [(untried.id, visible(untried.why)) for untried in found.untried]

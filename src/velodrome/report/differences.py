@@ -63,11 +63,13 @@ def sections(diff: Diff) -> tuple[list[Section], list[str]]:
     """Return all figures by cell and load, and the reasons that the rows refer to by number."""
     reasons: list[str] = []
     found: dict[tuple[str, str, str], list[Row]] = {}
-    for one in diff.differences:
-        found.setdefault((one.question, one.contestant, one.load), []).append(_row(one, reasons))
+    for difference in diff.differences:
+        found.setdefault((difference.question, difference.contestant, difference.load), []).append(
+            _row(difference, reasons)
+        )
     labels: dict[str, set[str]] = {}
-    for one in diff.differences:
-        labels.setdefault(one.called, set()).add(one.contestant)
+    for difference in diff.differences:
+        labels.setdefault(difference.called, set()).add(difference.contestant)
     made = [
         Section(question, contestant, _title(rows[0].difference, labels), tuple(rows))
         for (question, contestant, _), rows in found.items()
@@ -75,38 +77,45 @@ def sections(diff: Diff) -> tuple[list[Section], list[str]]:
     return made, reasons
 
 
-def _title(one: Difference, labels: Mapping[str, Collection[str]]) -> str:
+def _title(difference: Difference, labels: Mapping[str, Collection[str]]) -> str:
     """Return what a section is of; a contestant that is called as another is named by its label too."""
-    label = f" ({one.contestant})" if len(labels[one.called]) > 1 else ""
-    return visible(f"{one.question}: {one.called}{label}, {names.load_label(one.load)}")
+    label = f" ({difference.contestant})" if len(labels[difference.called]) > 1 else ""
+    return visible(f"{difference.question}: {difference.called}{label}, {names.load_label(difference.load)}")
 
 
-def _row(one: Difference, reasons: list[str]) -> Row:
-    said = answer(one)
-    if one.change is Change.INSUFFICIENT and one.more_blocks is None and one.reason:
-        reason = visible(one.reason)
+def _row(difference: Difference, reasons: list[str]) -> Row:
+    said = answer(difference)
+    if difference.change is Change.INSUFFICIENT and difference.more_blocks is None and difference.reason:
+        reason = visible(difference.reason)
         if reason not in reasons:
             reasons.append(reason)
         said = f"{said} [{reasons.index(reason) + 1}]"
     return Row(
-        one, (one.metric, value(one.before, one.metric), value(one.after, one.metric), moved(one), said)
+        difference,
+        (
+            difference.metric,
+            value(difference.before, difference.metric),
+            value(difference.after, difference.metric),
+            moved(difference),
+            said,
+        ),
     )
 
 
-def answer(one: Difference) -> str:
+def answer(difference: Difference) -> str:
     """Return `regression`, `no difference beyond 5 %`, `insufficient data: 7 more blocks needed`."""
-    match one.change:
+    match difference.change:
         case Change.SAME:
-            return f"no difference beyond {margin(one)}"
-        case Change.INSUFFICIENT if one.more_blocks is not None:
-            return f"insufficient data: {plural(one.more_blocks, 'more block')} needed"
+            return f"no difference beyond {margin(difference)}"
+        case Change.INSUFFICIENT if difference.more_blocks is not None:
+            return f"insufficient data: {plural(difference.more_blocks, 'more block')} needed"
         case _:
-            return one.change.value
+            return difference.change.value
 
 
-def margin(one: Difference) -> str:
+def margin(difference: Difference) -> str:
     """Return from where on a difference of it counts."""
-    return quantity.percent(one.margin) + (" of the requests" if one.metric == "errors" else "")
+    return quantity.percent(difference.margin) + (" of the requests" if difference.metric == "errors" else "")
 
 
 def value(figure: float | None, metric: str) -> str:
@@ -126,12 +135,15 @@ def value(figure: float | None, metric: str) -> str:
             return quantity.percent(figure)
 
 
-def moved(one: Difference) -> str:
+def moved(difference: Difference) -> str:
     """Return by how much after differs from before, with its interval: `+6 % [+2, +10]`."""
-    if one.interval is None:
+    if difference.interval is None:
         return quantity.MISSING
-    shift, unit = (0.0, "points") if one.metric == "errors" else (1.0, "%")
-    low, mid, high = ((end - shift) * 100 for end in (one.interval.low, one.interval.mid, one.interval.high))
+    shift, unit = (0.0, "points") if difference.metric == "errors" else (1.0, "%")
+    low, mid, high = (
+        (end - shift) * 100
+        for end in (difference.interval.low, difference.interval.mid, difference.interval.high)
+    )
     if high > 1000:
         return f"{quantity.signed(mid)} {unit} [{quantity.signed(low)}, over +1 000]"
     places = min(2, quantity.places_for((high - low) / 2, mid or 1.0)) if high > low else 0

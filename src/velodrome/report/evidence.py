@@ -199,9 +199,12 @@ def facts(
         found["load on CPUs"] = ", ".join(map(str, placed.load_cpus)) or "any"
         found["third party on CPUs"] = ", ".join(map(str, placed.upstream_cpus)) or "any"
         beside = [
-            f"{one.name} {one.version}" for r in results if isinstance(r, Measurement) for one in r.companions
+            f"{companion.name} {companion.version}"
+            for r in results
+            if isinstance(r, Measurement)
+            for companion in r.companions
         ]
-        found["asked beside it"] = visible(", ".join(dict.fromkeys(beside)))
+        found["services"] = visible(", ".join(dict.fromkeys(beside)))
         found["placement"] = "; ".join((placed.enforced_by, *placed.notes))
         found["generator"] = names.joined(dict.fromkeys(map(_generator, results)), most=9)
     found.setdefault("velodrome", str(header.get("velodrome", "")))
@@ -383,8 +386,8 @@ def histories(answer: Answer, measured: Sequence[Measurement], style: Styles) ->
 
 def _by_label(measured: Sequence[Measurement]) -> Mapping[str, Sequence[Measurement]]:
     found: dict[str, list[Measurement]] = {}
-    for one in sorted(measured, key=lambda m: m.trial.block):
-        found.setdefault(one.trial.label, []).append(one)
+    for measurement in sorted(measured, key=lambda m: m.trial.block):
+        found.setdefault(measurement.trial.label, []).append(measurement)
     return found
 
 
@@ -394,10 +397,10 @@ def _see(strips: Sequence[Strip], measured: Sequence[Measurement]) -> str:
     what = f"{plural(blocks, 'block')} of {seconds} s side by side, each line from zero. "
     if not seconds:
         by = names.joined(sorted({m.load.driver for m in measured}))
-        return f"{plural(blocks, 'block')} side by side, each line from zero. {by} does not tell of single seconds."
+        return f"{plural(blocks, 'block')} side by side, each line from zero. {by} does not report single seconds."
     stalled = [strip for strip in strips if strip.stalled_s]
     if not stalled:
-        return f"{what}A shaded second would be one without an answer; there is none."
+        return f"{what}A second without a response would be shaded; there is none."
     stalls = names.joined(f"{strip.name} ({strip.stalled_s} s)" for strip in stalled)
     return f"{what}Shaded: seconds without a single answer, of {stalls}."
 

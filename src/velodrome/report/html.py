@@ -96,9 +96,9 @@ def render(
         "study": verdict.study,
         "lead": lead(verdict, results),
         "cards": cards(verdict),
-        "claims": [claims.shown(one) for one in verdict.claims],
+        "claims": [claims.shown(claim) for claim in verdict.claims],
         "claims_summary": claims.summary(verdict.claims),
-        "published": [claims.published_table(one) for one in verdict.tables],
+        "published": [claims.published_table(table) for table in verdict.tables],
         "findings": claims.finding_rows(verdict.findings),
         "set_aside": [visible(sentence) for sentence in verdict.set_aside],
         "notes": [visible(note) for note in verdict.notes],
@@ -199,11 +199,11 @@ def _measured(question: str, results: Results) -> list[Measurement]:
 def _ranking(answer: Answer, measured: Sequence[Measurement], style: Styles) -> Panel:
     ranked = [one for one in measured if names.is_closed(one.trial.load.label)] or list(measured)
     reasons: dict[str, dict[str, str]] = {}
-    for one in ranked:
-        for flag in one.flags:
+    for measurement in ranked:
+        for flag in measurement.flags:
             if flag.severity is Severity.INVALID:
                 # Blocks give the same reason with other figures: the first stands for them.
-                kinds = reasons.setdefault(one.trial.label, {})
+                kinds = reasons.setdefault(measurement.trial.label, {})
                 kinds.setdefault(flag.kind, f"{flag.sentence.rstrip('.')}.")
     return ranking(answer, _reached(ranked), {k: list(v.values()) for k, v in reasons.items()}, style)
 
@@ -211,9 +211,9 @@ def _ranking(answer: Answer, measured: Sequence[Measurement], style: Styles) -> 
 def _reached(measured: Sequence[Measurement]) -> dict[str, float]:
     """Return the most that each contestant reached, also where it was set aside."""
     found: dict[str, float] = {}
-    for one in measured:
-        label = one.trial.label
-        found[label] = max(found.get(label, 0.0), one.load.throughput_rps)
+    for measurement in measured:
+        label = measurement.trial.label
+        found[label] = max(found.get(label, 0.0), measurement.load.throughput_rps)
     return found
 
 

@@ -106,22 +106,22 @@ OUTCOMES = {
 
 def claims_text(verdicts: Iterable[Verdict]) -> str:
     """Return the whole document: a suite for each study."""
-    return text("velodrome judge", [_suite_claims_junit(one) for one in verdicts])
+    return text("velodrome judge", [_suite_claims_junit(verdict) for verdict in verdicts])
 
 
 def _suite_claims_junit(verdict: Verdict) -> Suite:
-    cases = [_case_claims_junit(verdict.study, one) for one in verdict.claims]
+    cases = [_case_claims_junit(verdict.study, claim) for claim in verdict.claims]
     at = verdict.environment.get("started", "")
     said = f"{claims.summary(verdict.claims)}." if verdict.claims else "This study has no claims."
     return Suite(verdict.study, cases, verdict.environment, at, said)
 
 
-def _case_claims_junit(study: str, one: Judged) -> Case:
-    rendered = claims.shown(one)
+def _case_claims_junit(study: str, judged: Judged) -> Case:
+    rendered = claims.shown(judged)
     rows = (
         f"{row.about}: {row.here}, published {row.published}. {row.reason}".strip() for row in rendered.rows
     )
     parts = [rendered.reason, *rows]
     message = " ".join(part for part in parts if part)
-    outcome = OUTCOMES[one.judgement]
+    outcome = OUTCOMES[judged.judgement]
     return Case(f"velodrome.claims.{study}", f"{rendered.name} {rendered.says}", outcome, "claim", message)

@@ -79,7 +79,7 @@ def recipe(found: Recipe, out: TextIO) -> None:
     out.write(f"{found.name}: an endpoint that {found.about}\n\n  {found.method} /{upload}{cookie}\n")
     out.writelines(f"  {_step(step)}\n" for step in found.steps)
     out.write(
-        f"\nA right answer has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n"
+        f"\nA correct response has status 200 and {len(found.answer())} bytes of body, compared byte for byte.\n"
     )
 
 
@@ -106,7 +106,7 @@ def _knobs(knobs: Mapping[str, KnobValue]) -> str:
 
 def studies(every: Iterable[tuple[Study, float, float]], groups: Sequence[str], out: TextIO) -> None:
     """List studies; each comes with the seconds its race takes, in full and in its quick form."""
-    table = [("study", "about", "quick", "asks")]
+    table = [("study", "about", "quick", "question")]
     table += [
         (study.name, quantity.duration(full), quantity.duration(quick), study.title)
         for study, full, quick in every
@@ -161,9 +161,9 @@ def removed(stock: Stock) -> list[str]:
 def verified(checked: int, damages: Sequence[Damage]) -> list[str]:
     """Return what is damaged, file by file."""
     lines = [
-        f"{one.kept.kind}/{visible(one.kept.name)}: {visible(difference)}"
-        for one in damages
-        for difference in one.differences
+        f"{damage.kept.kind}/{visible(damage.kept.name)}: {visible(difference)}"
+        for damage in damages
+        for difference in damage.differences
     ]
     if damages:
         return [
@@ -179,10 +179,10 @@ def cache_document(stock: Stock, folder: str) -> str:
     return json.dumps(every | {"kept": [asdict(one) for one in stock.every]}, indent=2)
 
 
-def _ago(one: Kept, now: float) -> str:
-    if one.in_use:
+def _ago(kept: Kept, now: float) -> str:
+    if kept.in_use:
         return "in use"
-    days = int(max(0.0, now - one.last_used) / DAY_S)
+    days = int(max(0.0, now - kept.last_used) / DAY_S)
     return "today" if days == 0 else f"{plural(days, 'day')} ago"
 
 
@@ -196,16 +196,16 @@ def agents_lines(agents: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [("agent", "roles", "CPUs", "version", "transport", "may load", "clock ms", "round trip ms", "at")]
     rows += [
         (
-            one["name"],
-            ",".join(one["roles"]),
-            ",".join(map(str, one["cpus"])),
-            one["version"],
-            one["transport"],
-            ", ".join(["loopback", *one["allow_target"]]),
-            f"{one['offset_ms']:+.3f} ± {one['uncertainty_ms']:.3f}",
-            f"{one['round_trip_ms']:.3f}",
-            one["address"] + (" (busy)" if one["busy"] else ""),
+            agent["name"],
+            ",".join(agent["roles"]),
+            ",".join(map(str, agent["cpus"])),
+            agent["version"],
+            agent["transport"],
+            ", ".join(["loopback", *agent["allow_target"]]),
+            f"{agent['offset_ms']:+.3f} ± {agent['uncertainty_ms']:.3f}",
+            f"{agent['round_trip_ms']:.3f}",
+            agent["address"] + (" (busy)" if agent["busy"] else ""),
         )
-        for one in agents
+        for agent in agents
     ]
     return aligned(rows) if agents else ["no agents"]

@@ -121,7 +121,10 @@ def lines(document: Mapping[str, Any], width: int = 80) -> list[str]:
 
         found += [
             "",
-            *(f" {line}" for line in suspects.lines([Suspected(**one) for one in document["suspects"]])),
+            *(
+                f" {line}"
+                for line in suspects.lines([Suspected(**suspect) for suspect in document["suspects"]])
+            ),
         ]
     for flag in document.get("flags", ()):
         if flag == "unfair" and document.get("fairness"):
@@ -154,20 +157,20 @@ def agents_table(document: Mapping[str, Any]) -> list[str]:
         return []
     rows = [
         [
-            one["name"],
-            quantity.grouped(one["requests"]),
-            quantity.milliseconds(one["lag_p99_ms"]),
-            "" if one["cpu_share"] is None else f"{one['cpu_share'] * 100:.0f} %",
-            "" if one["steal_share"] is None else f"{one['steal_share'] * 100:.1f} %",
+            agent["name"],
+            quantity.grouped(agent["requests"]),
+            quantity.milliseconds(agent["lag_p99_ms"]),
+            "" if agent["cpu_share"] is None else f"{agent['cpu_share'] * 100:.0f} %",
+            "" if agent["steal_share"] is None else f"{agent['steal_share'] * 100:.1f} %",
             ""
-            if one["offset_ms"] is None
-            else f"{one['offset_ms']:+.3f} ± {quantity.milliseconds(one['uncertainty_ms'])}",
-            ", ".join(one["flags"]),
+            if agent["offset_ms"] is None
+            else f"{agent['offset_ms']:+.3f} ± {quantity.milliseconds(agent['uncertainty_ms'])}",
+            ", ".join(agent["flags"]),
         ]
-        for one in agents
+        for agent in agents
     ]
     head = ["agent", "requests", "lag p99 ms", "CPU", "steal", "clock ms", "flags"]
-    lost = [f"   ⚑ {one['name']} was lost: {one['lost']}" for one in agents if one["lost"]]
+    lost = [f"   ⚑ {agent['name']} was lost: {agent['lost']}" for agent in agents if agent["lost"]]
     return ["", *columns(head, rows, left=("clock ms", "flags")), *lost]
 
 
@@ -282,18 +285,18 @@ def bodies_sentence(generator: Mapping[str, Any]) -> str:
     sentence = f"Of {dropped} answers the kernel dropped the body unread: only its length was checked"
     every = generator["compared_every"]
     if every is None:
-        return f"{sentence} (--expect-body says what is right)."
+        return f"{sentence} (--expect-body names the correct one)."
     if every == 1:
-        return f"{sentence}; answers to requests that have a check were all read."
-    return f"{sentence}; one in {quantity.grouped(every)} was read and compared whole."
+        return f"{sentence}; all responses to requests with a check were read."
+    return f"{sentence}; one in {quantity.grouped(every)} was read and compared as a whole."
 
 
 def transport_sentence(generator: Mapping[str, Any]) -> str:
     """Say that the load changed its transport, and for which size of answers."""
     size = quantity.memory(generator["unread_bytes"])
     return (
-        f"The load went over to {generator['transport']}: its first answers had {size} on average that nobody looks "
-        "at, and there the kernel can drop them."
+        f"The load changed to {generator['transport']}: its first responses had {size} on average that nothing has to "
+        "inspect, and with that transport the kernel can drop them."
     )
 
 
@@ -321,12 +324,12 @@ def room_sentence(deliveries: Mapping[str, Any]) -> str:
         f"{quantity.grouped(deliveries[key])} {what}"
         for key, what in (
             ("again", "twice"),
-            ("late", "after they were given up"),
+            ("late", "after they had timed out"),
             ("strangers", "never sent"),
         )
         if deliveries[key]
     ]
-    return text + (f" Members also heard messages: {', '.join(beside)}." if beside else "")
+    return text + (f" Members also received messages: {', '.join(beside)}." if beside else "")
 
 
 def idle_sentence(idle: Mapping[str, Any]) -> str:
@@ -396,8 +399,8 @@ def _cure(example: Mapping[str, Any]) -> str:
     """Return what to do about a failure whose cause is plain, to follow it; mostly nothing."""
     if example["outcome"] == "bad_status" and REDIRECTED.match(str(example["text"])):
         return (
-            ". It redirects, and redirects are not followed: load the URL that it leads to (curl -I tells it), or "
-            "give --expect-status if to redirect is right"
+            ". It redirects, and redirects are not followed: load the URL that it leads to (curl -I shows it), or "
+            "give --expect-status if a redirect is correct"
         )
     return ""
 
@@ -411,8 +414,8 @@ def requests_table(document: Mapping[str, Any]) -> list[str]:
     if not requests:
         return []
     loop = document["load"]["model"]
-    found = ["", *columns(REQUEST_HEADS, [_row(one, loop) for one in requests], left=("what",))]
-    unsent = document["requests"] - sum(one["requests"] for one in requests)
+    found = ["", *columns(REQUEST_HEADS, [_row(request, loop) for request in requests], left=("what",))]
+    unsent = document["requests"] - sum(request["requests"] for request in requests)
     if unsent > 0:
         found.append(f" {quantity.grouped(unsent)} were never sent, so none of them was drawn.")
     return found
@@ -441,7 +444,7 @@ def _faults(one: Mapping[str, Any]) -> str:
     return " · ".join(f"{name.replace('_', ' ')} {quantity.grouped(count)}" for name, count in counts)
 
 
-STEP_HEADS = ("step", "asked/s", "answered/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
+STEP_HEADS = ("step", "offered/s", "achieved/s", "due p50", "p99", "sent p50", "p99", "errors", "our lag p99")
 
 
 def steps_table(document: Mapping[str, Any]) -> list[str]:

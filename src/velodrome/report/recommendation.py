@@ -28,7 +28,7 @@ from velodrome.report.deployment import File, Full, Wishes
 from velodrome.report.typeset import columns, plural, visible
 
 FOR = {
-    Goal.CAPACITY: "the most answers a second",
+    Goal.CAPACITY: "the highest throughput",
     Goal.CPU: "the least CPU",
     Goal.MEMORY: "the least memory",
 }
@@ -95,7 +95,7 @@ def lines(found: Recommendation) -> list[str]:
     shown += ["", *_table(found)]
     if found.mind:
         shown += ["", " What would change this:"]
-        shown += [f"   · {visible(one.sentence)}." for one in found.mind]
+        shown += [f"   · {visible(reason.sentence)}." for reason in found.mind]
     if suspected := suspects.lines(found.suspects):
         shown += ["", *(f" {line}" for line in suspected)]
     shown += ["", f" {_took(found)}"]
@@ -139,7 +139,7 @@ def _about(found: Recommendation) -> Iterator[str]:
         yield visible(found.workers.sentence)
     if found.cold_start_s is not None:
         low, mid, high = (quantity.number(one, 2) for one in astuple(found.cold_start_s))
-        yield f"Cold start: {mid} s to the first right answer (between {low} and {high} s)."
+        yield f"Cold start: {mid} s to the first correct response (between {low} and {high} s)."
     if found.pasted is not None:
         yield visible(_as_pasted(found.pasted))
     if found.growth is not None:
@@ -152,17 +152,19 @@ def _about(found: Recommendation) -> Iterator[str]:
         yield f"deploy:  {visible(command_line(found))}"
 
 
-def _as_pasted(one: AsPasted) -> str:
+def _as_pasted(pasted: AsPasted) -> str:
     """Return `Pasted as it stands: 1 190/s held for 20 s, p99 141 ms.`"""
-    if not one.rate:
-        return f"⚑ Pasted as it stands, it did not start: {one.why.rstrip('.')}."
-    loaded = f"{quantity.rate(one.rate)} for {quantity.duration(one.seconds)}"
-    if one.within is None:
-        return f"Pasted as it stands, at {loaded}: cannot tell, because {one.why.rstrip('.')}."
-    if not one.within:
-        return f"⚑ Pasted as it stands, it is not what was measured: at {loaded} {one.why.rstrip('.')}."
-    each = f", {quantity.number(one.cpu_us)} µs of CPU a request" if one.cpu_us else ""
-    return f"Pasted as it stands, it does {loaded} as well: p99 {quantity.milliseconds(one.p99_ms)} ms{each}."
+    if not pasted.rate:
+        return f"⚑ Pasted as it stands, it did not start: {pasted.why.rstrip('.')}."
+    loaded = f"{quantity.rate(pasted.rate)} for {quantity.duration(pasted.seconds)}"
+    if pasted.within is None:
+        return f"Pasted as it stands, at {loaded}: cannot tell, because {pasted.why.rstrip('.')}."
+    if not pasted.within:
+        return f"⚑ Pasted as it stands, it is not what was measured: at {loaded} {pasted.why.rstrip('.')}."
+    each = f", {quantity.number(pasted.cpu_us)} µs of CPU a request" if pasted.cpu_us else ""
+    return (
+        f"Pasted as it stands, it does {loaded} as well: p99 {quantity.milliseconds(pasted.p99_ms)} ms{each}."
+    )
 
 
 def _growth(growth: Growth, keeps: str) -> str:
@@ -191,17 +193,17 @@ def _growth(growth: Growth, keeps: str) -> str:
 def _table(found: Recommendation) -> list[str]:
     goal = found.tuned.goal
     head = {Goal.CAPACITY: "requests/s", Goal.CPU: "CPU µs/req", Goal.MEMORY: "memory at the rate"}[goal]
-    shown = [one for one in found.tuned.entries if one.trials or one.fate is Fate.FAILED][:SHOWN]
+    shown = [entry for entry in found.tuned.entries if entry.trials or entry.fate is Fate.FAILED][:SHOWN]
     rows = [
         (
-            one.candidate.label,
-            one.fate.value,
-            _value(goal, one),
-            quantity.memory(one.memory_bytes),
-            str(one.trials),
-            textwrap.shorten(visible(one.why), WHY, placeholder=" …"),
+            entry.candidate.label,
+            entry.fate.value,
+            _value(goal, entry),
+            quantity.memory(entry.memory_bytes),
+            str(entry.trials),
+            textwrap.shorten(visible(entry.why), WHY, placeholder=" …"),
         )
-        for one in shown
+        for entry in shown
     ]
     if not rows:
         return []
@@ -209,7 +211,7 @@ def _table(found: Recommendation) -> list[str]:
     by_fate = [
         f"{sum(one.fate is fate for one in found.tuned.entries)} {fate.value}"
         for fate in (Fate.BY_ARITHMETIC, Fate.ALIKE, Fate.UNTRIED)
-        if any(one.fate is fate for one in found.tuned.entries)
+        if any(entry.fate is fate for entry in found.tuned.entries)
     ]
     return [*table, *([f" Not measured: {', '.join(by_fate)}."] if by_fate else [])]
 
@@ -250,44 +252,44 @@ def document(found: Recommendation) -> dict[str, Any]:
         "sentence": sentence(found),
         "recommended": _entry(tuned.best, found.title),
         "runner_up": _entry(tuned.runner_up, found.runner_up),
-        "candidates": [_entry(one, "") for one in tuned.entries],
+        "candidates": [_entry(entry, "") for entry in tuned.entries],
         "looks": {name: asdict(look) for name, look in tuned.looks.items()},
-        "mind": [asdict(one) for one in found.mind],
+        "mind": [asdict(reason) for reason in found.mind],
         "growth": asdict(found.growth) if found.growth else None,
         "proof": searches.of_measurement(found.proof) if found.proof else None,
         "claim": found.claim,
-        "proofs": [asdict(one) for one in found.proofs],
+        "proofs": [asdict(proof) for proof in found.proofs],
         "cold_start_s": asdict(found.cold_start_s) if found.cold_start_s else None,
         "folder": found.folder,
         "workers": asdict(found.workers) if found.workers else None,
-        "suspects": [asdict(one) for one in found.suspects],
+        "suspects": [asdict(suspected) for suspected in found.suspects],
         "before": found.before,
         "command": command_line(found),
         "pasted": asdict(found.pasted) if found.pasted else None,
-        "files": {one.name: one.text for one in files_to_paste(found)},
+        "files": {file.name: file.text for file in files_to_paste(found)},
         "trials": tuned.trials,
         "grid_trials": found.grid_trials,
         "seconds": found.seconds,
     }
 
 
-def _entry(one: Entry | None, called: str) -> dict[str, Any] | None:
-    if one is None:
+def _entry(entry: Entry | None, called: str) -> dict[str, Any] | None:
+    if entry is None:
         return None
-    contestant = one.candidate.contestant
+    contestant = entry.candidate.contestant
     return {
         "label": contestant.label,
         **({"called": called} if called else {}),
         "stack": contestant.stack,
         "knobs": dict(contestant.knobs),
-        "fate": one.fate.value,
-        "why": one.why,
-        "trials": one.trials,
-        "value": asdict(one.value) if one.value else None,
-        "memory_bytes": one.memory_bytes,
-        "grew_bytes": one.grew_bytes,
-        "forecast": asdict(one.forecast) if one.forecast else None,
-        "boots": one.boots,
+        "fate": entry.fate.value,
+        "why": entry.why,
+        "trials": entry.trials,
+        "value": asdict(entry.value) if entry.value else None,
+        "memory_bytes": entry.memory_bytes,
+        "grew_bytes": entry.grew_bytes,
+        "forecast": asdict(entry.forecast) if entry.forecast else None,
+        "boots": entry.boots,
     }
 
 

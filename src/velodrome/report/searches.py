@@ -39,23 +39,24 @@ ARRIVALS: Mapping[Arrivals, str] = {"constant": "constant arrivals", "poisson": 
 """Said of every rate: the same server carries less of what independent users send than of what is evenly spaced."""
 
 
-def probe_line(one: Probe, p99_ms: float | None) -> str:
+def probe_line(probe: Probe, p99_ms: float | None) -> str:
     """Return `1 250/s  held   p99 5.21 ms`, or why it did not."""
     p99 = f"p99 {quantity.milliseconds(p99_ms)} ms from due"
-    asked = f"{_rate(one.rate):>9}"
-    if one.spoilt:
-        return visible(f"{asked}  does not count: {one.spoilt}")
-    if one.held is None:
-        return visible(f"{asked}  cannot tell: {one.why}")
-    return visible(f"{asked}  held   {p99}" if one.held else f"{asked}  broke  {one.why}")
+    asked = f"{_rate(probe.rate):>9}"
+    if probe.spoilt:
+        return visible(f"{asked}  does not count: {probe.spoilt}")
+    if probe.held is None:
+        return visible(f"{asked}  cannot tell: {probe.why}")
+    return visible(f"{asked}  held   {p99}" if probe.held else f"{asked}  broke  {probe.why}")
 
 
-def sample_line(one: Sample, p50_ms: float | None) -> str:
+def sample_line(sample: Sample, p50_ms: float | None) -> str:
     """Return `  32 connections  12 300/s  p50 2.55 ms`."""
     p50 = quantity.milliseconds(p50_ms)
-    spoilt = f"  does not count: {one.spoilt}" if one.spoilt else ""
+    spoilt = f"  does not count: {sample.spoilt}" if sample.spoilt else ""
     return visible(
-        f"{quantity.grouped(one.connections):>5} connections  {quantity.number(one.rps):>7}/s  p50 {p50} ms{spoilt}"
+        f"{quantity.grouped(sample.connections):>5} connections  {quantity.number(sample.rps):>7}/s  "
+        f"p50 {p50} ms{spoilt}"
     )
 
 
@@ -98,7 +99,9 @@ def search_document(
         **({"arrivals": arrivals} if highest_rate else {}),
         **{key: value for key, value in asdict(found).items() if key not in {"probes", "samples"}},
         "sentence": search_sentence(found, conditions, arrivals),
-        "trials": [asdict(one) for one in (found.probes if isinstance(found, RateFound) else found.samples)],
+        "trials": [
+            asdict(probe) for probe in (found.probes if isinstance(found, RateFound) else found.samples)
+        ],
         "best": best,
     }
 
@@ -119,7 +122,7 @@ def highest_rate(found: RateFound, what: str) -> str:
         case Ending.NEVER:
             if not found.probes or found.probes[-1].everywhere:
                 return f"There is no rate {what}: {because}."
-            lowest = _rate(min(one.rate for one in found.probes))
+            lowest = _rate(min(probe.rate for probe in found.probes))
             return f"There is no rate {what}, because even at {lowest} {because}."
         case _:
             return f"Cannot tell the highest rate {what}: {because}."
@@ -131,7 +134,9 @@ def claimed(found: RateFound) -> str:
     if claim is None or not claim.proofs:
         return ""
     broke = "; ".join(
-        f"at {_rate(one.rate)} {one.why.rstrip('.')}" for one in claim.proofs if one.held is False and one.why
+        f"at {_rate(proof.rate)} {proof.why.rstrip('.')}"
+        for proof in claim.proofs
+        if proof.held is False and proof.why
     )
     span = quantity.duration(claim.seconds)
     if not claim.proven:
@@ -218,43 +223,45 @@ def _over_load(points: Sequence[LoadLatency]) -> Iterator[str]:
         return
     told = " · ".join(f"{one.share * 100:g} % {_latency(one)}" for one in points)
     yield f"Load and latency (p{points[0].percentile:g})   {told}"
-    for one in points:
-        if one.why:
-            yield f"  {one.share * 100:g} %: {visible(one.why)}"
+    for latency in points:
+        if latency.why:
+            yield f"  {latency.share * 100:g} %: {visible(latency.why)}"
 
 
 def load_chart(found: RateCapacity | Knee) -> str:
     """Return latency over load as inline SVG; empty where it was not measured."""
     points = found.load if isinstance(found, RateCapacity) else ()
     known = [
-        AtLoad(one.share, one.ms, one.low_ms, one.high_ms, f"{_rate(one.rate)}: {_latency(one)}")
-        for one in points
-        if one.ms is not None
+        AtLoad(point.share, point.ms, point.low_ms, point.high_ms, f"{_rate(point.rate)}: {_latency(point)}")
+        for point in points
+        if point.ms is not None
     ]
     return str(over_load(known, f"p{points[0].percentile:g} over load")) if known else ""
 
 
-def _latency(one: LoadLatency) -> str:
-    if one.ms is None:
+def _latency(latency: LoadLatency) -> str:
+    if latency.ms is None:
         return quantity.MISSING
     interval = ""
-    if one.low_ms is not None and one.high_ms is not None:
-        interval = f" [{quantity.milliseconds(one.low_ms)}, {quantity.milliseconds(one.high_ms)}]"
-    return f"{quantity.milliseconds(one.ms)} ms{interval}"
+    if latency.low_ms is not None and latency.high_ms is not None:
+        interval = f" [{quantity.milliseconds(latency.low_ms)}, {quantity.milliseconds(latency.high_ms)}]"
+    return f"{quantity.milliseconds(latency.ms)} ms{interval}"
 
 
-def _overload(one: Overload) -> str:
+def _overload(overload: Overload) -> str:
     """Return `At 150 % for 6 s: 1 020/s answered, back to normal 4 s after.`"""
-    at = f"At {one.times * 100:g} % for {quantity.duration(one.seconds)}"
-    if one.goodput_rps is None:
-        return visible(f"{at}: cannot tell, because {one.why[:1].lower()}{one.why[1:].rstrip('.')}.")
-    failed = f" ({quantity.percent(one.failed)} never right)" if one.failed else ""
-    answered = f"{at}: {_rate(one.goodput_rps)} answered{failed}"
-    if one.why:
-        return visible(f"{answered}. {one.why}")
-    if one.back_s is None:
-        return f"{answered}, not back to normal within {quantity.duration(one.watched_s)}."
-    after = f"{quantity.duration(one.back_s)} after" if one.back_s else "at once"
+    at = f"At {overload.times * 100:g} % for {quantity.duration(overload.seconds)}"
+    if overload.goodput_rps is None:
+        return visible(
+            f"{at}: cannot tell, because {overload.why[:1].lower()}{overload.why[1:].rstrip('.')}."
+        )
+    failed = f" ({quantity.percent(overload.failed)} never right)" if overload.failed else ""
+    answered = f"{at}: {_rate(overload.goodput_rps)} answered{failed}"
+    if overload.why:
+        return visible(f"{answered}. {overload.why}")
+    if overload.back_s is None:
+        return f"{answered}, not back to normal within {quantity.duration(overload.watched_s)}."
+    after = f"{quantity.duration(overload.back_s)} after" if overload.back_s else "at once"
     return f"{answered}, back to normal {after}."
 
 
@@ -262,7 +269,7 @@ def _cold_start(took: Interval, count: int) -> str:
     """Return `Cold start, to the first right answer: 0.62 s (0.58 to 0.71 s, 6 boots).`"""
     low, mid, high = (quantity.number(one, 2) for one in (took.low, took.mid, took.high))
     of = f"{low} to {high} s, {plural(count, 'boot')}" if count > 1 else plural(count, "boot")
-    return f"Cold start, from its start to the first right answer: {mid} s ({of})."
+    return f"Cold start, from its start to the first correct response: {mid} s ({of})."
 
 
 def _at_best(best: Measurement | None, bottom: Bottom | None) -> Iterator[str]:
@@ -348,7 +355,7 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
         "bound": asdict(found.bottom) if found.bottom else None,
         "law": _finite(asdict(found.law)) if isinstance(found, Knee) and found.law else None,
         "tried": [
-            asdict(one) for one in (search.probes if isinstance(search, RateFound) else search.samples)
+            asdict(probe) for probe in (search.probes if isinstance(search, RateFound) else search.samples)
         ],
         "best": of_measurement(found.best) if found.best else None,
         "trials": found.trials,
@@ -357,14 +364,14 @@ def document(found: RateCapacity | Knee, title: str) -> dict[str, Any]:
         "cold_start_s": asdict(found.cold_start_s) if found.cold_start_s else None,
         "cold_starts": found.cold_starts,
         "folder": found.folder,
-        "suspects": [asdict(one) for one in found.suspects],
+        "suspects": [asdict(suspected) for suspected in found.suspects],
     }
 
 
 def _beside(found: RateCapacity) -> dict[str, Any]:
     return {
         "load": [asdict(one) for one in found.load],
-        "overload": [asdict(one) for one in found.overload],
+        "overload": [asdict(overload) for overload in found.overload],
         "left_out": list(found.left_out),
     }
 

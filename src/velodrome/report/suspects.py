@@ -17,15 +17,15 @@ PROVES = "Nothing is proven. This proves it, or rules it out:"
 def grouped(every: Sequence[Suspected]) -> list[tuple[Suspected, list[str]]]:
     """Return the first suspect of each fault, with whom else it is suspected of."""
     found: dict[str, list[Suspected]] = {}
-    for one in every:
-        found.setdefault(one.id, []).append(one)
+    for suspected in every:
+        found.setdefault(suspected.id, []).append(suspected)
     return [(first, [other.of for other in rest]) for first, *rest in found.values()]
 
 
-def sentence(one: Suspected, also: Sequence[str] = ()) -> str:
+def sentence(suspected: Suspected, also: Sequence[str] = ()) -> str:
     """Return `Suspect: nodelay (uvicorn · h11 ×2): p50 42.5 ms on reused connections, 0.4 ms on …`."""
     others = f"; also {', '.join(also)}" if also else ""
-    return visible(f"Suspect: {one.id} ({one.of}{others}): {one.why.rstrip('.')}.")
+    return visible(f"Suspect: {suspected.id} ({suspected.of}{others}): {suspected.why.rstrip('.')}.")
 
 
 def texts(every: Sequence[Suspected], width: int) -> list[Text]:

@@ -123,7 +123,9 @@ def answer_lines(answer: Answer, width: int) -> list[Text]:
         lines = [Text(visible(line)) for line in answer.deploy.split("\n")]
         found.append(Text("   deploy:  ", style="dim") + (lines[0] if len(lines) == 1 else Text()))
         found += lines if len(lines) > 1 else []
-    elif answer.best and any(one.deploy for one in answer.standings if one.contestant == answer.best[0]):
+    elif answer.best and any(
+        standing.deploy for standing in answer.standings if standing.contestant == answer.best[0]
+    ):
         told = "   nothing to paste, as nothing is settled; velodrome judge --paste gives it all the same"
         found.append(Text(told, style="dim"))
     return found
@@ -161,7 +163,10 @@ def _paths(verdict: Verdict, paths: Mapping[str, str]) -> list[Text]:
 def again(verdict: Verdict, answer: Answer) -> str:
     """Return the command that measures the best contestant of a question again, or nothing."""
     best = answer.best[0] if answer.best else ""
-    return next((repeat(verdict, answer, one) for one in answer.standings if one.contestant == best), "")
+    return next(
+        (repeat(verdict, answer, standing) for standing in answer.standings if standing.contestant == best),
+        "",
+    )
 
 
 def repeat(verdict: Verdict, answer: Answer, standing: Standing) -> str:
@@ -220,12 +225,16 @@ class Progress:
     @property
     def rates(self) -> list[float]:
         """Throughput that counts, of each block."""
-        return [one.load.throughput_rps for one in self._ranked() if one.valid]
+        return [measurement.load.throughput_rps for measurement in self._ranked() if measurement.valid]
 
     def line(self, blocks: int) -> Line:
         """Return how it stands, `blocks` being how many there will be."""
         every = list(self.measured.values())
-        flags = {flag.sentence: flag.severity is Severity.INVALID for one in every for flag in one.flags}
+        flags = {
+            flag.sentence: flag.severity is Severity.INVALID
+            for measurement in every
+            for flag in measurement.flags
+        }
         rates = self.rates
         set_aside = bool(self.failures) or (bool(flags) and not rates)
         rate = ""
@@ -233,25 +242,31 @@ class Progress:
             middle = statistics.fmean(rates)
             several = len(rates) > 1
             rate = estimate(Interval(min(rates), middle, max(rates))) if several else quantity.number(middle)
-        costs = [one.cpu_us_per_request for one in self._ranked() if one.valid]
+        costs = [measurement.cpu_us_per_request for measurement in self._ranked() if measurement.valid]
         known = [cost for cost in costs if cost is not None]
         cpu = quantity.number(statistics.median(known)) if known else ""
         p50, p99 = self._latency()
-        peak = max((one.server.rss_peak_bytes for one in every), default=0)
+        peak = max((measurement.server.rss_peak_bytes for measurement in every), default=0)
         memory = quantity.megabytes(peak) if peak else ""
         failed = [*self.failures.values()][-1:]
         notes = failed or sorted(flags, key=lambda sentence: not flags[sentence])
         remark = names.flags(notes, bool(rates))
-        done = f"{len({one.trial.block for one in self._ranked()})}/{blocks}"
+        done = f"{len({measurement.trial.block for measurement in self._ranked()})}/{blocks}"
         name = f"⚑ {self.name}" if set_aside else f"  {self.name}"
         return Line((name, rate, p50, p99, cpu, memory, done), visible(remark), set_aside)
 
     def _ranked(self) -> list[Measurement]:
-        return [one for one in self.measured.values() if one.trial.load == self.ranking]
+        return [
+            measurement for measurement in self.measured.values() if measurement.trial.load == self.ranking
+        ]
 
     def _latency(self) -> tuple[str, str]:
         # Percentiles of blocks are never averaged: the latest stands until the verdict merges histograms.
-        last = [one.load for one in self.measured.values() if one.trial.load == self.latency][-1:]
+        last = [
+            measurement.load
+            for measurement in self.measured.values()
+            if measurement.trial.load == self.latency
+        ][-1:]
         shown = [load.due if load.due != UNKNOWN_LATENCY else load.sent for load in last]
         known = [(one.p50, one.p99) for one in shown]
         p50, p99 = known[0] if known else (None, None)

@@ -127,7 +127,7 @@ def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-STEP_HEADS = ("contestant", "step", "asked/s", "answered/s", "p50 ms", "p99 ms", "failed", "")
+STEP_HEADS = ("contestant", "step", "offered/s", "achieved/s", "p50 ms", "p99 ms", "failed", "")
 BEHIND = "fell behind"
 
 

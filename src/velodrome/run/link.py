@@ -646,7 +646,7 @@ def _shake_hands(site: Site) -> None:
             if shaken[0] < asked_ms + 2 * link.jitter_ms + SLOW_MS:
                 break
     if not took:
-        raise LinkError(link.label, "no handshake came through; ask for less loss")
+        raise LinkError(link.label, "no handshake came through; configure less loss")
     site.rtt_ms = min(took)
     if site.rtt_ms < asked_ms - 2 * link.jitter_ms - 0.01:
         raise LinkError(link.label, f"a handshake took {site.rtt_ms:.2f} ms, less than it should")

@@ -56,7 +56,7 @@ class Trusted:
                 kept = [one for one in self._stored() if one not in found]
                 self._write(folder, [*kept, *found][-MOST:])
         except OSError as error:
-            self._say(f"{folder / NAME} cannot be written ({error.strerror}), so this is asked again")
+            self._say(f"{folder / NAME} cannot be written ({error.strerror}), so velodrome will ask again")
 
     def _stored(self) -> list[str]:
         """Return the hashes of the file, the oldest first; none where it is not what velodrome wrote for this user."""

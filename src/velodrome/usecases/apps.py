@@ -132,17 +132,15 @@ def in_full(asked: AppSpec) -> tuple[Request, ...]:
 def _refuse_unasked(asked: AppSpec) -> None:
     """Raise BadOptionError where a servicer cannot be called: it needs its description, and one call."""
     if not asked.proto or not os.path.isfile(asked.proto):
-        why = (
-            "there is no such file" if asked.proto else "a gRPC servicer is asked by its .proto file; name it"
-        )
+        why = "there is no such file" if asked.proto else "a gRPC servicer needs its .proto file; name it"
         raise BadOptionError("--proto", asked.proto, why)
     how = "--request 'POST /package.Service/Method {\"id\": 1}'"
     if len(asked.requests) != 1:
         given = f"and these are {len(asked.requests)}" if asked.requests else "and none is named"
-        raise BadOptionError("--request", "", f"a gRPC servicer is asked one call, {given}: {how}")
+        raise BadOptionError("--request", "", f"a gRPC servicer needs exactly one call, {given}: {how}")
     (one,) = asked.requests
     if one.path.count("/") != 2:
-        raise BadOptionError("--request", one.name, f"a gRPC servicer is asked by its method: {how}")
+        raise BadOptionError("--request", one.name, f"a gRPC servicer is called by its method: {how}")
     if one.expect_status is not None or one.expect_contains is not None:
         why = (
             "of a call a status and a part of the answer cannot be checked; leave them out, or give all of it"

@@ -79,7 +79,7 @@ def diff(spec: DiffSpec, asked: DiffCriteria, out: Path | None, follower: Quiet)
             wait_s=None if spec.wait else 0.0,
             report=follower.said,
         )
-    follower.said(f"results are in {where}; tell them again: velodrome diff {where}")
+    follower.said(f"results are in {where}; show them again: velodrome diff {where}")
     return compared
 
 
@@ -216,7 +216,7 @@ def _run(plan: racing.Race, lab: Lab, follower: Follower) -> None:
         with giving(plan.out):
             racing.run(plan, lab, follower, lambda heat: matrix.session_s(heat, lab.stacks))
     except RaceInterruptedError as error:
-        cure = f"Tell what was finished: velodrome diff {plan.out}"
+        cure = f"Show what was finished: velodrome diff {plan.out}"
         raise RaceInterruptedError(error.path, error.done, error.total, cure) from error
 
 

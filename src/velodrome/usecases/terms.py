@@ -71,7 +71,7 @@ class Terms:
     def __post_init__(self) -> None:
         if not LEAST_S <= self.seconds < math.inf:
             raise UsageError(
-                f"a measured span of {self.seconds:g} s tells nothing; measure for {LEAST_S:g} s at least"
+                f"a measured span of {self.seconds:g} s is too short; measure for {LEAST_S:g} s at least"
             )
         refuse_rate(self.rate)
         refuse_count("connections", self.connections)

@@ -509,7 +509,7 @@ def dry_run(spec: TuneSpec, follower: Quiet) -> RunPlan:
             "the strongest of those left and the leader in turn, each time on a fresh start of the server, until none "
             f"can be better; {replayed.field.wanted.most} loads at most from the first on",
             f"the two best once more, on {LEAST_BOOTS} fresh starts each and up to {MORE_BOOTS} of the best",
-            f"whoever would be recommended with {numbers} workers, about 15 s, and the next best if it fails so",
+            f"the setting that would be recommended, with {numbers} workers, about 15 s, and the next best if it fails",
             f"the recommended setting at the claimed rate, for {replayed.budget.proof_s:g} s",
             *(
                 (
@@ -811,7 +811,7 @@ class Replayed:
         last = proofs[-1].observed if proofs else None
         why = (last.failed or last.why or last.spoilt) if last else "there was no time"
         said = f"loaded once more {tried}, it" if tried else "loaded once more, it"
-        ended = "cannot be told to hold" if last and last.spoilt and not last.failed else "did not hold"
+        ended = "was disturbed" if last and last.spoilt and not last.failed else "did not hold"
         because = f"{said} {ended}: {why[:1].lower()}{why[1:].rstrip('.')}"
         return replace(found, ending=TuneEnding.SPENT, because=because)
 

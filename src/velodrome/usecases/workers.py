@@ -77,7 +77,7 @@ def steps(study: Study, stacks: Mapping[str, Stack]) -> tuple[str, ...]:
     if not study.worker_counts:
         return ()
     each = quantity.duration(seconds(study, stacks))
-    said = f"whoever leads is run with {_words(study.worker_counts)} workers before it is recommended"
+    said = f"the leader is run with {_words(study.worker_counts)} workers before it is recommended"
     return (f"{said}: about {each}, and as long for the next best if it does not survive",)
 
 

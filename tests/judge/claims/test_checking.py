@@ -133,9 +133,7 @@ def test_one_that_failed_or_was_never_run_says_so() -> None:
 def test_too_few_cpus_of_its_own_are_told_and_nothing_is_judged() -> None:
     found = checked(ratio(*TWICE, at_least=1.5), FIELD, needs_cpus=2)
     assert found.judgement is CANNOT
-    assert found.reason == (
-        "cannot be told on this machine: it needs 2 CPUs for the server; here it had 1 of 2"
-    )
+    assert found.reason == ("undecided on this machine: it needs 2 CPUs for the server; here it had 1 of 2")
 
 
 def sharing(share: float) -> list[Measurement]:

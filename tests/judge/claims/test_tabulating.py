@@ -47,7 +47,7 @@ def test_extremes_and_deviation_are_taken_from_the_histogram_else_as_the_driver_
     assert [round(one.mid, 1) if one else None for one in mids] == [1.0, 8.0, 1.0, 1.5]
     bare = [replace(one, load=replace(one.load, hdr_sent=None)) for one in found]
     fastest, _, deviation, _ = tabulated(table, bare).lines
-    assert fastest.here[0].reason == "velodrome told no fastest request under closed-40"
+    assert fastest.here[0].reason == "velodrome reported no fastest request under closed-40"
     assert deviation.here[0].measured is not None
     assert deviation.here[0].measured.mid == pytest.approx(0.7)
 

@@ -163,7 +163,7 @@ def test_an_exit_status_is_told_with_the_last_lines(fake: Callable[[str], Path])
 
 def test_an_unforeseen_output_is_reported(fake: Callable[[str], Path]) -> None:
     fake("echo 'Requests/sec: about a thousand'")
-    with pytest.raises(DriverOutputError, match=r"wrk 4.1.0 printed unexpected output: it does not tell"):
+    with pytest.raises(DriverOutputError, match=r"wrk 4.1.0 printed unexpected output: it does not report"):
         run()
 
 

@@ -160,7 +160,7 @@ def test_one_that_the_user_brings_and_that_does_not_answer_is_told_without_its_p
 ) -> None:
     monkeypatch.setattr(database, "GIVEN_S", 0.1)
     with pytest.raises(
-        CompanionFailedError, match=r"127.0.0.1:9 gives no right answer: .*refused"
+        CompanionFailedError, match=r"127.0.0.1:9 gives no correct response: .*refused"
     ) as refused:
         start(name, **{name: url})
     assert "geheim" not in str(refused.value)

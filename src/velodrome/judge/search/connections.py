@@ -67,7 +67,7 @@ class _Search:
         return ConnectionsFound(ending, count, rps, because, tuple(self.samples))
 
     def _spoilt(self) -> str:
-        return next((one.spoilt for one in reversed(self.samples) if one.spoilt), "")
+        return next((sample.spoilt for sample in reversed(self.samples) if sample.spoilt), "")
 
     def _try(self, count: int) -> Sample:
         sample = self.measure(count)
@@ -100,17 +100,17 @@ class _Search:
             count = min(count * 2, self.asked.most)
 
     def _beyond(self, because: str) -> ConnectionsFound:
-        good = [one for one in self.samples if not one.spoilt]
+        good = [sample for sample in self.samples if not sample.spoilt]
         if not good:
             return self._ended(Ending.CANNOT, because)
-        best = max(good, key=lambda one: one.rps)
+        best = max(good, key=lambda sample: sample.rps)
         count, rps = float(best.connections), best.rps
         return self._ended(Ending.BEYOND, because, Interval(count, count, count), Interval(rps, rps, rps))
 
     def _means(self) -> dict[int, float]:
         found: dict[int, list[float]] = {}
-        for one in self.samples:
-            found.setdefault(one.connections, []).append(one.rps)
+        for sample in self.samples:
+            found.setdefault(sample.connections, []).append(sample.rps)
         return {count: statistics.fmean(values) for count, values in sorted(found.items())}
 
     def _edge(self) -> tuple[int, int]:
@@ -168,9 +168,9 @@ class _Search:
         size = len(counts)
         found: list[dict[int, float]] = []
         rest = self.samples
-        while len(rest) >= size and {one.connections for one in rest[-size:]} == set(counts):
-            if not any(one.spoilt for one in rest[-size:]):
-                found.append({one.connections: max(one.rps, 1e-9) for one in rest[-size:]})
+        while len(rest) >= size and {sample.connections for sample in rest[-size:]} == set(counts):
+            if not any(sample.spoilt for sample in rest[-size:]):
+                found.append({sample.connections: max(sample.rps, 1e-9) for sample in rest[-size:]})
             rest = rest[:-size]
         return found
 
@@ -244,11 +244,11 @@ class _Drawn:
 
 def scalability(samples: Sequence[Sample]) -> Scalability | None:
     """Return the law of those samples that say something of the server; None for too few different numbers."""
-    valid = [one for one in samples if not one.spoilt and one.rps > 0]
-    if len({one.connections for one in valid}) < LEAST_NUMBERS:
+    valid = [sample for sample in samples if not sample.spoilt and sample.rps > 0]
+    if len({sample.connections for sample in valid}) < LEAST_NUMBERS:
         return None
-    counts = np.array([float(one.connections) for one in valid])
-    rates = np.array([one.rps for one in valid])
+    counts = np.array([float(sample.connections) for sample in valid])
+    rates = np.array([sample.rps for sample in valid])
     found = _fitted(counts, rates)
     law = _curve(found.coefficients, counts)
     if not np.all(law > 0):
@@ -350,7 +350,7 @@ def _peak(
 
 def _top(coefficients: Floats) -> tuple[float, float] | None:
     """Return N and X at the top: a + b(N − 1) + cN(N − 1) over N is least at √((a − b) ÷ c)."""
-    a, b, c = (float(one) for one in coefficients)
+    a, b, c = (float(coefficient) for coefficient in coefficients)
     if c <= 0 or a <= b:
         return None
     at = math.sqrt((a - b) / c)

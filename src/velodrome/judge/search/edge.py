@@ -92,7 +92,7 @@ class Edge:
         for spread, _ in SPREADS:
             self._kept.pop((probe.boot, spread), None)
         self._loads[probe.boot] = self._loads.get(probe.boot, 0) + 1
-        if within := [one.limit_ms for one in probe.strains if one.limit_ms]:
+        if within := [strain.limit_ms for strain in probe.strains if strain.limit_ms]:
             self._before = _bend(self._bends, BEND * probe.rate * max(within) / 1000)
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
@@ -166,7 +166,7 @@ class Edge:
             likely = likely_to_hold(-distance)
             outcome: Floats = np.log(likely if probe.held else 1.0 - likely)
             return np.repeat(outcome[:, :, None], len(self._bursts), axis=2)
-        worst = max(probe.strains, key=lambda one: one.times)
+        worst = max(probe.strains, key=lambda strain: strain.times)
         allowed = worst.allowed
         found = allowed * (MOST if probe.overdone else min(worst.times, MOST))
         expected = allowed * np.exp(np.clip(distance, -50.0, math.log(MOST)))

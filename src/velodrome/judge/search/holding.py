@@ -138,7 +138,7 @@ def rises(values: Sequence[tuple[float, float]], rate: float) -> Slope | None:
     if not values or values[-1][0] - values[0][0] < LEAST_SECONDS:
         return None
     middle = (values[0][0] + values[-1][0]) / 2
-    found = slope([one for one in values if one[0] >= middle])
+    found = slope([value for value in values if value[0] >= middle])
     if found is None or values[-1][1] < STANDING * rate:
         return None
     return found if found.per_s - SURE * found.error > LOST * rate else None
@@ -188,7 +188,7 @@ def share_failed(outcomes: Mapping[str, int], conditions: Iterable[Condition]) -
 
     A condition on `errors` names every way, one on `bad_status` only that.
     """
-    named = {one.metric.statistic for condition in conditions for one in comparisons(condition)}
+    named = {comparison.metric.statistic for condition in conditions for comparison in comparisons(condition)}
     if "errors" in named:
         return 0.0
     judged = named.intersection(OUTCOMES) | {"ok"}
@@ -271,7 +271,7 @@ class Demands:
 
     def seconds(self, rate: float, least: float) -> float:
         """Return how long a trial is: long enough for the percentiles that are named, if that is bearable."""
-        named = (one.metric for condition in self.every for one in comparisons(condition))
+        named = (comparison.metric for condition in self.every for comparison in comparisons(condition))
         needed = max((requests_needed(metric) for metric in named), default=1)
         return max(least, min(max(SPARE * needed, LEAST) / rate, LONGEST_S))
 

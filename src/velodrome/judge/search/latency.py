@@ -29,7 +29,7 @@ SPARE = 1.3
 
 def shown_metric(conditions: Iterable[Condition]) -> LoadMetric:
     """Return the first percentile of a response or service time that conditions name, else the p99 from due."""
-    named = (one.metric for condition in conditions for one in comparisons(condition))
+    named = (comparison.metric for condition in conditions for comparison in comparisons(condition))
     found = (one for one in named if one.percentile is not None and one.span in {"due", "sent"})
     return next(found, load_metric("p99"))
 
@@ -52,9 +52,9 @@ def in_turn(boot: int) -> tuple[float, ...]:
 
 def latency_at(share: float, rate: float, metric: LoadMetric, found: Sequence[Result]) -> LoadLatency:
     """Return what loads at a rate come to; those that the lab or the machine spoilt do not count."""
-    counted = [one for one in found if isinstance(one, Measurement) and not _spoilt(one)]
+    counted = [result for result in found if isinstance(result, Measurement) and not _spoilt(result)]
     percentile = metric.percentile or 99.0
-    texts = [one.load.hdr_sent if metric.span == "sent" else one.load.hdr_due for one in counted]
+    texts = [result.load.hdr_sent if metric.span == "sent" else result.load.hdr_due for result in counted]
     merged = merge(decode(text) for text in texts if text)
     ms = merged.told_ms(percentile)
     interval = merged.interval_ms(percentile)
@@ -64,14 +64,14 @@ def latency_at(share: float, rate: float, metric: LoadMetric, found: Sequence[Re
 
 
 def _boots(found: Iterable[Measurement]) -> set[int]:
-    return {one.step.boot for one in found if one.step is not None}
+    return {measurement.step.boot for measurement in found if measurement.step is not None}
 
 
-def _spoilt(one: Measurement) -> str:
-    flag = of_the_lab(one) or of_the_moment(one)
+def _spoilt(measurement: Measurement) -> str:
+    flag = of_the_lab(measurement) or of_the_moment(measurement)
     return flag.sentence if flag else ""
 
 
 def _reasons(found: Iterable[Result]) -> Iterator[str]:
-    for one in found:
-        yield one.reason if isinstance(one, Failed) else _spoilt(one)
+    for result in found:
+        yield result.reason if isinstance(result, Failed) else _spoilt(result)

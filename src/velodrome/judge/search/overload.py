@@ -97,7 +97,7 @@ def after_overload(times: float, pace: Schedule, found: Result) -> Overload:
 
 def normal_ms(series: Sequence[LoadSecond], before_s: float) -> float | None:
     """Return the p99 up to which a second is normal, milliseconds; None: nothing was answered before the overload."""
-    known = [one.p99_ms for one in series if one.at_s + 1 <= before_s and one.p99_ms is not None]
+    known = [second.p99_ms for second in series if second.at_s + 1 <= before_s and second.p99_ms is not None]
     return max(SLOWER * max(known), max(known) + LEAST_MS) if known else None
 
 
@@ -112,11 +112,12 @@ def back_to_normal(
     limit = normal_ms(series, before_s)
     if limit is None:
         return None
-    failing = max(_failed(one) for one in series if one.at_s + 1 <= before_s)
-    after = [one for one in series if ends_s <= one.at_s and one.at_s + 1 <= ends_s + watched_s]
+    failing = max(_failed(second) for second in series if second.at_s + 1 <= before_s)
+    after = [second for second in series if ends_s <= second.at_s and second.at_s + 1 <= ends_s + watched_s]
     normal = [
-        (one.p99_ms <= limit if one.p99_ms is not None else not one.in_flight) and _failed(one) <= failing
-        for one in after
+        (second.p99_ms <= limit if second.p99_ms is not None else not second.in_flight)
+        and _failed(second) <= failing
+        for second in after
     ]
     for first in range(len(after) - IN_A_ROW + 1):
         if all(normal[first : first + IN_A_ROW]):

@@ -214,7 +214,7 @@ class _Search:
         )
 
     def _tried(self, rate: float) -> int:
-        return sum(one.rate == rate for one in self.probes)
+        return sum(probe.rate == rate for probe in self.probes)
 
     def _following(self, held: list[float], broken: list[float]) -> float | None:
         """Return the rate to try next, None when there is none beyond those tried."""
@@ -237,7 +237,7 @@ class _Search:
         if held:
             best = max(held)
             why = (
-                next((one.spoilt for one in reversed(self.probes) if one.spoilt), "")
+                next((probe.spoilt for probe in reversed(self.probes) if probe.spoilt), "")
                 or "no higher rate was to be tried"
             )
             return self._ended(Ending.BEYOND, why, Interval(best, best, best))

@@ -73,13 +73,13 @@ def enough(candidates: Sequence[Candidate], look: Looked) -> Candidate | None:
     if look.slots is None:
         return None
     able = [
-        one
-        for one in candidates
-        if one.slots is not None
-        and one.processes == look.processes
-        and needs < one.slots < look.slots * one.processes
+        candidate
+        for candidate in candidates
+        if candidate.slots is not None
+        and candidate.processes == look.processes
+        and needs < candidate.slots < look.slots * candidate.processes
     ]
-    return min(able, key=lambda one: (one.slots or 0, one.label), default=None)
+    return min(able, key=lambda candidate: (candidate.slots or 0, candidate.label), default=None)
 
 
 def seen_with_few(look: Looked, candidate: Candidate, loaded: Observation) -> Looked:
@@ -192,13 +192,15 @@ def _of_rate(tuned: Tuned, best: Entry, cpus: int, rate: float) -> Iterator[Reas
         most,
         instead,
         f"by arithmetic this carries at most {best.forecast.arithmetic}, which is {quantity.number(most / rate)} times "
-        f"the rate asked{then}",
+        f"the requested rate{then}",
     )
 
 
 def _others(tuned: Tuned, best: Entry) -> Sequence[Entry]:
     return [
-        one for one in tuned.entries if one is not best and one.forecast is not None and one.fate not in OUT
+        entry
+        for entry in tuned.entries
+        if entry is not best and entry.forecast is not None and entry.fate not in OUT
     ]
 
 
@@ -266,7 +268,7 @@ def leak(measured: Measurement) -> Leak | None:
     """Return by how much memory rises; None: it does not, or too little was seen."""
     samples = measured.server.samples
     late = samples[len(samples) // 2 :]
-    found = slope([(one.at_s, float(one.rss_bytes)) for one in late])
+    found = slope([(sample.at_s, float(sample.rss_bytes)) for sample in late])
     rate = measured.load.throughput_rps
     if found is None or rate <= 0:
         return None

@@ -199,8 +199,8 @@ class Rates:
             # The forecast was wrong: look further out, around what did hold where that is more.
             self._range = (low / 8, high * 8) if found.low <= low * 1.1 else (low, high * 8)
             self._edge = Edge(*self._range, max(self._expected, self.highest_held))
-            for one in self._answers:
-                self._edge.learn(*one)
+            for answer in self._answers:
+                self._edge.learn(*answer)
             self._intervals.clear()
 
 
@@ -285,7 +285,7 @@ class Confirmed:
         found = [self._of(likely) for likely, count in every if count >= ENOUGH]
         count = len(found)
         if count < 2:
-            raise ValueError("one start says nothing of how far starts differ")
+            raise ValueError("one start does not show how far starts differ")
         mean = math.fsum(found) / count
         between = math.fsum((one - mean) ** 2 for one in found) / (count - 1)
         half = student_t(count - 1, share) * math.sqrt(max(between, FINE**2) / count)

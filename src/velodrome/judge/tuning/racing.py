@@ -329,7 +329,7 @@ class Field:
         return enough(self._of(stack), look)
 
     def _of(self, stack: str) -> list[Candidate]:
-        return [one for one in self.grid if one.contestant.stack == stack]
+        return [candidate for candidate in self.grid if candidate.contestant.stack == stack]
 
     def _enter_all(self, stack: str, look: Looked) -> None:
         self.looks[stack] = look
@@ -373,14 +373,14 @@ class Field:
         self.lost += self._entries(stacks, fate, why)
 
     def _entries(self, stacks: Sequence[str], fate: Fate, why: str) -> list[Entry]:
-        lost = [one for one in self.grid if one.contestant.stack in stacks]
-        return [Entry(one, fate, why, 0, None, None, None, None) for one in lost]
+        lost = [candidate for candidate in self.grid if candidate.contestant.stack in stacks]
+        return [Entry(candidate, fate, why, 0, None, None, None, None) for candidate in lost]
 
     def candidate_of(self, contestant: Contestant) -> Candidate:
         """Return a candidate of the grid, or a neighbour of one. Raises KeyError for none of these."""
-        for one in self.grid:
-            if one.contestant == contestant:
-                return one
+        for candidate in self.grid:
+            if candidate.contestant == contestant:
+                return candidate
         knobs = contestant.knobs.items()
         near = [one for one in self.grid if one.contestant.stack == contestant.stack]
         near = [one for one in near if one.contestant.knobs.items() <= knobs]
@@ -483,7 +483,7 @@ class Field:
         second = next((one for one in self.finalists if one is not best and one.ever_held), None)
         entries = [*(self._entry(one, best, second) for one in self.arms), *self.lost, *others]
         rank = list(Fate)
-        entries.sort(key=lambda one: (rank.index(one.fate), -self._worth(one)))
+        entries.sort(key=lambda entry: (rank.index(entry.fate), -self._worth(entry)))
         if best is None:
             ending, why = self._nobody()
             if untried and (out_of_time or late) and ending is TuneEnding.NEVER:
@@ -539,9 +539,13 @@ def _unsure(best: Arm) -> str:
         return best.capped
     if best.starts < LEAST_BOOTS:
         had = f"{best.starts} start{'' if best.starts == 1 else 's'}"
-        return f"of the best one's server {had} could be measured after it was chosen, and {LEAST_BOOTS} are needed"
+        return (
+            f"{had} of the best candidate could be measured after it was chosen, and {LEAST_BOOTS} are needed"
+        )
     if best.reported.high > VARIES * best.reported.low:
-        return "from start to start the best one holds different rates: this machine is too restless"
+        return (
+            "the rate of the best candidate differs too much from start to start: this machine is too noisy"
+        )
     return ""
 
 

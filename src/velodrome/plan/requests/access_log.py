@@ -291,23 +291,21 @@ class AccessLog:
         """Yield sentences on its rates, and on what is left out of the mix."""
         count = f"{self.logged:,} requests"
         if self.mean_rps is None or self.peak_rps is None:
-            yield f"{count}; the log says no times, so there are no rates"
+            yield f"{count}; the log has no times, so there are no rates"
         else:
             ten = (
-                ""
-                if self.peak_10s_rps is None
-                else f", {self.peak_10s_rps:.3g} a second in the ten that have most"
+                "" if self.peak_10s_rps is None else f", {self.peak_10s_rps:.3g} a second in the busiest ten"
             )
             yield (
                 f"{count} in {self.seconds:,} s: {self.mean_rps:.3g} a second on average, {self.peak_rps:.0f} in the "
-                f"second that has most{ten}"
+                f"busiest second{ten}"
             )
         if self.drawn:
-            yield f"of {self.drawn} of the requests {MOST} targets, drawn at random, stand for all that were asked for"
+            yield f"{self.drawn} of the requests use {MOST} targets each, drawn at random from all in the log"
         for one in self.left_out:
             yield f"left out: {one.what}, {one.requests:,} of them ({one.requests / self.logged:.1%}): {one.why}"
         if self.unreadable:
-            yield f"left out: {self.unreadable:,} lines that are of no form of access log that is known"
+            yield f"left out: {self.unreadable:,} lines in no known format of access logs"
 
 
 def read(path: Path, methods: Collection[str] = SAFE) -> AccessLog:
@@ -401,21 +399,21 @@ class _Reading:
         if line.method not in self.methods:
             # Any word in capitals may stand there; only those that are methods are told apart.
             method = line.method if line.method in KNOWN else "other methods"
-            return method, "not among the methods asked for; a log has no bodies"
+            return method, "not among --methods; a log has no bodies"
         if line.status == 101:
-            return "WebSockets", "a log does not tell what was said"
+            return "WebSockets", "a log does not contain their messages"
         if line.status >= 400:
-            return f"answers of status {line.status}", "a load asks for what is there"
+            return f"answers of status {line.status}", "a load requests only what exists"
         return None
 
     def _keep(self, line: Line) -> tuple[str, str] | None:
         target = mix.target(line.target)
         if target is None:
-            return "what is no path, or a very long one", "it cannot be asked again"
+            return "what is no path, or a very long one", "it cannot be requested again"
         # Asked without If-None-Match or Range, what was 304 or 206 is 200.
         status = 200 if line.status < 300 or line.status == 304 else line.status
         if not self.tree.add(line.method, target, status):
-            return "further kinds of requests", "there are too many to tell apart"
+            return "further kinds of requests", "there are too many kinds"
         return None
 
     def conclude(self, path: Path) -> AccessLog:
@@ -432,7 +430,7 @@ class _Reading:
             self.left_out["rare kinds of requests", f"a mix has {MOST_REQUESTS} at most"] += kind.sample.seen
         left_out = tuple(LeftOut(what, count, why) for (what, why), count in self.left_out.most_common())
         if not kept:
-            raise AccessLogError(str(path), f"it leaves nothing to ask: {left_out_sentence(left_out)}")
+            raise AccessLogError(str(path), f"it leaves nothing to request: {left_out_sentence(left_out)}")
         requests = _named(kept)
         return AccessLog(
             requests=requests,
@@ -444,7 +442,7 @@ class _Reading:
             peak_10s_rps=self.rates.long_peak_rps,
             left_out=left_out,
             unreadable=self.unreadable,
-            drawn=sum("{{pick " in one.path and one.weight > MOST for one in requests),
+            drawn=sum("{{pick " in request.path and request.weight > MOST for request in requests),
         )
 
 

@@ -75,7 +75,7 @@ def read(
     except ValidationError as error:
         raise RequestsFileError(str(path), [_sentence(fault) for fault in error.errors()]) from error
     see(str(path), [*_not_beside(found.request, path.resolve().parent)])
-    requests = tuple(_plain(one, path.resolve().parent, default_path) for one in found.request)
+    requests = tuple(_plain(request, path.resolve().parent, default_path) for request in found.request)
     if wrong := [*lines.faults_of_all(requests, templates=templates)]:
         raise RequestsFileError(str(path), wrong)
     return requests
@@ -164,7 +164,9 @@ _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
 def file_text(requests: Sequence[Request], comments: Sequence[str] = ()) -> str:
     """Return a file, with sentences before it as comments. Bodies have to be text."""
     head = "".join(f"# {_one_line(sentence)}\n" for sentence in comments)
-    return "\n".join([*([head] if head else []), *("\n".join(_lines(one)) + "\n" for one in requests)])
+    return "\n".join(
+        [*([head] if head else []), *("\n".join(_lines(request)) + "\n" for request in requests)]
+    )
 
 
 def _lines(request: Request) -> Iterator[str]:

@@ -92,7 +92,7 @@ def _method(text: str, request: str) -> tuple[str, str]:
         )
     found = _METHOD.match(request)
     if found is None:
-        raise RequestLineError(text, "a path begins with /" if request else "nothing is asked")
+        raise RequestLineError(text, "a path begins with /" if request else "it is empty")
     method, rest = found[1].upper(), request[found.end() :]
     if method not in ALL:
         raise RequestLineError(text, f"'{found[1]}' is no method; there are {', '.join(ALL)}")
@@ -155,8 +155,8 @@ def with_headers(requests: Sequence[Request], headers: Sequence[Header]) -> tupl
     """Return requests that all have these headers."""
     names = {name.lower() for name, _ in headers}
     return tuple(
-        replace(one, headers=(*(own for own in one.headers if own[0].lower() not in names), *headers))
-        for one in requests
+        replace(request, headers=(*(own for own in request.headers if own[0].lower() not in names), *headers))
+        for request in requests
     )
 
 

@@ -78,7 +78,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
         raise TooLargeError(str(path), place, f"{error} of operations that are written out") from error
     if not requests:
         why = (
-            f"it leaves nothing to ask: {left_out_sentence(left_out)}"
+            f"it leaves nothing to request: {left_out_sentence(left_out)}"
             if left_out
             else "it describes no operation"
         )
@@ -91,7 +91,7 @@ def read(path: Path, methods: Collection[str] = SAFE) -> OpenApi:
 def _request(operation: Operation, wanted: Collection[str], before: int) -> Request:
     """Return the request of an operation, before which there are so many others. Raises UnfillableError."""
     if operation.method not in wanted:
-        raise UnfillableError("not among the methods asked for; it may change what is there")
+        raise UnfillableError("not among --methods; it may change data")
     if before >= lines.MOST:
         raise UnfillableError(f"a mix has {lines.MOST} requests at most")
     return operation.request()
@@ -113,9 +113,7 @@ def _document(path: Path) -> tuple[Node, int]:
         raise TooLargeError(str(path), error.place, error.budget) from error
     # YAML takes the unquoted version 2.0 for a number.
     if not isinstance(root, dict) or not isinstance(root.get("openapi", root.get("swagger")), str | float):
-        raise OpenApiError(
-            str(path), "it is no OpenAPI document: it has no field 'openapi' that says its version"
-        )
+        raise OpenApiError(str(path), "it is no OpenAPI document: it has no field 'openapi' with its version")
     return root, len(text)
 
 
@@ -568,11 +566,11 @@ class Filling:
 
     def _first_of(self, alternatives: list[Any], name: str, depth: int) -> Any:
         why = UnfillableError(f"{name} is null")
-        for one in alternatives:
-            if kind(self._references.node(one)) == "null":
+        for alternative in alternatives:
+            if kind(self._references.node(alternative)) == "null":
                 continue
             try:
-                return self.value(one, name, depth + 1)
+                return self.value(alternative, name, depth + 1)
             except TooMuchError:
                 raise
             except UnfillableError as error:

@@ -90,9 +90,7 @@ def cure(module: str, python: str, cwd: str, lacking: Lacking, given: Collection
         return _of_module(module, python, cwd, lacking.missing)
     ours = _ours(lacking, given)
     if lacking.unanswered:
-        where = (
-            f": of your environment it lacks what it asked for: {_handed(ours)}" if ours else " with --env"
-        )
+        where = f": it lacks what it looked up in the environment: {_handed(ours)}" if ours else " with --env"
         return (
             "Something it needs does not answer: start it before, also with --setup 'docker compose up -d --wait', "
             f"or say where it is{where}"

@@ -55,7 +55,7 @@ def script(lines: str, folder: str = "") -> str:
 
 def as_it_stands(raced: Serving, app: App, lines: str, environment: Environment) -> Serving:
     """Return how the lines are run, given how the app is served in a race."""
-    theirs = (*app.variables, *(one.variable for one in app.third_parties))
+    theirs = (*app.variables, *(party.variable for party in app.third_parties))
     # Where the interpreter keeps bytecode is no part of what is measured, and their folder stays as it is.
     kept = {name: raced.variables[name] for name in (*theirs, "PYTHONPYCACHEPREFIX")}
     path = os.pathsep.join([str(environment.python.parent), raced.variables["PATH"]])

@@ -79,7 +79,7 @@ def checked_out(cwd: str, revisions: Sequence[str]) -> Iterator[tuple[Revision, 
     inside = os.path.relpath(os.path.realpath(cwd), top)
     if inside.split(os.sep)[0] == os.pardir:
         raise GitError("rev-parse", f"the repository of {cwd} has its files elsewhere, in {top}")
-    commits = [_commit(cwd, one) for one in revisions]
+    commits = [_commit(cwd, revision) for revision in revisions]
     elsewhere = tuple(map(os.path.realpath, (top, *_worktrees(top))))
     both = scratch.made(KIND)
     hand_over(both)

@@ -85,9 +85,9 @@ def answering(app: App, thirds: Sequence[ThirdParty]) -> tuple[ThirdParty, ...]:
     """
     if tuple(map(withheld_third, thirds)) == app.third_parties:
         return tuple(thirds)
-    for one in app.third_parties:
-        if one.body is not None and MARK in one.body.text:
-            raise WithheldAnswerError(one.variable)
+    for party in app.third_parties:
+        if party.body is not None and MARK in party.body.text:
+            raise WithheldAnswerError(party.variable)
     return app.third_parties
 
 

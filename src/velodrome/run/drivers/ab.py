@@ -174,8 +174,8 @@ def _twice(bad: int, length: int) -> tuple[str, ...]:
     if not bad or not length:
         return ()
     return (
-        f"It tells {bad:,} answers of another status and {length:,} of another length, not how many were both: "
-        "as many as can be are taken to be.",
+        f"It reports {bad:,} responses of another status and {length:,} of another length, not how many were both: "
+        "as many as possible are assumed to be.",
     )
 
 

@@ -180,7 +180,7 @@ def match_in(pattern: str, text: str, what: str) -> re.Match[str]:
     """Return where a line matches. Raises ValueError, saying which is missing."""
     found = re.search(pattern, text, re.MULTILINE)
     if found is None:
-        raise ValueError(f"it does not tell {what}")
+        raise ValueError(f"it does not report {what}")
     return found
 
 
@@ -403,7 +403,7 @@ def over_http(target: Target) -> Unfit | None:
 
 def open_to_all(arguments: Sequence[str]) -> Unfit | None:
     """Refuse a command line with a secret in it: every program of this machine can read it while the tool runs."""
-    if all(secrets.mask(one) == one for one in arguments):
+    if all(secrets.mask(argument) == argument for argument in arguments):
         return None
     can = (
         "it takes headers and URLs on its command line, which every program of this machine can read; velodrome "
@@ -456,9 +456,7 @@ def in_whole_seconds(load: Load) -> tuple[str, ...]:
     """Say that a span was rounded up, of a tool that knows no parts of a second."""
     if load.requests is not None or load.duration_s == int(load.duration_s):
         return ()
-    return (
-        f"It loads for whole seconds: {math.ceil(load.duration_s)} s where {load.duration_s:g} s were asked.",
-    )
+    return (f"It loads for whole seconds: {math.ceil(load.duration_s)} s instead of {load.duration_s:g} s.",)
 
 
 def first_unfit(*found: Unfit | None) -> Unfit | None:

@@ -120,7 +120,9 @@ def read(finished: Finished, load: Load) -> Report:
         hdr_sent=calls.histogram() if calls and right else None,
         series=calls.series(duration_s) if calls else (),
         examples=tuple(f"{text}, {times} times" for text, times in errors.items())[:5],
-        notes=() if calls else ("It told the first million calls one by one; its percentiles are of those.",),
+        notes=()
+        if calls
+        else ("It reported only the first million calls one by one; its percentiles are of those.",),
     )
 
 
@@ -139,11 +141,11 @@ def _kind(text: str, by_time: bool) -> str:
 
 def _calls(details: list[dict[str, Any]]) -> RequestLog:
     """Read what is reported of each call: when it ended, how long it took (ns), and its status."""
-    ended = [int(datetime.fromisoformat(one["timestamp"]).timestamp() * 1e6) * 1000 for one in details]
-    statuses = np.array([str(one["status"]) for one in details])
+    ended = [int(datetime.fromisoformat(detail["timestamp"]).timestamp() * 1e6) * 1000 for detail in details]
+    statuses = np.array([str(detail["status"]) for detail in details])
     return RequestLog(
         np.array(ended, np.int64),
-        np.array([int(one["latency"]) for one in details], np.int64),
+        np.array([int(detail["latency"]) for detail in details], np.int64),
         right=statuses == "OK",
         timed=(statuses == "OK") | (statuses == "DeadlineExceeded"),
     )

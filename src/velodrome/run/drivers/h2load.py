@@ -116,7 +116,7 @@ def read(finished: Finished, load: Load) -> Report:
         raise ValueError(f"{done} requests in {told_s:g} s are not {rate}/s")
     calls = _calls(finished.files.get(LOG, b""))
     if abs(int(calls.right.sum()) - right) > load.pace.connections * load.streams:
-        raise ValueError(f"its log has {int(calls.right.sum())} right answers, its report {right}")
+        raise ValueError(f"its log has {int(calls.right.sum())} correct responses, its report {right}")
     return Report(
         requests=sum(outcomes.values()),
         ok=right,
@@ -140,7 +140,7 @@ def _calls(log: bytes) -> RequestLog:
     if log.strip():
         rows = np.loadtxt(io.BytesIO(log), dtype=np.int64, delimiter="\t", usecols=(0, 1, 2), ndmin=2)
     if len(rows) and (rows.min() < -1 or rows[:, 0].max() > 1 << 52 or rows[:, 2].max() > 1 << 42):
-        raise ValueError("its log has times that no clock tells")
+        raise ValueError("its log has impossible times")
     began_ns, took_ns = rows[:, 0] * 1000, rows[:, 2] * 1000
     right = (rows[:, 1] >= 200) & (rows[:, 1] <= 299)
     return RequestLog(began_ns + took_ns, took_ns, right, timed=rows[:, 1] >= 0)

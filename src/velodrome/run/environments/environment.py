@@ -136,7 +136,7 @@ def _cannot(
     if sys.platform not in stack.systems:
         return f"it runs on {' and '.join(stack.systems)}, not on {sys.platform}", "another machine"
     there = facts.cpu_features()
-    lacking = [one for one in stack.cpu_features if there is not None and one not in there]
+    lacking = [feature for feature in stack.cpu_features if there is not None and feature not in there]
     if lacking:
         return f"its packages are compiled for CPUs with {' and '.join(lacking)}", "another machine"
     try:

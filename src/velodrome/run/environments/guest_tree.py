@@ -35,7 +35,7 @@ def export(extra_stacks: Iterable[str | Path] = ()) -> Path:
     for path in map(Path, extra):
         files[PurePosixPath("stacks") / path.name] = path.read_bytes()
     tree = cache.folder("guest") / _digest(files)
-    cache.use(tree, ", ".join(["what ships", *(Path(one).name for one in extra)]))
+    cache.use(tree, ", ".join(["what ships", *(Path(stack).name for stack in extra)]))
     if not _whole(tree, files):
         with cache.written(tree):
             _write(files, tree)

@@ -120,8 +120,8 @@ def _why(path: str, error: Exception) -> str:
     folder = account and (account.closed(path) or account.closed(os.path.realpath(path)))
     if account and folder:
         return (
-            f"user {account.name}, whom servers run as, may not enter {folder}. Name an interpreter that this user can "
-            "run, such as --python /usr/bin/python3, or another user with --user"
+            f"user {account.name}, as which servers run, may not enter {folder}. Name an interpreter that this user "
+            "can run, such as --python /usr/bin/python3, or another user with --user"
         )
     return f"it does not run ({error})"
 
@@ -182,7 +182,7 @@ def theirs(python: str, guest_tree: Path) -> Theirs:
             said.stdout.splitlines()[-1]
         )  # something that a .pth file starts may print as well
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        raise InterpreterNotFoundError(python, f"it does not tell what is installed ({error})") from error
+        raise InterpreterNotFoundError(python, f"it does not report what is installed ({error})") from error
     return Theirs(find_interpreter(python), answer["packages"], tuple(answer["folders"]))
 
 

@@ -47,7 +47,7 @@ class Bounds:
     def fresh(self) -> "Bounds":
         """Return the same bounds by control groups of a new name: those of one server are never another's."""
         name = group_name()
-        groups = tuple(Group(str(Path(one.path).with_name(name)), one.settings) for one in self.groups)
+        groups = tuple(Group(str(Path(group.path).with_name(name)), group.settings) for group in self.groups)
         return replace(self, groups=groups, account=self.account.with_name(name) if self.account else None)
 
 

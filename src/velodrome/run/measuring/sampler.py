@@ -332,10 +332,10 @@ class Sampler:
             self._after_span = self._reader.pss_bytes(pids), listeners.foreign(self.port, pids)
 
     def result(self, boot_s: float) -> Sampled:
-        """Return what was seen. Raises ValueError when the load told no measured span."""
+        """Return what was seen. Raises ValueError when the load reported no measured span."""
         begin, end = self._begin, self._end
         if begin is None or end is None:
-            raise ValueError("the load told no measured span")
+            raise ValueError("the load reported no measured span")
         pss_bytes, foreign = self._after_span
         with entered(self._inside):
             queue = self._queue.facts(begin.counters, end.counters)

@@ -197,7 +197,7 @@ def _prepared(
     if isinstance(answered, Exit):
         raise CompanionFailedError(kind.title, f"it ended before it answered: {answered.sentence}")
     if answered.trouble:
-        raise CompanionFailedError(kind.title, f"{place(url)} gives no right answer: {answered.trouble}")
+        raise CompanionFailedError(kind.title, f"{place(url)} gives no correct response: {answered.trouble}")
     return answered.said
 
 

@@ -62,7 +62,7 @@ def littles_law(evidence: Evidence) -> Flag | None:
     allowed = actual * (LITTLE + longest_s / max(facts.duration_s, 1e-9)) + LITTLE_LEAST
     if abs(by_law - actual) <= allowed:
         return None
-    whose = "connections were asked for" if evidence.closed else "requests were in flight on average"
+    whose = "connections were requested" if evidence.closed else "requests were in flight on average"
     whose = "messages to all were kept on their way" if evidence.closed and facts.at_once else whose
     return Flag(
         FlagKind.LITTLES_LAW,
@@ -92,9 +92,9 @@ def fell_behind(evidence: Evidence) -> Flag | None:
     return Flag(
         FlagKind.NOT_STATIONARY,
         Severity.INVALID,
-        f"The server carried {count(facts.throughput_rps)}/s of the {count(pace.rate)}/s asked: its queue "
+        f"The server carried {count(facts.throughput_rps)}/s of the {count(pace.rate)}/s offered: its queue "
         "grew to the "
-        "end, so this latency tells how long the run was.",
+        "end, so this latency depends on how long the run was.",
         f"Compare latency at a rate all can carry, below {count(facts.throughput_rps * 0.8)}/s for this one.",
         {"throughput_rps": facts.throughput_rps, "rate": pace.rate},
     )

@@ -165,9 +165,9 @@ def companions_saturated(evidence: Evidence) -> Flag | None:
     return Flag(
         FlagKind.COMPANION_SATURATED,
         Severity.INVALID if share >= SHARE_INVALID else Severity.NOTE,
-        f"What the server asks ({', '.join(beside)}) used{others} {percent(min(share, 1.0))} of the CPUs it is on, "
-        f"{most} the most: these figures are its limit as much as the server's.",
-        "Ask less of it for each request, lower the load, or name one on another machine (--database).",
+        f"The services that the server uses ({', '.join(beside)}) used{others} {percent(min(share, 1.0))} of the CPUs "
+        f"they run on, {most} the most: these figures show their limit as much as the server's.",
+        "Use them less in each request, lower the load, or name a service on another machine (--database).",
         {"cpu_share": share, "most": most, "cpu_s": beside[most]},
     )
 
@@ -244,7 +244,8 @@ def overran(evidence: Evidence) -> Flag | None:
     return Flag(
         FlagKind.LINK_LATE,
         Severity.INVALID,
-        f"The link lost {count(link.overrun)} packets because it did not keep up, besides those it was told to lose.",
+        f"The link lost {count(link.overrun)} packets because it did not keep up, besides those that it is configured "
+        "to lose.",
         "Give the generator more CPUs (its relay runs there), lower the load, or give the link a rate.",
         {"overrun": link.overrun},
     )

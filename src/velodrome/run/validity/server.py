@@ -299,8 +299,8 @@ def idle_not_held(evidence: Evidence) -> Flag | None:
             FlagKind.IDLE_NOT_HELD,
             Severity.INVALID,
             f"Of {count(idle.asked)} idle connections {count(idle.still_open)} were there at the end ({how}): this is "
-            "not the load that was asked for.",
-            "Give the server a longer keep-alive time-out and more descriptors (ulimit -n), or ask for fewer.",
+            "not the load that was configured.",
+            "Give the server a longer keep-alive time-out and more descriptors (ulimit -n), or hold fewer connections.",
             facts,
         )
     if waiting > (1 - HELD) * idle.asked:
@@ -327,8 +327,8 @@ def too_short(evidence: Evidence) -> Flag | None:
             return Flag(
                 FlagKind.TOO_SHORT,
                 Severity.NOTE,
-                f"{in_span} answers arrived, but only {number} to requests sent in the same span: throughput can be "
-                "told, latency cannot.",
+                f"{in_span} answers arrived, but only {number} to requests sent in the same span: throughput is "
+                "known, latency is not.",
                 "Run longer (-z) than a request waits.",
                 {"answered": number, "in_span": in_span},
             )
@@ -438,7 +438,8 @@ def length_not_said(evidence: Evidence) -> Flag | None:
     return Flag(
         FlagKind.LENGTH_NOT_TOLD,
         Severity.NOTE,
-        "Its answers tell neither a length nor chunks: each costs a connection, and one that is cut off looks whole.",
+        "Its responses have neither a length nor chunks: each costs a connection, and a truncated response looks "
+        "complete.",
         "Send a Content-Length (RFC 9112, section 6.3).",
     )
 
