@@ -49,8 +49,14 @@ for _name in ("distributed", "distributed.worker", "distributed.scheduler", "dis
     # What goes wrong is reported here, in sentences; and a log of Dask's might quote what was sent.
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
 
-dask.config.set({"distributed.worker.profile.enabled": False})
-"""Else each agent looks at its own stack a hundred times a second, on CPUs that are the load's."""
+# Else each agent looks at its own stack a hundred times a second, and at its loop fifty times, on the load's CPUs.
+dask.config.set(
+    {
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "10s",
+        "distributed.admin.system-monitor.interval": "5s",
+    }
+)
 
 Result = TypeVar("Result")
 
