@@ -208,6 +208,8 @@ CLUSTER: Sequence[VelodromeError] = (
     cluster.AgentRefusedError("eu-1", "it carries another load; wait until that has ended"),
     cluster.AgentsDifferError("version", {"eu-1": "0.1.0", "us-1": "0.2.0"}),
     cluster.NoAgentsError("tls://10.0.0.1:8786"),
+    cluster.NoAgentsError("tls://10.0.0.1:8786", "load", {"eu-1": "server,third-party"}),
+    cluster.AgentStartError("PermissionError: [Errno 13] Permission denied: '/root/velodrome'"),
 )
 
 FAMILIES: Mapping[str, tuple[ModuleType, Sequence[VelodromeError]]] = {

@@ -29,6 +29,8 @@ from velodrome.run.engine import LoadSpec
 OnEvent = Callable[[Mapping[str, Any]], bool]
 Document = dict[str, Any]
 
+ROLE = "load"
+"""Of the agents that carry loads."""
 READINGS = 20
 """Of each clock, before and after a load."""
 POLL_S = 0.2
@@ -100,19 +102,21 @@ async def load(
     Raises NoAgentsError, AgentsDifferError, AgentRefusedError, AgentLostError before anything is loaded, and
     CoordinatorError.
     """
-    players = [one for one in await present(address, way) if "load" in one.facts["roles"]]
+    every = await present(address, way)
+    players = [one for one in every if ROLE in one.facts["roles"]]
     try:
-        _agree(players, spec, str(address))
+        if not players:
+            others = {one.name: ",".join(one.facts["roles"]) for one in every}
+            raise NoAgentsError(str(address), ROLE, others)
+        _agree(players, spec)
         return await _Load(spec, players, on_event).carry()
     finally:
-        for player in players:
+        for player in every:
             await player.line.close()
 
 
-def _agree(players: Sequence[Player], spec: LoadSpec, address: str) -> None:
-    """See that agents make one load. Raises NoAgentsError, AgentsDifferError, AgentRefusedError, UsageError."""
-    if not players:
-        raise NoAgentsError(address)
+def _agree(players: Sequence[Player], spec: LoadSpec) -> None:
+    """See that agents make one load. Raises AgentsDifferError, AgentRefusedError, UsageError."""
     first = players[0]
     for what in ("version", "engine", "transport"):
         for player in players[1:]:
@@ -126,6 +130,11 @@ def _agree(players: Sequence[Player], spec: LoadSpec, address: str) -> None:
     if (first.facts["version"], first.facts["engine"]) != (VERSION, engine.VERSION):
         raise AgentsDifferError("version", {"this command": VERSION, first.name: first.facts["version"]})
     for player in players:
+        if spec.threads > (cpus := len(player.facts["cpus"])):
+            raise AgentRefusedError(
+                player.name,
+                f"it has {cpus} CPUs for {spec.threads} threads; give -t {cpus} at most, or more with --cpus",
+            )
         if player.facts["busy"]:
             raise AgentRefusedError(player.name, "it carries another load; wait until that has ended")
         for host in spec.allow_target:
